@@ -4,6 +4,7 @@ import binascii
 import contextlib
 import fcntl
 import os
+import random
 import socket
 import struct
 from typing import Any, NamedTuple, Optional
@@ -14,6 +15,8 @@ _POLL_S = 0.1
 _SIOCGIFADDR = 0x8915
 _DISCARD_PORT = 9  # a connected datagram socket needs a port; nothing is sent to it
 _TOKEN_BYTES = 16
+#: Below the ports that Linux gives to connections (net.ipv4.ip_local_port_range).
+_LISTENING_PORTS = range(20000, 32768)
 
 
 class Listening(NamedTuple):
@@ -57,6 +60,19 @@ def address_towards(job: object, target: str) -> str:
     with socket.socket(family, kind) as probe:
         probe.connect(address)
         return str(probe.getsockname()[0])
+
+
+def free_port() -> int:
+    """A TCP port on which nobody listens at any address. Raises OSError where there is none.
+
+    It is not among those that the system gives to connections, one of which might take it before
+    the program that is to listen there.
+    """
+    for port in random.sample(_LISTENING_PORTS, len(_LISTENING_PORTS)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
+    raise OSError("no TCP port from %d to %d is free" % (_LISTENING_PORTS[0], _LISTENING_PORTS[-1]))
 
 
 def await_connections(job: Any, address: str) -> None:

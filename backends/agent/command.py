@@ -13,9 +13,9 @@ from profilers.sampling import Sampler
 
 #: How long a command that was asked to end may take, and what it left behind may still print.
 GRACE_S = 5.0
-_LEFT_S = 1.0
+LEFT_S = 1.0
+TICK_S = 0.1
 _CHUNK_BYTES = 1 << 12
-_TICK_S = 0.1
 
 
 def measure(task: Any, order: MeasureCommand) -> CommandMeasurement:
@@ -34,13 +34,13 @@ def measure(task: Any, order: MeasureCommand) -> CommandMeasurement:
         sampler.stop()
         raise
     assert process.stdout is not None and process.stderr is not None, "both are pipes"
-    printing = [_copy(task, process.stdout, "out"), _copy(task, process.stderr, "err")]
+    printing = [pass_on(task, process.stdout, "out"), pass_on(task, process.stderr, "err")]
     ended = threading.Event()
     threading.Thread(target=_end_when_told, args=(task, process, ended), daemon=True).start()
     returncode = process.wait()
     busy = sampler.stop()
     ended.set()
-    until_s = time.monotonic() + _LEFT_S
+    until_s = time.monotonic() + LEFT_S
     for thread in printing:
         thread.join(max(0.0, until_s - time.monotonic()))
     return CommandMeasurement(idle, busy, returncode)
@@ -55,8 +55,8 @@ def _start(task: Any, command: Sequence[str]) -> "subprocess.Popen[bytes]":
         raise ValueError("%s: %s" % (command[0], error.strerror)) from None
 
 
-def _copy(task: Any, pipe: IO[bytes], stream: str) -> threading.Thread:
-    """Pass on what a command prints, as it prints it."""
+def pass_on(task: Any, pipe: IO[bytes], stream: str) -> threading.Thread:
+    """Emit what a command prints, as it prints it, until the pipe is closed."""
 
     def run() -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -71,7 +71,7 @@ def _copy(task: Any, pipe: IO[bytes], stream: str) -> threading.Thread:
 
 
 def _end_when_told(task: Any, process: "subprocess.Popen[bytes]", ended: threading.Event) -> None:
-    while not ended.wait(_TICK_S):
+    while not ended.wait(TICK_S):
         if task.stopping.is_set():
             process.terminate()
             if not ended.wait(GRACE_S):

@@ -185,9 +185,10 @@ def main() -> None:
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but
     # would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)
-    from backends.agent import malloc
+    from backends.agent import malloc, script
     from backends.agent.verbs import ORDERS  # after the redirection: importing may print
 
     malloc.keep()
     Agent(Input(0), Output(answers), ORDERS).run()
+    script.end_all()  # each leads a process group of its own
     os.killpg(0, signal.SIGKILL)

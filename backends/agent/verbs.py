@@ -6,7 +6,7 @@ A function takes its task and the order, and returns a JSON value, a record or b
 import time
 from typing import Any, Callable, Dict, Type
 
-from backends.agent import command, files, projects, rank_role, roles
+from backends.agent import command, files, projects, rank_role, roles, script
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
@@ -43,6 +43,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.FetchFile: lambda task, order: files.fetch(order.path),
     orders.FindAddressTowards: lambda task, order: addresses_and_ports.address_towards(task, order.target),
     orders.FindFile: lambda task, order: files.find(order.name),
+    orders.FindFreePort: lambda task, order: addresses_and_ports.free_port(),
     orders.FindMissing: projects.find_missing,
     orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
     run_spec.HostRun: roles.host_run,
@@ -54,6 +55,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.RepeatSteps: step_profile.repeat_steps,
     orders.RunPeer: roles.run_peer,
     run_spec.RunRank: rank_role.run_rank,
+    orders.RunScript: script.run_script,
     orders.RunWorker: roles.run_worker,
     orders.SendMessages: message_probe.send,
     orders.SendThroughput: throughput.send,

@@ -6,7 +6,7 @@ The orders that begin a run are in ``backends.training.run_spec``. The functions
 """
 
 import re
-from typing import NamedTuple, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 from backends.frameworks.base import OptimizerSettings
 
@@ -68,6 +68,19 @@ class MeasureCommand(NamedTuple):
 
     command: Tuple[str, ...]
     idle_s: float
+
+
+class FindFreePort(NamedTuple):
+    """A TCP port of the device on which nobody listens."""
+
+
+class RunScript(NamedTuple):
+    """Run one rank of a user's own script to its end; the answer is its exit code."""
+
+    command: Tuple[str, ...]  # python as its first word is the Python that runs the agent
+    folder: str  # where it runs
+    environment: Dict[str, str]  # besides the agent's own
+    address: Optional[str]  # of the device, whose interface the ranks use; None for a rank alone
 
 
 class StoreFile(NamedTuple):

@@ -74,3 +74,12 @@ def test_an_address_tells_its_interface() -> None:
 def test_an_address_of_no_interface_is_named_with_those_there_are(address: str) -> None:
     with pytest.raises(ValueError, match=rf"{address} is the address of no interface here \(lo.*data_interface"):
         addresses_and_ports.interface_with(address)
+
+
+def test_a_free_port_is_one_on_which_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = addresses_and_ports.free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        monkeypatch.setattr(addresses_and_ports, "_LISTENING_PORTS", range(port, port + 1))
+        with pytest.raises(OSError, match=f"no TCP port from {port} to {port} is free"):
+            addresses_and_ports.free_port()
+    assert addresses_and_ports.free_port() == port

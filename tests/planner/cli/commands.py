@@ -6,7 +6,20 @@ from typing import NamedTuple
 from planner.profile.file import Profile
 from tests.planner import profiles
 
-COMMANDS = ("init", "check", "trust", "models", "profile", "recommend", "train", "export", "audit", "lab", "power")
+COMMANDS = (
+    "init",
+    "check",
+    "trust",
+    "models",
+    "profile",
+    "recommend",
+    "train",
+    "launch",
+    "export",
+    "audit",
+    "lab",
+    "power",
+)
 HEAVY = {"torch", "tensorflow", "pandas", "sklearn", "paramiko", "pydantic", "numpy"}
 LOCAL = '[devices.a]\naddress = "local"\n\n[devices.b]\naddress = "local"\n'
 

@@ -1,0 +1,1 @@
+"""A user's own script is started, unchanged, on the members of a plan."""

@@ -1,0 +1,40 @@
+"""This view shows what the ranks of a script print, and how they ended as JSON."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+
+from planner.console import Detail, device_output, plain
+from planner.launch.script_run import LaunchCallbacks, LaunchResult, OutputLine
+from profilers.records import encode
+
+
+@contextmanager
+def ranks(detail: Detail, all_to_errors: bool) -> Iterator[LaunchCallbacks]:
+    """Print each line behind its device, to the stream that it came from.
+
+    all_to_errors: standard output is kept for a result.
+    """
+    console = Console(quiet=True) if detail is Detail.QUIET else plain(stderr=True)
+
+    def on_line(line: OutputLine) -> None:
+        stream = sys.stderr if all_to_errors or line.stream == "err" else sys.stdout
+        print(f"[{line.name}] {line.text}", file=stream, flush=True)
+
+    def on_note(text: str) -> None:
+        console.print(text, soft_wrap=True)
+
+    if detail is Detail.VERBOSE:
+        with device_output(console):
+            yield LaunchCallbacks(on_line, on_note)
+    else:
+        yield LaunchCallbacks(on_line, on_note)
+
+
+def to_json(result: LaunchResult) -> dict[str, Any]:
+    """The fields of ``LaunchResult``."""
+    answer: dict[str, Any] = encode(result)
+    return answer

@@ -1,0 +1,116 @@
+"""A launch written as commands of torchrun and Slurm."""
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from planner.launch.commands import slurm, torchrun
+from tests.planner.launch.made import on, ranks
+
+TRAIN = ("python", "train.py", "--epochs", "3")
+
+
+def options(line: str) -> dict[str, str]:
+    """The --name=value words of a command."""
+    return dict(word.split("=", 1) for word in shlex.split(line) if word.startswith("--") and "=" in word)
+
+
+def test_torchrun_has_a_line_a_node_with_as_many_processes_as_members() -> None:
+    found = ranks(gpu0=on("big", "0"), gpu1=on("big", "1"), nano=on("10.0.0.7", port=2222))
+    assert torchrun(found, TRAIN, "here").splitlines() == [
+        "# Run each line on its node, in the folder of the project.",
+        "# gpu0, gpu1 (big)",
+        "env CUDA_VISIBLE_DEVICES=0,1 PLANNER_BATCH_SIZE=32 PLANNER_RANK_WEIGHT=1.0 "
+        "PLANNER_DEVICES=gpu0,gpu1,nano torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 "
+        "--rdzv-backend=static --master-addr=big --master-port=29500 --max-restarts=0 train.py --epochs 3",
+        "# nano (10.0.0.7:2222)",
+        "env PLANNER_BATCH_SIZE=32 PLANNER_RANK_WEIGHT=1.0 PLANNER_DEVICES=gpu0,gpu1,nano "
+        "torchrun --nnodes=2 --node-rank=1 --nproc-per-node=1 "
+        "--rdzv-backend=static --master-addr=big --master-port=29500 --max-restarts=0 train.py --epochs 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "address"),
+    [
+        (on("big"), "big"),
+        (on("big", data_address="10.0.0.1"), "10.0.0.1"),
+        (on(None), "here"),
+        (on(None, data_address="10.0.0.2"), "10.0.0.2"),
+    ],
+)
+def test_the_first_nodes_address_is_that_of_the_fleet_file(first: dict[str, object], address: str) -> None:
+    line = torchrun(ranks(a=first, b=on("other")), TRAIN, "here").splitlines()[2]
+    assert options(line)["--master-addr"] == address
+
+
+def test_one_node_needs_no_network() -> None:
+    assert options(torchrun(ranks(a=on(None), b=on(None)), TRAIN, "here"))["--master-addr"] == "127.0.0.1"
+
+
+def test_what_the_fleet_file_says_of_a_device_is_kept() -> None:
+    device = on(
+        "tx2", python="/opt/py/bin/python3", prefix=("taskset", "-c", "0-3"), data_interface="eth1"
+    )  # fmt: skip
+    device["environment"] = {"OMP_NUM_THREADS": "4"}
+    assert (
+        torchrun(ranks(tx2=device), TRAIN, "here")
+        .splitlines()[-1]
+        .startswith(
+            "taskset -c 0-3 env OMP_NUM_THREADS=4 GLOO_SOCKET_IFNAME=eth1 NCCL_SOCKET_IFNAME==eth1 "
+            "PLANNER_BATCH_SIZE=32 PLANNER_RANK_WEIGHT=1.0 PLANNER_DEVICES=tx2 "
+            "/opt/py/bin/python3 -m torch.distributed.run --nnodes=1 "
+        )
+    )
+
+
+def test_members_of_a_node_share_the_variables_on_which_they_agree() -> None:
+    a, b = on("big"), on("big")
+    a["environment"], b["environment"] = {"X": "1", "Y": "1"}, {"X": "1", "Y": "2"}
+    a["data"] = b["data"] = "/mnt/set"
+    line = torchrun(ranks(a=a, b=b), TRAIN, "here").splitlines()[-1]
+    assert {"X=1", "PLANNER_DATA=/mnt/set"} <= set(shlex.split(line)) and "Y=" not in line
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [
+        (("python", "train.py", "a b"), "train.py 'a b'"),
+        (("python", "-u", "train.py"), "train.py"),
+        (("python", "-m", "pkg.train", "-x"), "-m pkg.train -x"),
+        (("python", "-X", "dev", "train.py"), "--no-python python3 -X dev train.py"),
+        (("./train.sh", "-x"), "--no-python ./train.sh -x"),
+    ],
+)
+def test_a_command_becomes_what_torchrun_starts(command: tuple[str, ...], end: str) -> None:
+    assert torchrun(ranks(a=on("a")), command, "here").endswith(f" --max-restarts=0 {end}")
+
+
+def test_slurm_gets_a_step_a_node_and_names_each_host_once() -> None:
+    found = ranks(a=on("n1", "0"), b=on("n1", "0"), tx2=on("10.0.0.7"), pc=on(None))
+    text = slurm(found, TRAIN, "here", "/home/user/my project")
+    assert "#SBATCH --nodes=3\n#SBATCH --nodelist=n1,tx2,here\n#SBATCH --chdir='/home/user/my project'\n" in text
+    steps = [line for line in text.splitlines() if line.startswith("{ srun ")]
+    assert [options(line)["--nodelist"] for line in steps] == ["n1", "n1", "tx2", "here"]
+    assert [options(line)["--node-rank"] for line in steps] == ["0", "1", "2", "3"]
+    assert all(line.endswith("train.py --epochs 3; echo $? >&3; } &") for line in steps)
+
+
+@pytest.mark.parametrize("succeeding", ["sleep 0.2", "true"])
+@pytest.mark.parametrize(("codes", "expected"), [((0, 0), 0), ((0, 3), 3), ((4, 0), 4)])
+def test_the_job_of_slurm_ends_with_the_first_step_that_fails(
+    tmp_path: Path, codes: tuple[int, int], expected: int, succeeding: str
+) -> None:
+    """srun is here a program that runs its step, with no Slurm around it."""
+    text = slurm(ranks(a=on("n1"), b=on("n2")), TRAIN, "here", "/")
+    srun = tmp_path / "srun"
+    srun.write_text(
+        '#!/bin/bash\ncase "$*" in\n'
+        f"*--node-rank=0*) code={codes[0]};;\n*) code={codes[1]};;\nesac\n"
+        f"if [ $code = 0 ]; then {succeeding}; fi\nexit $code\n"
+    )
+    srun.chmod(0o755)
+    done = subprocess.run(["bash", "-c", text], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False)
+    assert done.returncode == expected
