@@ -2,10 +2,14 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+from planner.launch.commands import PORT
+from profilers.addresses_and_ports import free_port
 from tests.e2e.conftest import SLOWDOWNS
-from tests.running import ROOT, Command, gone, plan_file, run
+from tests.running import HANG_S, ROOT, Command, call, fleet_file, gone, plan_file, run
 
 FIRST, SECOND = SLOWDOWNS
 LAUNCH = ("launch", "plan.json", "--allow-plaintext", "--project", "project")
@@ -56,3 +60,20 @@ def test_a_rank_that_raises_between_two_steps_ends_the_other_one(ssh_fleet: Path
     assert (result["exit_code"], result["failed"]) == (1, SECOND)
     assert [rank["name"] for rank in result["ranks"]] == list(SLOWDOWNS)
     assert result["ranks"][0]["exit_code"] != 0
+
+
+def test_the_commands_for_torchrun_train_as_they_are_printed(tmp_path: Path) -> None:
+    """Two nodes on this machine: members that see the same GPU, which there is none of."""
+    shared = {"python": sys.executable, "data_address": "127.0.0.1", "environment": {"CUDA_VISIBLE_DEVICES": "-1"}}
+    fleet_file(tmp_path, {"tx2": shared, "nano": shared})
+    plan_file(tmp_path / "plan.json", "cipher", ("tx2", "nano"), 10, fingerprint="none")
+    command = ("launch", "plan.json", "--print", "torchrun", "--", "python", str(ROOT / "examples/ddp_script.py"))
+    text = call(tmp_path, *command, "--steps", "10").output.replace(str(PORT), str(free_port()))
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    nodes = [
+        subprocess.Popen(line, shell=True, cwd=tmp_path, stdout=subprocess.PIPE, text=True)  # noqa: S602 - as a user
+        for line in lines
+    ]
+    outputs = [node.communicate(timeout=HANG_S)[0] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0]
+    assert "rank 0 of 2" in outputs[0] and "rank 1 of 2" in outputs[1]
