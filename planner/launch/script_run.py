@@ -162,22 +162,17 @@ class ScriptRun:
     def _watch(self) -> LaunchResult:
         """Wait until all ranks have ended, or the first has failed."""
         while any(running.end is None for running in self._ranks.values()):
-            self._hear()
+            with suppress(queue.Empty):
+                self._handle(*self._heard.get(timeout=TICK_S))
             cause = self._failure.cause(self._ranks, self._clock())
             if cause is not None:
                 return self._failed(cause)
-        cause = self._failure.cause(self._ranks, self._clock())
-        if cause is not None:
-            return self._failed(cause)
         result = self._result(0, None, "")
         self._on_note(f"all {len(result.ranks)} ranks ended with exit code 0 after {seconds(result.seconds)}")
         return result
 
-    def _hear(self) -> None:
-        with suppress(queue.Empty):
-            self._handle(*self._heard.get(timeout=TICK_S))
-
     def _handle(self, name: str, heard: Heard, ended_by: str | None = None) -> None:
+        """Show a piece of output, or note how a rank ended; ``ended_by``: why it was told to."""
         running = self._ranks[name]
         if isinstance(heard, Printed):
             self._show(running, heard.stream, running.splitters[heard.stream].add(heard.text))
