@@ -172,7 +172,8 @@ class StepProfile(NamedTuple):
     collectives: backends of torch.distributed there; None in profiles of older versions.
     memory: None in profiles of older versions.
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
-    job: whether it is a user's job; ``samples``: those of its training data, where known.
+    job: whether it is a user's job; ``samples``: those of its training data, where known;
+        ``own_optimizer``: whether it brings an optimizer.
     data_s: mean seconds of a gradient that it waits for its batch.
     """
 
@@ -206,6 +207,7 @@ class StepProfile(NamedTuple):
     collectives: Optional[Tuple[str, ...]] = None
     job: bool = False
     samples: Optional[int] = None
+    own_optimizer: bool = False
     data_s: float = 0.0
     other_batches: Tuple[BatchTiming, ...] = ()
     memory: Optional[StepMemory] = None

@@ -6,12 +6,14 @@ from typing import Any, Callable, ContextManager, Dict, NamedTuple, Tuple
 
 from backends.agent import files
 from backends.agent.telemetry import TelemetrySender
-from backends.frameworks.base import Replica, framework
+from backends.frameworks.base import OWN, Replica, framework
 from backends.jobs.failure import own_code
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
 from backends.optimizers import registry
+from backends.optimizers.base import FlatOptimizer
+from backends.optimizers.own import JobOptimizer
 from backends.peers.coordinator import PeerCoordinator
 from backends.peers.exchanges.base import ExchangeParts
 from backends.peers.exchanges.registry import exchange
@@ -108,9 +110,13 @@ def _exchange_parts(order: orders.RunPeer, replica: Replica, mailbox: Mailbox) -
         mailbox=mailbox,
         topology=strategy.topology.build(order.topology_seed),
         strategy=strategy,
-        local_update=registry.build(order.optimizer.kind, replica.variables),
+        local_update=_local_update(order.optimizer.kind, replica),
         batch=order.member.batch,
     )
+
+
+def _local_update(kind: str, replica: Replica) -> FlatOptimizer:
+    return JobOptimizer(replica) if kind == OWN else registry.build(kind, replica.variables)
 
 
 def _run_member(

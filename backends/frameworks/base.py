@@ -62,8 +62,8 @@ class Layout(NamedTuple):
         return sum(variable.size for variable in self.state_variables)
 
 
-#: Optimizers by name.
-SGD, LARS, ADAM, ADAMW = "sgd", "lars", "adam", "adamw"
+#: Optimizers by name. OWN is that of a user's job, in the framework's own types.
+SGD, LARS, ADAM, ADAMW, OWN = "sgd", "lars", "adam", "adamw", "own"
 #: What each optimizer keeps from step to step: arrays of (parameters,), and the number of updates.
 MOMENTUM, FIRST_MOMENT, SECOND_MOMENT, UPDATES = "momentum", "first-moment", "second-moment", "updates"
 SLOT_NAMES: Dict[str, Tuple[str, ...]] = {
@@ -71,7 +71,12 @@ SLOT_NAMES: Dict[str, Tuple[str, ...]] = {
     LARS: (MOMENTUM,),
     ADAM: (FIRST_MOMENT, SECOND_MOMENT, UPDATES),
     ADAMW: (FIRST_MOMENT, SECOND_MOMENT, UPDATES),
+    OWN: (),  # each member keeps what it knows, as bytes
 }
+
+#: What a member keeps of its job's own optimizer, among its arrays in a checkpoint.
+OWN_STATE = "optimizer"
+NO_OPTIMIZER = "the job has no optimizer of its own; choose one with --optimizer"
 
 #: What an optimizer keeps, by the names and in the order of SLOT_NAMES, all float32.
 Slots = Dict[str, np.ndarray]
@@ -83,7 +88,7 @@ class OptimizerSettings(NamedTuple):
     sgd: u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v. While the rate stays this
     is torch.optim.SGD; when it changes, what is in v keeps its rate (Sutskever et al., 2013). Thus
     workers send u, and a server has only the sums left to do.
-    lars, adam, adamw: see ``backends.optimizers``. They need g itself.
+    lars, adam, adamw: see ``backends.optimizers``. They need g itself, as ``own`` does.
     """
 
     rate: float = 0.01
@@ -102,7 +107,7 @@ class OptimizerSettings(NamedTuple):
     @property
     def changes_all(self) -> bool:
         """Whether an update also changes weights whose gradient is 0."""
-        if self.kind in (ADAM, ADAMW):
+        if self.kind in (ADAM, ADAMW, OWN):
             return True
         return bool(self.momentum or (self.kind == LARS and self.weight_decay))
 
@@ -178,6 +183,7 @@ class Replica(abc.ABC):
         """One step on the accelerator with the gradients at hand (a single-device step).
 
         With any optimizer but LARS. The gradients are those of ``OptimizerSettings.in_gradients``.
+        A scheduler of the job's own makes a step as well.
         """
 
     @abc.abstractmethod
@@ -191,6 +197,21 @@ class Replica(abc.ABC):
     @abc.abstractmethod
     def set_slots(self, slots: Slots) -> None:
         """Go on from the slots of an optimizer."""
+
+    def own_step(self, weights: np.ndarray, gradients: np.ndarray) -> None:
+        """One step of the job's own optimizer on host arrays, (parameters,) float32 each, in place.
+
+        The replica then has these weights. Raises ValueError where the job has no optimizer.
+        """
+        raise ValueError(NO_OPTIMIZER)
+
+    def own_state(self) -> np.ndarray:
+        """What the job's own optimizer and scheduler keep, (n,) uint8."""
+        raise ValueError(NO_OPTIMIZER)
+
+    def set_own_state(self, state: np.ndarray) -> None:
+        """Go on from what they kept. Raises ValueError where that cannot be read."""
+        raise ValueError(NO_OPTIMIZER)
 
 
 def layout_of(replica: Replica) -> Layout:

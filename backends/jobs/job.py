@@ -20,6 +20,7 @@ class Job(NamedTuple):
     forward: of model and batch; gives outputs and targets. TensorFlow's gets two arguments more:
         whether it is called in training, and the number of the step.
     loss: of outputs and targets, a mean over the samples of the batch.
+    optimizer: of the trained parameters. scheduler: of the optimizer; makes a step after each.
     """
 
     model: Any
@@ -28,6 +29,8 @@ class Job(NamedTuple):
     metrics: Dict[str, Metric]
     input_shape: Optional[Tuple[int, ...]] = None  # (height, width, channels) of known models' images
     classes: Optional[int] = None  # of known models
+    optimizer: Optional[Callable[[Any], Any]] = None
+    scheduler: Optional[Callable[[Any], Any]] = None
 
     @property
     def higher_is_better(self) -> Tuple[str, ...]:

@@ -7,7 +7,7 @@ import time
 from typing import Any, Callable, Deque, Dict, Optional, Sequence, Tuple
 
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import Arrays, OptimizerSettings, Replica, layout_of
+from backends.frameworks.base import OWN, OWN_STATE, Arrays, OptimizerSettings, Replica, layout_of
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
 from backends.peers.exchanges.base import Exchange
@@ -94,6 +94,9 @@ class Peer:
         for mine, given in zip(self._weights() + (self._replica.state,), saved):
             mine[:] = given
         self._adopt()
+        own = state.pop(OWN_STATE, ())
+        if own and self._optimizer.kind == OWN:
+            self._replica.set_own_state(own[0])
         self._exchange.restore(state)
 
     def _weights(self) -> Arrays:
@@ -132,6 +135,8 @@ class Peer:
         """Send all arrays; weights only if no other peer has handed over equal ones."""
         self._connection.send(frames.WeightsOffer(self._digest()))
         state = dict(self._exchange.state(), **{frames.STATE: (self._replica.state,)})
+        if self._optimizer.kind == OWN:
+            state[OWN_STATE] = (self._replica.own_state(),)
         if self._connection.receive(frames.WeightsReply).wanted:
             state[frames.WEIGHTS] = self._weights()
         send_named(self._connection, state)

@@ -11,7 +11,7 @@ import numpy as np
 from backends import models
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader, BatchSource
-from backends.frameworks.base import SGD, Layout, OptimizerSettings, Replica, Variable, framework
+from backends.frameworks.base import OWN, SGD, Layout, OptimizerSettings, Replica, Variable, framework
 from backends.jobs.failure import own_code
 from backends.optimizers import registry
 from backends.profiling import batch_curve, codec_profile
@@ -51,7 +51,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
     built = loaded.build()
     replica = built.replica
     batches = _batches(loaded, replica, order.batch)
-    loop = _Loop(replica, batches, spec.slowdown)
+    loop = _Loop(replica, batches, spec.slowdown, _optimizer(loaded))
     probe = MemoryProbe.of_this_process(framework(spec.framework))
     batches.batch = batch = probe.largest(order.batch, _at(batches, loop.step))
     sampler, windows = Sampler(), []
@@ -99,6 +99,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         collectives=framework(spec.framework).collectives(),
         job=spec.job is not None,
         samples=loaded.samples,
+        own_optimizer=_optimizer(loaded) == OWN,
         data_s=loop.data_s,
         other_batches=tuple(other for other in others if other.batch != batch // 2),
         memory=probe.found(),
@@ -115,7 +116,7 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     with own_code(spec.job and spec.job.folder):
         loaded = workload(spec)
         replica = loaded.build().replica
-        loop = _Loop(replica, _batches(loaded, replica, order.batch), spec.slowdown)
+        loop = _Loop(replica, _batches(loaded, replica, order.batch), spec.slowdown, _optimizer(loaded))
         times = steptime.measure_repeat(
             loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set)
         )
@@ -130,6 +131,11 @@ def _batches(loaded: Workload, replica: Replica, batch: int) -> BatchSource:
         return job_batches(loaded.job, batch, spec.seed)
     images = dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, spec.seed)
     return BatchLoader(ArraySamples(images.train_images, images.train_labels), batch, spec.seed)
+
+
+def _optimizer(loaded: Workload) -> str:
+    """The job's own optimizer, where it brings one: it updates a device alone."""
+    return OWN if loaded.job is not None and loaded.job.job.optimizer is not None else SGD
 
 
 def _fingerprint(spec: ReplicaSpec) -> str:
@@ -152,8 +158,9 @@ class _Loop:
     time is rationed pauses there, and training, too, has something to do there.
     """
 
-    def __init__(self, replica: Replica, batches: BatchSource, slowdown: float) -> None:
+    def __init__(self, replica: Replica, batches: BatchSource, slowdown: float, kind: str = SGD) -> None:
         self._replica = replica
+        self._optimizer = OptimizerSettings(momentum=MOMENTUM, kind=kind)
         self._batches = batches
         self._slowdown = slowdown
         self.restart()
@@ -181,7 +188,7 @@ class _Loop:
         self._data_s += taken.data_s
         self._steps += 1
         fetched_s = time.perf_counter()
-        self._replica.update(OptimizerSettings(momentum=MOMENTUM))
+        self._replica.update(self._optimizer)
         step.stretch(time.perf_counter() - fetched_s, self._slowdown)
         updated_s = time.perf_counter()
         self._replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does

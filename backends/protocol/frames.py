@@ -146,7 +146,7 @@ class Scores(NamedTuple):
     loss: float
     metrics: Dict[str, float]
     seconds: float
-    higher_is_better: Tuple[str, ...] = ()
+    higher_is_better: Tuple[str, ...] = ("accuracy",)
 
 
 class RequestedArrays(NamedTuple):

@@ -34,7 +34,12 @@ def load_job(user: UserJob) -> LoadedJob:
     if not isinstance(user.model, nn.Module):
         raise ValueError("its model is a %s; with --framework torch it must be a torch.nn.Module" % _kind(user.model))
     train, test = (_samples(name, data, user.collate) for name, data in (("train", user.train), ("test", user.test)))
-    job = Job(user.model, user.forward or _forward, user.loss, user.metrics)
+    job = Job(
+        user.model, user.forward or _forward, user.loss, user.metrics,
+        optimizer=user.optimizer, scheduler=user.scheduler,
+    )  # fmt: skip
+    if user.scheduler is not None and user.optimizer is None:
+        raise ValueError("it has a scheduler and no optimizer for it; add the optimizer, or use --schedule")
     _try(job, train)
     if not any(parameter.requires_grad for parameter in user.model.parameters()):
         raise ValueError("its model has no parameter that is trained: requires_grad is false for all, or there is none")

@@ -1,12 +1,14 @@
 """A PyTorch replica keeps parameters, gradients and state as views into flat tensors."""
 
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
+import numpy as np
 import torch
 
-from backends.frameworks.base import OptimizerSettings, Replica, Slots, Variable, consecutive
+from backends.frameworks.base import NO_OPTIMIZER, OWN, OptimizerSettings, Replica, Slots, Variable, consecutive
 from backends.jobs.job import Job
 from backends.pytorch.jobs import as_tensors
+from backends.pytorch.own_optimizer import TorchOptimizer
 from backends.pytorch.updates import FlatUpdate
 
 
@@ -37,6 +39,7 @@ class TorchReplica(Replica):
             parameter.grad = self._gradients[place.part].view(place.shape)
         self.training_loss: Callable[[Any], torch.Tensor] = self.loss
         self._update = FlatUpdate(self._weights, self._gradients)
+        self._own: Optional[TorchOptimizer] = None
         self._host_weights, self._host_gradients, self._host_state = (
             _host(tensor) for tensor in (self._weights, self._gradients, self._state)
         )
@@ -86,7 +89,10 @@ class TorchReplica(Replica):
         self._synchronise()
 
     def update(self, optimizer: OptimizerSettings) -> None:
-        self._update(optimizer)
+        if optimizer.kind == OWN:
+            self._own_optimizer().step()
+        else:
+            self._update(optimizer)
         self._updated = True
         self._synchronise()
 
@@ -105,6 +111,25 @@ class TorchReplica(Replica):
 
     def set_slots(self, slots: Slots) -> None:
         self._update.set_slots(slots)
+
+    def own_step(self, weights: np.ndarray, gradients: np.ndarray) -> None:
+        self._weights.copy_(torch.from_numpy(weights))
+        self._gradients.copy_(torch.from_numpy(gradients))
+        self._own_optimizer().step()
+        weights[:] = self._weights.cpu().numpy()
+
+    def own_state(self) -> np.ndarray:
+        return self._own_optimizer().state()
+
+    def set_own_state(self, state: np.ndarray) -> None:
+        self._own_optimizer().set_state(state)
+
+    def _own_optimizer(self) -> TorchOptimizer:
+        if self._own is None:
+            if self._job.optimizer is None:
+                raise ValueError(NO_OPTIMIZER)
+            self._own = TorchOptimizer(self._job, [each for each in self.module.parameters() if each.requires_grad])
+        return self._own
 
     def _synchronise(self) -> None:
         if self.accelerator == "cuda":

@@ -2,7 +2,7 @@
 
 from typing import Dict, Sequence, Tuple
 
-from backends.frameworks.base import ADAM, ADAMW, SLOT_NAMES
+from backends.frameworks.base import ADAM, ADAMW, OWN, SLOT_NAMES
 from backends.strategies.compressors.registry import COMPRESSORS
 from backends.strategies.name_and_options import name_of, one_of
 from backends.strategies.presets import Parts
@@ -29,6 +29,8 @@ _IN_STEP = ("synchronous",)
 _NO_TRANSFER = ("none",)
 #: Tang et al., 1-bit Adam, 2021, section 3.
 _HELD_BACK = "what a compressor holds back comes later as one large gradient, by which Adam would shrink its steps"
+_SERVERLESS = tuple(name for name in TOPOLOGIES if name != "server")
+_SERVER_HAS_NO_JOB = "a server adds gradients up and does not run the job's code"
 
 #: By part and name, and another part: the names that it is compatible with, where not with all, and
 #: the reason why not with others.
@@ -82,6 +84,7 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     },
     ("optimizer", ADAM): {"compressor": (_WHOLE, _HELD_BACK)},
     ("optimizer", ADAMW): {"compressor": (_WHOLE, _HELD_BACK)},
+    ("optimizer", OWN): {"compressor": (_WHOLE, _HELD_BACK), "topology": (_SERVERLESS, _SERVER_HAS_NO_JOB)},
 }
 
 
@@ -100,7 +103,7 @@ def check(parts: Parts) -> Parts:
                 )
     if names["topology"] == "groups":
         _check_leaders(parts)
-    if names["topology"] == "all" and names["optimizer"] in (ADAM, ADAMW):
+    if names["topology"] == "all" and names["optimizer"] in (ADAM, ADAMW, OWN):
         _check_same_sums(names)
     return parts
 

@@ -3,19 +3,20 @@
 import math
 from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
-from backends.frameworks.base import ADAM, ADAMW, LARS, MOMENTUM, SGD, SLOT_NAMES, OptimizerSettings
+from backends.frameworks.base import ADAM, ADAMW, LARS, MOMENTUM, OWN, SGD, SLOT_NAMES, OptimizerSettings
 from backends.strategies.name_and_options import name_of, number, options_of, typed
 
 #: Learning rates by default: those of the examples here, and Kingma and Ba's.
-RATES: Dict[str, float] = {SGD: 0.01, LARS: 0.01, ADAM: 0.001, ADAMW: 0.001}
+RATES: Dict[str, float] = {SGD: 0.01, LARS: 0.01, ADAM: 0.001, ADAMW: 0.001, OWN: 1.0}
 #: Weight decay by default: torch's for AdamW.
-WEIGHT_DECAYS: Dict[str, float] = {SGD: 0.0, LARS: 0.0, ADAM: 0.0, ADAMW: 0.01}
+WEIGHT_DECAYS: Dict[str, float] = {SGD: 0.0, LARS: 0.0, ADAM: 0.0, ADAMW: 0.01, OWN: 0.0}
 #: Options of each optimizer.
 _KEYS: Dict[str, Sequence[str]] = {
     SGD: (),
     LARS: (),
     ADAM: ("beta1", "beta2", "epsilon"),
     ADAMW: ("beta1", "beta2", "epsilon"),
+    OWN: (),
 }
 
 
@@ -51,7 +52,12 @@ class OptimizerSpec(NamedTuple):
         return self.name + (":" + options if options else "")
 
     def settings(self, rate: Optional[float], momentum: float, weight_decay: Optional[float]) -> OptimizerSettings:
-        """The settings of a run; a rate or weight decay of None is the optimizer's default."""
+        """The settings of a run; a rate or weight decay of None is the optimizer's default.
+
+        Raises ValueError for a rate or weight decay of a job's own optimizer, which has them.
+        """
+        if self.name == OWN and not (rate is None and weight_decay is None):
+            raise ValueError("the job's own optimizer has its learning rate and weight decay; leave the option out")
         return OptimizerSettings(
             RATES[self.name] if rate is None else rate,
             momentum if MOMENTUM in SLOT_NAMES[self.name] else 0.0,

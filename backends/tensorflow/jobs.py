@@ -32,7 +32,10 @@ def load_job(user: UserJob) -> LoadedJob:
     network = UserNetwork(user.model)
     if not network.trained:
         raise ValueError("its model has no variable that is trained: trainable is false for all, or there is none")
-    return LoadedJob(Job(network, _forward_in_graph(user), loss, metrics), train, test)
+    if user.scheduler is not None:
+        raise ValueError("it has a scheduler; in Keras, give its optimizer a learning rate schedule instead")
+    job = Job(network, _forward_in_graph(user), loss, metrics, optimizer=user.optimizer)
+    return LoadedJob(job, train, test)
 
 
 def _samples(name: str, data: Any) -> DatasetSamples:

@@ -2,11 +2,13 @@
 
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
 import tensorflow as tf
 
-from backends.frameworks.base import OptimizerSettings, Replica, Slots
+from backends.frameworks.base import NO_OPTIMIZER, OWN, OptimizerSettings, Replica, Slots
 from backends.jobs.job import Job
 from backends.tensorflow.buffers import ConcatenatedCopies, PerVariableCopies, aligned, end, places
+from backends.tensorflow.own_optimizer import KerasOptimizer
 from backends.tensorflow.updates import Update
 
 
@@ -35,6 +37,7 @@ class TensorFlowReplica(Replica):
         self._state_copies.fetch(self._state_copies.pack(self._kept), self.state)
         self._packed: List[tf.Tensor] = []
         self._state: Optional[List[tf.Tensor]] = None
+        self._own: Optional[KerasOptimizer] = None
         self._updated = False
         self._steps = 0
         self._learn = tf.function(self._trace_gradient, autograph=False)
@@ -64,7 +67,10 @@ class TensorFlowReplica(Replica):
         self._state, self._updated = None, False
 
     def update(self, optimizer: OptimizerSettings) -> None:
-        self._update(self._packed, optimizer)
+        if optimizer.kind == OWN:
+            self._own_optimizer().step(self._copies.unpack(self._packed))
+        else:
+            self._update(self._packed, optimizer)
         self._updated = True
 
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
@@ -76,6 +82,27 @@ class TensorFlowReplica(Replica):
 
     def set_slots(self, slots: Slots) -> None:
         self._update.set_slots(slots)
+
+    def own_step(self, weights: np.ndarray, gradients: np.ndarray) -> None:
+        self.set_weights(weights)
+        shaped = [tf.constant(gradients[at.part].reshape(at.shape)) for at in self.variables]
+        self._own_optimizer().step([tf.cast(each, to.dtype) for each, to in zip(shaped, self._trained)])
+        self._updated = True
+        self.fetch()
+        weights[:] = self.weights
+
+    def own_state(self) -> np.ndarray:
+        return self._own_optimizer().state()
+
+    def set_own_state(self, state: np.ndarray) -> None:
+        self._own_optimizer().set_state(state)
+
+    def _own_optimizer(self) -> KerasOptimizer:
+        if self._own is None:
+            if self._job.optimizer is None:
+                raise ValueError(NO_OPTIMIZER)
+            self._own = KerasOptimizer(self._job.optimizer, self._job.model.module.trainable_variables)
+        return self._own
 
     def _trace_gradient(self, batch: Any, rate: tf.Tensor, decay: Optional[tf.Tensor], step: tf.Tensor) -> Any:
         network = self._job.model

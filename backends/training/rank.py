@@ -13,7 +13,7 @@ from typing import Callable, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import Replica
+from backends.frameworks.base import OWN, Replica
 from backends.frameworks.process_group import ProcessGroup
 from backends.protocol.events import Diverged, Emit, Joined, MemberProgress, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import STEP
@@ -133,6 +133,18 @@ class Rank(SingleDevice):
             self._group.broadcast(values)
         replica.load()
         self._set_slots(slots)
+        if self.spec.optimizer.kind == OWN:
+            self._receive_own_state()
+
+    def _receive_own_state(self) -> None:
+        """All ranks have computed the same, so that the first one's optimizer is that of all."""
+        state = self._replica.own_state()
+        length = np.array([state.size], np.float64)
+        self._group.broadcast(length)
+        sent = np.zeros(int(length[0]), np.float32)
+        sent[: state.size] = state[: sent.size]
+        self._group.broadcast(sent)
+        self._replica.set_own_state(sent.astype(np.uint8))
 
     def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient, have it averaged, and apply it."""

@@ -5,7 +5,7 @@ import time
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import LARS, Layout, Replica, Slots, layout_of
+from backends.frameworks.base import LARS, OWN, OWN_STATE, Layout, Replica, Slots, layout_of
 from backends.optimizers.base import FlatOptimizer
 from backends.optimizers.lars import Lars
 from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
@@ -102,8 +102,10 @@ class SingleDevice(RunState):
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
         self._replica.load()
-        self._resume(saved)
+        states = self._resume(saved)
         self._set_slots(saved.slots)
+        if self.spec.optimizer.kind == OWN and OWN_STATE in states:
+            self._replica.set_own_state(states[OWN_STATE][0])
         return saved.meta
 
     def _slots(self) -> Slots:
@@ -170,6 +172,8 @@ class SingleDevice(RunState):
         replica = self._replica
         replica.fetch()
         meta, states = self._meta(), self._batch_policy_state()
+        if self.spec.optimizer.kind == OWN:
+            states[OWN_STATE] = (replica.own_state(),)
         return checkpoint.Checkpoint(replica.weights, self._slots(), replica.state, meta, states)
 
     def end(self) -> RunAccount:

@@ -1,5 +1,6 @@
 """`planner recommend` parses, calls and renders; heavy imports wait inside the command."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +60,7 @@ def recommend(
     from planner.plan import report
     from planner.plan.engine_search import best_of
     from planner.plan.recommend import make_plan
-    from planner.plan.request import RecommendRequest
+    from planner.plan.request import RecommendRequest, optimizer_of_job, without_server
     from planner.predict.sample_efficiency import newest
     from planner.profile.file import load_profile
     from planner.views import ranking
@@ -72,10 +73,12 @@ def recommend(
         _weights(metric, weights), model=job or model, framework=framework, steps=steps, batch=batch_size,
         server=server, include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
         rates=_rates(rate or []), allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
-        optimizer=optimizer,
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
-    ranked = best_of(profile, request, engine, strategy, newest(Path()))
+    optimizer = optimizer_of_job(profile, request.model, optimizer)
+    strategy, noted = (strategy, ()) if engine != OWN else without_server(strategy, optimizer)
+    ranked = best_of(profile, request._replace(optimizer=optimizer), engine, strategy, newest(Path()))
+    ranked = replace(ranked, notes=(*noted, *ranked.notes))
     planned = make_plan(ranked, str(fleet), choose)
     if out is None and not ranked.costs.what_if:
         out = Path(paths.PLAN)

@@ -129,7 +129,9 @@ class Plan(NamedTuple):
         if engine is None or engine == self.engine:
             return self
         changed = self._replace(engine=engine, predicted_engine=self.engine, interval=())
-        return changed.with_strategy(ALLREDUCE) if Engine.from_text(engine).name == TORCH else changed
+        if Engine.from_text(engine).name != TORCH:
+            return changed
+        return changed.with_strategy(ALLREDUCE.with_optimizer(self.strategy.optimizer.as_text()))
 
 
 def load_plan(path: Path) -> Plan:

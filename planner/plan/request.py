@@ -5,13 +5,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from backends.frameworks.base import SGD
+from backends.frameworks.base import OWN, SGD
 from backends.strategies.engine import Engine
 from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.predict.batch_size import TRAINING_SAMPLES
 from planner.predict.costs import OWN_ENGINE
+from planner.profile.file import Profile
+
+#: The strategy without a server that comes nearest to one.
+SERVERLESS = "allreduce"
 
 
 def parse_strategy(text: str) -> Strategy:
@@ -44,6 +48,25 @@ def with_optimizer(strategy: Strategy, optimizer: str | None) -> Strategy:
         return found
     except ValueError as error:
         raise PlanError(f"--optimizer {optimizer} with strategy {strategy.text}: {error}") from error
+
+
+def optimizer_of_job(profile: Profile, model: str | None, given: str | None) -> str | None:
+    """The optimizer that was asked for, or else the one that the profiled job brings."""
+    steps = [step for device in profile.devices.values() for step in device.steps if model in (None, step.model)]
+    return OWN if given is None and steps and all(step.own_optimizer for step in steps) else given
+
+
+def without_server(strategy: str, optimizer: str | None) -> tuple[str, tuple[str, ...]]:
+    """A strategy that has no server in place of the default one, for a job's own optimizer.
+
+    The second part holds the note that says so, if any.
+    """
+    if optimizer != OWN or strategy != PARAMETER_SERVER.text:
+        return strategy, ()
+    return SERVERLESS, (
+        f"strategy {SERVERLESS}, because the job brings its own optimizer, which a server cannot run; "
+        "--optimizer adam or another of planner's own works with a server, too",
+    )
 
 
 def parse_engine(text: str) -> Engine:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from backends import models
 from backends.data.dataset import Dataset
 from backends.frameworks.base import FRAMEWORKS
+from backends.frameworks.base import OWN as OWN_OPTIMIZER
 from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
 from backends.training import checkpoint
@@ -21,7 +22,7 @@ from planner.plan.engine_search import best_of
 from planner.plan.file import Plan, load_plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
-from planner.plan.request import RecommendRequest, parse_strategy, with_optimizer
+from planner.plan.request import RecommendRequest, optimizer_of_job, parse_strategy, with_optimizer, without_server
 from planner.plan.strategy_search import AUTO
 from planner.predict.batch_size import TRAINING_SAMPLES, notes_scaled
 from planner.predict.sample_efficiency import newest
@@ -182,7 +183,8 @@ def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
     plan = plan.with_engine(options.engine)
     if Engine.from_text(plan.engine).name != TORCH:
         if options.strategy is not None:
-            plan = plan.with_strategy(with_optimizer(parse_strategy(options.strategy), options.optimizer))
+            kept = OWN_OPTIMIZER if plan.strategy.optimizer.name == OWN_OPTIMIZER else None
+            plan = plan.with_strategy(with_optimizer(parse_strategy(options.strategy), options.optimizer or kept))
         return plan.with_optimizer(options.optimizer)
     if given is not None and given != AUTO and not parse_strategy(given).same_as(plan.strategy):
         raise PlanError(
@@ -243,11 +245,15 @@ def _plan_now(
     to_recommend = RecommendRequest(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
         training_samples=source.samples or TRAINING_SAMPLES,
-        allow_plaintext=request.allow_plaintext or fleet.trusted_network, optimizer=options.optimizer,
+        allow_plaintext=request.allow_plaintext or fleet.trusted_network,
+        optimizer=optimizer_of_job(profile, model, options.optimizer),
     )  # fmt: skip
     strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
+    noted: tuple[str, ...] = ()
+    if options.strategy is None and engine == OWN:
+        strategy, noted = without_server(strategy, to_recommend.optimizer)
     ranked = best_of(profile, to_recommend, engine, strategy, newest(Path()))
-    for note in ranked.notes if AUTO in (strategy, engine) else ():
+    for note in (*noted, *(ranked.notes if AUTO in (strategy, engine) else ())):
         callbacks.on_note(note)
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings, framework
+from backends.frameworks.base import OWN, OptimizerSettings, Replica, framework
 from backends.jobs.failure import JobFailure, own_code
 from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec
 from backends.training.step import evaluate, step
@@ -74,6 +74,13 @@ def ragged():
 def lazy():
     return plain(model=nn.LazyLinear(1))
 
+def adam():
+    return plain(optimizer=lambda parameters: torch.optim.Adam(parameters, lr=0.1),
+                 scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 40, 0.5))
+
+def no_optimizer():
+    return plain(optimizer=lambda parameters: 3)
+
 def a_loader():
     return plain(torch.utils.data.DataLoader(Pairs()))
 
@@ -136,6 +143,9 @@ def pairs_of_inputs():
     data = tf.data.Dataset.from_tensor_slices((x, x * x, y))
     return plain(model=model, train=data, test=data)
 
+def adam():
+    return plain(optimizer=lambda variables: tf.keras.optimizers.Adam(0.1))
+
 def no_dataset():
     return plain(train=(x, y))
 """
@@ -174,6 +184,62 @@ def test_a_job_of_torch_learns(tmp_path, name) -> None:
 def test_so_does_one_of_tensorflow(tmp_path, name) -> None:
     before, after = learned(loaded(tmp_path, name, "tensorflow"))
     assert after < before / 3
+
+
+def own_steps(found: Workload, steps: int, state: np.ndarray | None = None) -> tuple[Replica, list[float]]:
+    """A replica after some steps with the job's own optimizer, and the losses on the way."""
+    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 64, 1), found, lambda path: b"")
+    replica = found.build().replica
+    if state is not None:
+        replica.set_own_state(state)
+    losses = []
+    for _ in range(steps):
+        losses.append(step(replica, batches, 1.0, 1.0).loss)
+        replica.update(OptimizerSettings(kind=OWN))
+    replica.fetch()
+    return replica, losses
+
+
+@pytest.mark.parametrize("kind", [pytest.param("torch"), pytest.param("tensorflow", marks=needs("tensorflow"))])
+def test_a_job_may_bring_its_optimizer(tmp_path, kind) -> None:
+    replica, losses = own_steps(loaded(tmp_path, "adam", kind), 60)
+    assert losses[-1] < losses[0] / 20
+    again, _ = own_steps(loaded(tmp_path, "adam", kind), 30)
+    other = loaded(tmp_path, "adam", kind).build().replica
+    other.set_own_state(again.own_state())
+    np.copyto(other.weights, again.weights)
+    other.load()
+    assert other.own_state().size == again.own_state().size > 0
+    weights, gradients = again.weights.copy(), np.ones_like(again.weights)
+    other_weights = weights.copy()
+    again.own_step(weights, gradients.copy())
+    other.own_step(other_weights, gradients.copy())
+    np.testing.assert_allclose(weights, other_weights, rtol=1e-5)
+    assert not np.array_equal(weights, replica.weights)
+
+
+def test_its_scheduler_makes_a_step_with_it(tmp_path) -> None:
+    replica, _ = own_steps(loaded(tmp_path, "adam"), 41)
+    saved = replica.own_state()
+    assert replica._own._optimizer.param_groups[0]["lr"] == 0.05
+    fresh = loaded(tmp_path, "adam").build().replica
+    fresh.set_own_state(saved)
+    assert fresh._own._optimizer.param_groups[0]["lr"] == 0.05
+
+
+def test_a_job_without_one_cannot_be_asked_for_it(tmp_path) -> None:
+    with pytest.raises(ValueError, match="the job has no optimizer of its own; choose one with --optimizer"):
+        own_steps(loaded(tmp_path, "plain"), 1)
+
+
+def test_what_is_no_optimizer_is_refused(tmp_path) -> None:
+    with pytest.raises(ValueError, match="the job's optimizer returns a int; it must return a torch.optim optimizer"):
+        own_steps(loaded(tmp_path, "no_optimizer"), 1)
+
+
+def test_a_damaged_state_is_refused(tmp_path) -> None:
+    with pytest.raises(ValueError, match="the state of the job's optimizer cannot be read"):
+        own_steps(loaded(tmp_path, "adam"), 1, np.zeros(20, np.uint8))
 
 
 def test_frozen_parameters_are_state_and_stay(tmp_path) -> None:

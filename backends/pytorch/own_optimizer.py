@@ -1,0 +1,52 @@
+"""The optimizer that a job brings, with its scheduler, and what they keep as bytes."""
+
+import io
+from typing import Any, List
+
+import numpy as np
+import torch
+
+from backends.jobs.job import Job
+
+#: What a missing or failing step of reading the bytes is called.
+UNREADABLE = "the state of the job's optimizer cannot be read: %s"
+
+
+class TorchOptimizer:
+    """A torch.optim optimizer of the job's. Raises ValueError where it is none."""
+
+    def __init__(self, job: Job, parameters: List[torch.nn.Parameter]) -> None:
+        assert job.optimizer is not None, "the caller has looked"
+        self._optimizer: Any = job.optimizer(parameters)
+        if not hasattr(self._optimizer, "step") or not hasattr(self._optimizer, "state_dict"):
+            raise ValueError(
+                "the job's optimizer returns a %s; it must return a torch.optim optimizer of the parameters it is given"
+                % type(self._optimizer).__name__
+            )
+        self._scheduler: Any = None if job.scheduler is None else job.scheduler(self._optimizer)
+
+    def step(self) -> None:
+        """One step with the gradients of the parameters, and one of the scheduler."""
+        self._optimizer.step()
+        if self._scheduler is not None:
+            self._scheduler.step()
+
+    def state(self) -> np.ndarray:
+        """What both keep, (n,) uint8."""
+        stream = io.BytesIO()
+        scheduler = None if self._scheduler is None else self._scheduler.state_dict()
+        torch.save({"optimizer": self._optimizer.state_dict(), "scheduler": scheduler}, stream)
+        return np.frombuffer(stream.getvalue(), np.uint8)
+
+    def set_state(self, state: np.ndarray) -> None:
+        """Go on from what they kept. Raises ValueError where torch cannot read it safely."""
+        try:
+            # Only tensors and plain values are read, no code.
+            saved = torch.load(io.BytesIO(state.tobytes()), weights_only=True)
+        except TypeError as error:
+            raise ValueError(UNREADABLE % "it takes torch 1.13 or later") from error
+        except Exception as error:  # noqa: BLE001 - torch raises whatever damaged bytes lead to
+            raise ValueError(UNREADABLE % error) from error
+        self._optimizer.load_state_dict(saved["optimizer"])
+        if self._scheduler is not None and saved["scheduler"] is not None:
+            self._scheduler.load_state_dict(saved["scheduler"])
