@@ -53,6 +53,12 @@ class Sleeper(Replica):
             pass
         return 0.0
 
+    def gradient_norm(self) -> float:
+        return 0.0
+
+    def rescale(self, factor: float, decay: float) -> None:
+        pass
+
     def fetch(self) -> None:
         pass
 

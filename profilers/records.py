@@ -172,6 +172,7 @@ class StepProfile(NamedTuple):
     collectives: backends of torch.distributed there; None in profiles of older versions.
     memory: None in profiles of older versions.
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
+    micro_batch: most samples that were computed at once; 0 for whole batches.
     job: whether it is a user's job; ``samples``: those of its training data, where known;
         ``own_optimizer``: whether it brings an optimizer.
     data_s: mean seconds of a gradient that it waits for its batch.
@@ -212,6 +213,7 @@ class StepProfile(NamedTuple):
     other_batches: Tuple[BatchTiming, ...] = ()
     memory: Optional[StepMemory] = None
     requested_batch: Optional[int] = None
+    micro_batch: int = 0
 
     @property
     def planned_batch(self) -> int:

@@ -42,12 +42,20 @@ class LeastSquares(Replica):
     def _inputs(self, images):
         return np.hstack([images.reshape(len(images), -1) / np.float32(255), np.ones((len(images), 1), np.float32)])
 
-    def gradient(self, batch, rate=1.0, weight_decay=0.0):
+    def gradient(self, batch, rate=1.0, weight_decay=0.0, adds=False):
         images, labels = batch
         inputs = self._inputs(images)
         missed = inputs @ self.weights - labels
-        self.gradients[:] = rate * (inputs.T @ missed / len(labels) + weight_decay * self.weights)
+        self.gradients[:] = adds * self.gradients + rate * (
+            inputs.T @ missed / len(labels) + weight_decay * self.weights
+        )
         return float((missed**2).mean() / 2)
+
+    def gradient_norm(self):
+        return float(np.linalg.norm(self.gradients))
+
+    def rescale(self, factor, decay):
+        self.gradients[:] = factor * self.gradients + decay * self.weights
 
     def fetch(self):
         pass

@@ -1,7 +1,7 @@
 """A loader draws batches of samples in a seeded order."""
 
 import abc
-from typing import Any, Callable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -115,6 +115,15 @@ class BatchSource(abc.ABC):
 
     @abc.abstractmethod
     def __next__(self) -> Any: ...
+
+    def parts(self, most: int) -> Sequence[Tuple[int, Any]]:
+        """The next batch in parts of at most ``most`` samples, each with its number of samples."""
+        whole, found = self.batch, []
+        for start in range(0, whole, most):
+            self.batch = min(most, whole - start)
+            found.append((self.batch, next(self)))
+        self.batch = whole
+        return found
 
 
 class BatchLoader(BatchSource):

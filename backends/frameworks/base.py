@@ -82,6 +82,17 @@ NO_OPTIMIZER = "the job has no optimizer of its own; choose one with --optimizer
 Slots = Dict[str, np.ndarray]
 
 
+class GradientSettings(NamedTuple):
+    """What is done to a gradient g where it is computed: rate (clipped g + weight_decay w).
+
+    clip_norm: the gradient of all weights is scaled down to this norm; None for no limit.
+    """
+
+    rate: float = 1.0
+    weight_decay: float = 0.0
+    clip_norm: Optional[float] = None
+
+
 class OptimizerSettings(NamedTuple):
     """An optimizer and its numbers; those of other optimizers are not used.
 
@@ -98,11 +109,13 @@ class OptimizerSettings(NamedTuple):
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
+    clip_norm: Optional[float] = None
 
     @property
-    def in_gradients(self) -> Tuple[float, float]:
-        """The rate and the weight decay that gradients include where they are computed."""
-        return (self.rate, self.weight_decay) if self.kind == SGD else (1.0, 0.0)
+    def in_gradients(self) -> GradientSettings:
+        """What gradients include where they are computed; nothing else is left to do for SGD."""
+        rate, weight_decay = (self.rate, self.weight_decay) if self.kind == SGD else (1.0, 0.0)
+        return GradientSettings(rate, weight_decay, self.clip_norm)
 
     @property
     def changes_all(self) -> bool:
@@ -157,13 +170,22 @@ class Replica(abc.ABC):
     state: np.ndarray
 
     @abc.abstractmethod
-    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         """Compute the gradients of rate (loss + weight_decay |w|^2 / 2); return the mean loss.
 
+        adds: to the gradients at hand, and not in their place; then without weight decay.
         batch: as the job's forward takes it; of known models a pair of images, uint8 (samples,
         height, width, channels), and labels, int64 (samples,).
         Done when it returns: work on a GPU is synchronised.
         """
+
+    @abc.abstractmethod
+    def gradient_norm(self) -> float:
+        """The Euclidean norm of the gradients at hand."""
+
+    @abc.abstractmethod
+    def rescale(self, factor: float, decay: float) -> None:
+        """The gradients g at hand become factor g + decay w."""
 
     @abc.abstractmethod
     def fetch(self) -> None:

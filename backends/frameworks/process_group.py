@@ -55,8 +55,13 @@ class ProcessGroup(abc.ABC):
         """
 
     @abc.abstractmethod
-    def gradient(self, replica: Replica, batch: object, rate: float, weight_decay: float) -> float:
-        """``Replica.gradient`` together with all others; returns the loss of this batch alone."""
+    def gradient(
+        self, replica: Replica, batch: object, rate: float, weight_decay: float, adds: bool, is_last: bool
+    ) -> float:
+        """``Replica.gradient`` together with all others; returns the loss of this batch alone.
+
+        is_last: without it nothing is exchanged, and a later gradient adds to this one.
+        """
 
     @abc.abstractmethod
     def exchange_s(self) -> Tuple[float, float]:

@@ -167,7 +167,7 @@ class Peer:
 
     def _gradient(self, optimizer: OptimizerSettings, batch: int) -> StepTaken:
         self._batches.batch = batch
-        return step(self._replica, self._batches, self._slowdown, *optimizer.in_gradients)
+        return step(self._replica, self._batches, self._slowdown, optimizer.in_gradients)
 
     def _exchange_step(self, order: frames.PeerStep, optimizer: OptimizerSettings) -> bool:
         """Exchange and update; return False if the membership changed meanwhile."""

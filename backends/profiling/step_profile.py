@@ -11,7 +11,17 @@ import numpy as np
 from backends import models
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader, BatchSource
-from backends.frameworks.base import OWN, SGD, Layout, OptimizerSettings, Replica, Variable, framework
+from backends.data.micro_batches import in_parts
+from backends.frameworks.base import (
+    OWN,
+    SGD,
+    GradientSettings,
+    Layout,
+    OptimizerSettings,
+    Replica,
+    Variable,
+    framework,
+)
 from backends.jobs.failure import own_code
 from backends.optimizers import registry
 from backends.profiling import batch_curve, codec_profile
@@ -26,7 +36,7 @@ from profilers import records, steptime
 from profilers.sampling import Sampler
 
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
-RATE = 1e-4
+SETTINGS = GradientSettings(rate=1e-4)
 MOMENTUM = 0.9
 SERVICE_REPEATS = 20
 SERVICE_LIMIT_S = 1.0
@@ -67,7 +77,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
     parameters = int(replica.weights.size)
-    gradients_at = _at(batches, lambda: step.step(replica, batches, spec.slowdown, RATE).gradient_s)
+    gradients_at = _at(batches, lambda: step.step(replica, batches, spec.slowdown, SETTINGS).gradient_s)
     others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
@@ -79,6 +89,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         threads=built.threads,
         slowdown=spec.slowdown,
         batch=batch,
+        micro_batch=spec.micro_batch,
         protocol=order.protocol,
         build_s=built.build_s,
         gradient_s=times.gradient_s,
@@ -128,9 +139,10 @@ def _batches(loaded: Workload, replica: Replica, batch: int) -> BatchSource:
     """Batches of the job's own data, or of noise, which takes a known model as long."""
     spec = loaded.spec
     if loaded.job is not None:
-        return job_batches(loaded.job, batch, spec.seed)
+        return job_batches(loaded.job, batch, spec.seed, micro_batch=spec.micro_batch)
     images = dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, spec.seed)
-    return BatchLoader(ArraySamples(images.train_images, images.train_labels), batch, spec.seed)
+    samples = ArraySamples(images.train_images, images.train_labels)
+    return in_parts(BatchLoader(samples, batch, spec.seed), spec.micro_batch)
 
 
 def _optimizer(loaded: Workload) -> str:
@@ -183,7 +195,7 @@ class _Loop:
     def step(self) -> steptime.Phases:
         began_s = time.perf_counter() if self._ended_s is None else self._ended_s
         cpu_s = time.process_time()
-        taken = step.step(self._replica, self._batches, self._slowdown, RATE)
+        taken = step.step(self._replica, self._batches, self._slowdown, SETTINGS)
         self._cpu_s += time.process_time() - cpu_s
         self._data_s += taken.data_s
         self._steps += 1

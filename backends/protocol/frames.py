@@ -6,7 +6,7 @@ checked on arrival (``backends.network.framing``).
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from backends.frameworks.base import Layout
+from backends.frameworks.base import GradientSettings, Layout
 
 #: Kinds of work that a member is given: a step, an evaluation, the end of the run; and among peers
 #: to give weights to those that join, to take them, and to save all arrays to a checkpoint.
@@ -80,12 +80,11 @@ class Resumption(NamedTuple):
 
 
 class WorkerStep(NamedTuple):
-    """Compute a gradient that includes rate and weight decay. Arrays: weights."""
+    """Compute a gradient with these settings. Arrays: weights."""
 
     step: int
     batch: int
-    rate: float
-    weight_decay: float
+    gradient: GradientSettings
     hand_over: bool  # whether the compressor's arrays are to follow the gradient
     weights: MessageHead
 

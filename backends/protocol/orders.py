@@ -228,6 +228,7 @@ class ReplicaSpec(NamedTuple):
     seed: int = 0  # of the initial weights
     slowdown: float = 1.0  # how many times slower than it is an emulated device computes
     job: Optional[JobSpec] = None
+    micro_batch: int = 0  # most samples that are computed at once; 0 for whole batches
 
 
 class TimeSteps(NamedTuple):

@@ -48,21 +48,33 @@ class TorchReplica(Replica):
         self.state = self._host_state.numpy()
         self._updated = False
 
-    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         # Gradients are never set to None: autograd adds to these views, which already hold the
         # weight decay.
         if weight_decay:
             torch.mul(self._weights, weight_decay, out=self._gradients)
-        else:
+        elif not adds:
             self._gradients.zero_()
         loss = self.training_loss(batch)
-        loss.backward()
-        # Scaling the loss would save this pass, but would be visible to half precision and to hooks
-        # in a user's model.
-        self._gradients.mul_(rate)
+        if adds:
+            (rate * loss).backward()
+        else:
+            loss.backward()
+            # Scaling the loss would save this pass, but would be visible to half precision and to
+            # hooks in a user's model.
+            self._gradients.mul_(rate)
         value = float(loss.item())
         self._synchronise()
         return value
+
+    def gradient_norm(self) -> float:
+        return float(torch.norm(self._gradients).item())
+
+    def rescale(self, factor: float, decay: float) -> None:
+        self._gradients.mul_(factor)
+        if decay:
+            self._gradients.add_(self._weights, alpha=decay)
+        self._synchronise()
 
     def loss(self, batch: Any) -> torch.Tensor:
         """The mean loss of a batch."""

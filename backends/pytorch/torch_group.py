@@ -77,9 +77,17 @@ class TorchGroup(ProcessGroup):
             module.register_comm_hook(self._reduction, _reduce)
         replica.training_loss = module
 
-    def gradient(self, replica: Replica, batch: object, rate: float, weight_decay: float) -> float:
+    def gradient(
+        self, replica: Replica, batch: object, rate: float, weight_decay: float, adds: bool, is_last: bool
+    ) -> float:
+        assert isinstance(replica, TorchReplica), "torch's group is made for replicas of torch"
         with _broken():
-            return replica.gradient(batch, rate, weight_decay)
+            if is_last:
+                return replica.gradient(batch, rate, weight_decay, adds)
+            wrapped = replica.training_loss
+            assert isinstance(wrapped, DistributedDataParallel), "its gradients are averaged"
+            with wrapped.no_sync():
+                return replica.gradient(batch, rate, weight_decay, adds)
 
     def exchange_s(self) -> Tuple[float, float]:
         assert self._reduction is not None, "a gradient was computed"

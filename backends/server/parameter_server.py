@@ -98,8 +98,8 @@ class ParameterServer(RunHost):
             arrays += (self.run_state.mean_model_state(),)
             connection.send(frames.WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
             return
-        rate, weight_decay = self.spec.optimizer_at(item.step).in_gradients
-        order = frames.WorkerStep(item.step, pull.batch, rate, weight_decay, pull.hand_over, head)
+        settings = self.spec.optimizer_at(item.step).in_gradients
+        order = frames.WorkerStep(item.step, pull.batch, settings, pull.hand_over, head)
         connection.send(order, framing.as_bytes(arrays))
 
     def _receive_gradient(

@@ -111,7 +111,7 @@ class Worker:
         self._replica.load()
         self._batches.batch = order.batch
         process_cpu = time.process_time()
-        taken = step(self._replica, self._batches, self._slowdown, order.rate, order.weight_decay)
+        taken = step(self._replica, self._batches, self._slowdown, order.gradient)
         gradient_cpu_s = time.process_time() - process_cpu
         computed, computed_cpu = time.perf_counter(), thread_cpu_s()
         self._push_gradient(taken.loss, computed - began, order.hand_over)

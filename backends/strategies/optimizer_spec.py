@@ -51,7 +51,9 @@ class OptimizerSpec(NamedTuple):
         options = ",".join("%s=%r" % option for option in self.options)
         return self.name + (":" + options if options else "")
 
-    def settings(self, rate: Optional[float], momentum: float, weight_decay: Optional[float]) -> OptimizerSettings:
+    def settings(
+        self, rate: Optional[float], momentum: float, weight_decay: Optional[float], clip_norm: Optional[float] = None
+    ) -> OptimizerSettings:
         """The settings of a run; a rate or weight decay of None is the optimizer's default.
 
         Raises ValueError for a rate or weight decay of a job's own optimizer, which has them.
@@ -63,5 +65,6 @@ class OptimizerSpec(NamedTuple):
             momentum if MOMENTUM in SLOT_NAMES[self.name] else 0.0,
             WEIGHT_DECAYS[self.name] if weight_decay is None else weight_decay,
             self.name,
+            clip_norm=clip_norm,
             **dict(self.options),
         )

@@ -52,6 +52,15 @@ class DatasetLoader(BatchSource):
         self._drawn += self._size
         return next(self._batches)
 
+    def parts(self, most: int) -> Sequence[Tuple[int, Any]]:
+        """As in ``BatchSource``; a batch is drawn whole, for another size is another pipeline."""
+        whole = next(self)
+        spans = [(start, min(start + most, self.batch)) for start in range(0, self.batch, most)]
+        return [
+            (end - start, tf.nest.map_structure(lambda values, a=start, b=end: values[a:b], whole))
+            for start, end in spans
+        ]
+
 
 def _is_batched(dataset: Any) -> bool:
     """Whether the first dimension of all its arrays is open, as batching leaves it."""

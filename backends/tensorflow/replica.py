@@ -41,16 +41,26 @@ class TensorFlowReplica(Replica):
         self._updated = False
         self._steps = 0
         self._learn = tf.function(self._trace_gradient, autograph=False)
+        self._combine = tf.function(_combined, autograph=False)
         self._judge = tf.function(self._trace_evaluation, autograph=False)
 
-    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
-        self._packed = []  # their memory can be used again
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
+        before, self._packed = self._packed if adds else [], []  # else their memory can be used again
         scale = tf.constant(rate, tf.float32)
         decay = tf.constant(rate * weight_decay, tf.float32) if weight_decay else None
         step = tf.constant(self._steps, tf.int32)
         self._steps += 1
         loss, self._packed, self._state = self._learn(batch, scale, decay, step)
+        if adds:
+            self._packed = self._combine(before, self._packed, tf.ones(()), tf.ones(()))
         return float(loss)
+
+    def gradient_norm(self) -> float:
+        return float(tf.linalg.global_norm(self._packed))
+
+    def rescale(self, factor: float, decay: float) -> None:
+        weights = self._copies.pack(self._trained) if decay else self._packed
+        self._packed = self._combine(self._packed, weights, tf.constant(factor), tf.constant(decay))
 
     def fetch(self) -> None:
         if self._state is not None:
@@ -119,3 +129,8 @@ class TensorFlowReplica(Replica):
         found = self._job.forward(self._job.model, batch, False, tf.constant(0))
         metrics = {name: metric.function(*found) for name, metric in self._job.metrics.items()}
         return self._job.loss(*found), metrics
+
+
+def _combined(first: List[tf.Tensor], second: List[tf.Tensor], factor: tf.Tensor, other: tf.Tensor) -> List[tf.Tensor]:
+    """The packed tensors factor first + other second."""
+    return [factor * one + other * tf.cast(two, tf.float32) for one, two in zip(first, second)]

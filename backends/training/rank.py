@@ -6,6 +6,7 @@ the run, because it was told to or because its loss is not finite, says so there
 the same round. Between two meetings nothing but gradients is exchanged.
 """
 
+import functools
 import math
 import time
 from typing import Callable, Dict, Optional, Sequence, Tuple
@@ -20,7 +21,7 @@ from backends.protocol.frames import STEP
 from backends.training import checkpoint, single_device
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
-from backends.training.step import evaluate, stretch
+from backends.training.step import combine_parts, evaluate, stretch
 from backends.training.step_queue import RunProgress, StepQueue, WorkItem
 from backends.training.stopping import EARLY_ENDS
 
@@ -149,10 +150,11 @@ class Rank(SingleDevice):
     def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient, have it averaged, and apply it."""
         started, cpu_s = time.perf_counter(), time.process_time()
-        rate, weight_decay = self.spec.optimizer_at(item.step).in_gradients
+        settings = self.spec.optimizer_at(item.step).in_gradients
         batch = next(batches)
         data_s = time.perf_counter() - started
-        loss = self._group.gradient(self._replica, batch, rate, weight_decay)
+        compute = functools.partial(self._group.gradient, self._replica)
+        loss = combine_parts(self._replica, batch, settings, compute)
         exchange_s, exchange_cpu_s = self._group.exchange_s()
         self._update(item)
         busy_s = time.perf_counter() - started - exchange_s

@@ -15,7 +15,7 @@ from backends.training import checkpoint
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.run_state import RunState
-from backends.training.step import evaluate, require_test_samples, stretch
+from backends.training.step import evaluate, gradient, require_test_samples, stretch
 from backends.training.step_queue import StepQueue, WorkItem
 
 NAME = "self"
@@ -139,8 +139,8 @@ class SingleDevice(RunState):
     def _gradient(self, item: WorkItem, batch: Any, size: int) -> float:
         # Only the aggregation by rates weighs a single gradient other than its mean.
         factor = FACTORS.get(self.spec.strategy.aggregation, equal)(size, size, self.spec.batch, 1)
-        rate, weight_decay = self.spec.optimizer_at(item.step).in_gradients
-        return self._replica.gradient(batch, rate=factor * rate, weight_decay=weight_decay)
+        settings = self.spec.optimizer_at(item.step).in_gradients
+        return gradient(self._replica, batch, settings._replace(rate=factor * settings.rate))
 
     def _update(self, item: WorkItem) -> None:
         replica, optimizer = self._replica, self.spec.optimizer_at(item.step)

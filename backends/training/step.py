@@ -2,10 +2,11 @@
 
 import collections
 import time
-from typing import DefaultDict, NamedTuple
+from typing import Any, Callable, DefaultDict, NamedTuple
 
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import Replica
+from backends.data.micro_batches import SplitBatch, parts_of
+from backends.frameworks.base import GradientSettings, Replica
 from backends.protocol.frames import Scores
 
 
@@ -23,7 +24,41 @@ class StepTaken(NamedTuple):
     data_s: float
 
 
-def step(replica: Replica, batches: BatchSource, slowdown: float, rate: float, weight_decay: float = 0.0) -> StepTaken:
+#: Torch's, so that a gradient of the very norm is clipped as there.
+CLIP_EPSILON = 1e-6
+
+#: Computes the gradient of a part of a batch, as ``Replica.gradient``; told whether it is the last.
+ComputePart = Callable[[Any, float, float, bool, bool], float]
+
+
+def gradient(replica: Replica, batch: Any, settings: GradientSettings) -> float:
+    """Compute the gradient of a batch, alone or in parts; return the mean loss of its samples."""
+
+    def compute(part: Any, rate: float, weight_decay: float, adds: bool, is_last: bool) -> float:
+        return replica.gradient(part, rate, weight_decay, adds)
+
+    return combine_parts(replica, batch, settings, compute)
+
+
+def combine_parts(replica: Replica, batch: Any, settings: GradientSettings, compute: ComputePart) -> float:
+    """As ``gradient``, with another function that computes the gradient of a part."""
+    if settings.clip_norm is None and not isinstance(batch, SplitBatch):
+        return compute(batch, settings.rate, settings.weight_decay, False, True)
+    parts = parts_of(batch)  # a single one as well: members whose gradients are averaged do alike
+    total, loss = sum(part.samples for part in parts), 0.0
+    for number, part in enumerate(parts, 1):
+        share = part.samples / float(total)
+        loss += share * compute(part.batch, share, 0.0, number > 1, number == len(parts))
+    factor = settings.rate
+    if settings.clip_norm is not None:
+        factor *= min(1.0, settings.clip_norm / (replica.gradient_norm() + CLIP_EPSILON))
+    decay = settings.rate * settings.weight_decay
+    if factor != 1.0 or decay:
+        replica.rescale(factor, decay)
+    return loss
+
+
+def step(replica: Replica, batches: BatchSource, slowdown: float, settings: GradientSettings) -> StepTaken:
     """Compute one gradient into the host buffers.
 
     slowdown: factor by which computing is stretched.
@@ -31,7 +66,7 @@ def step(replica: Replica, batches: BatchSource, slowdown: float, rate: float, w
     began = time.perf_counter()
     batch = next(batches)
     data_s = time.perf_counter() - began
-    loss = replica.gradient(batch, rate, weight_decay)
+    loss = gradient(replica, batch, settings)
     stretch(time.perf_counter() - began, slowdown)
     computed = time.perf_counter()
     replica.fetch()

@@ -6,6 +6,7 @@ from typing import Callable, NamedTuple, Optional, Tuple
 from backends.data import dataset
 from backends.data.background import BackgroundLoader
 from backends.data.loader import ArraySamples, BatchLoader, BatchSource, EvaluationSet, PartOfSamples, SampleSet
+from backends.data.micro_batches import in_parts
 from backends.frameworks.base import Replica, framework, usable_threads
 from backends.jobs import user_job
 from backends.jobs.failure import own_code
@@ -75,15 +76,18 @@ def workload(spec: ReplicaSpec) -> Workload:
     return Workload(spec, returned)
 
 
-def job_batches(job: LoadedJob, batch: int, seed: int, part: DataPart = ALL) -> BatchSource:
-    """Batches of a job's training data, or of one member's part, read ahead where that pays."""
+def job_batches(job: LoadedJob, batch: int, seed: int, part: DataPart = ALL, micro_batch: int = 0) -> BatchSource:
+    """Batches of a job's training data, or of one member's part, read ahead where that pays.
+
+    micro_batch: as in ReplicaSpec.
+    """
     train = job.train
     if not isinstance(train, SampleSet):
         loader: BatchSource = train.loader(batch, part.weights, part.member)
-        return BackgroundLoader(loader)
+        return BackgroundLoader(in_parts(loader, micro_batch))
     if len(part.weights) > 1:
         train = PartOfSamples(train, dataset.shards(len(train), part.weights, part.seed)[part.member])
-    return BackgroundLoader(BatchLoader(train, batch, seed))
+    return BackgroundLoader(in_parts(BatchLoader(train, batch, seed), micro_batch))
 
 
 def member_data(member: MemberSpec, loaded: Workload, read: Callable[[str], bytes]) -> MemberData:
@@ -91,13 +95,15 @@ def member_data(member: MemberSpec, loaded: Workload, read: Callable[[str], byte
 
     read: gives the content of a file on this device, as images are shipped.
     """
+    most = member.replica.micro_batch
     if loaded.job is None:
         train, test = (ArraySamples(*dataset.unpack(read(path))) for path in (member.train, member.test))
-        return BatchLoader(train, member.batch, member.seed), test
+        test.most_at_once = min(test.most_at_once, most) if most else test.most_at_once
+        return in_parts(BatchLoader(train, member.batch, member.seed), most), test
     part = member.part or ALL
     evaluated = loaded.job.test
-    evaluated.most_at_once = min(evaluated.most_at_once, member.batch)
-    return job_batches(loaded.job, member.batch, member.seed, part), evaluated
+    evaluated.most_at_once = min(evaluated.most_at_once, most or member.batch)
+    return job_batches(loaded.job, member.batch, member.seed, part, most), evaluated
 
 
 def _threads(spec: ReplicaSpec) -> int:

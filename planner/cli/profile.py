@@ -28,6 +28,7 @@ def profile(
     framework: options.Framework = None,
     data: options.Data = None,
     job: options.Job = None,
+    micro_batch: options.MicroBatch = None,
     device: Annotated[list[str] | None, Option(help="Only this device; may be repeated.")] = None,
     steps: Annotated[
         int,
@@ -61,7 +62,15 @@ def profile(
     own = None if job is None else find_job(job)
     models = (*(model or ()), *((own.text,) if own else ())) or ("cifar10",)
     request = ProfileRequest(
-        models, batch_size, protocol, framework or (own.framework if own else None), shape, classes, steps, job=own
+        models,
+        batch_size,
+        protocol,
+        framework or (own.framework if own else None),
+        shape,
+        classes,
+        steps,
+        job=own,
+        micro_batch=micro_batch or 0,
     )
     with console.progress(detail) as on_progress:
         profiler = Profiler(devices, request, out, on_progress, fresh, device or ())

@@ -61,6 +61,10 @@ def train(
         ),
     ] = None,
     optimizer: options.Optimizer = None,
+    clip_norm: Annotated[
+        float | None, Option(help="Scale gradients down to this norm over all weights [no limit].")
+    ] = None,
+    micro_batch: options.MicroBatch = None,
     allow_plaintext: Annotated[
         bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
     ] = False,
@@ -94,6 +98,7 @@ def train(
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
         "strategy": strategy, "engine": engine, "target": target, "patience": patience, "optimizer": optimizer,
+        "clip_norm": clip_norm, "micro_batch": micro_batch,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
     request = TrainRequest(

@@ -17,6 +17,7 @@ class ProfileRequest(NamedTuple):
     models: known ones, users' model files, and the job by its text.
     framework: what to compute with; None is the first one that each device has.
     input_shape, classes: of a data set; None is each model's own.
+    micro_batch: most samples that are computed at once; 0 for whole batches.
     idle_s: seconds of idling in which idle watts are measured.
     """
 
@@ -30,6 +31,7 @@ class ProfileRequest(NamedTuple):
     idle_s: float = 2.0
     links: ProbeLengths = LENGTHS
     job: JobReference | None = None
+    micro_batch: int = 0
 
     def framework_on(self, facts: Facts) -> str:
         """The framework of a device. Raises PlanError where it is not installed."""

@@ -109,15 +109,18 @@ class StepTimer(NamedTuple):
         return repeats.settled(both, second, third)
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:
-        job = self.request.job
+        job, most = self.request.job, self.request.micro_batch
         if job is not None and job.text == model:
-            return ReplicaSpec(framework, model, slowdown=device.slowdown, job=ship_job(agent, job, device))
+            return ReplicaSpec(
+                framework, model, slowdown=device.slowdown, job=ship_job(agent, job, device), micro_batch=most
+            )
         return ReplicaSpec(
             framework=framework,
             model=ship_model(agent, model),
             input_shape=self.request.input_shape,
             classes=self.request.classes,
             slowdown=device.slowdown,
+            micro_batch=most,
         )
 
     def _show(self, name: str, model: str, event: StepTimed) -> None:

@@ -34,6 +34,8 @@ class Options(NamedTuple):
     keep_weights: without it, no checkpoint is written.
     rate, weight_decay: None for the optimizer's default.
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
+    clip_norm: to which gradients are scaled down; None for no limit.
+    micro_batch: most samples that a device computes at once; 0 for whole batches.
     strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
     engine: what moves the gradients, text of an ``Engine``; None for the plan's.
     target: METRIC=VALUE, at which the run ends; None for none.
@@ -57,13 +59,16 @@ class Options(NamedTuple):
     target: str | None = None
     patience: int = 0
     optimizer: str | None = None
+    clip_norm: float | None = None
+    micro_batch: int = 0
 
 
 def check(options: Options) -> None:
     """Raises PlanError naming the option, its value and the values that are valid."""
     if options.schedule not in KINDS:
         raise PlanError(f"--schedule {options.schedule}: unknown; {suggest(options.schedule, KINDS)}")
-    for name, value in (("learning-rate", options.rate), ("heartbeat", options.heartbeat_s)):
+    positive = {"learning-rate": options.rate, "heartbeat": options.heartbeat_s, "clip-norm": options.clip_norm}
+    for name, value in positive.items():
         if value is not None and not 0 < value < math.inf:
             raise PlanError(f"--{name} {value:g}: give a finite number above 0")
     if options.weight_decay is not None and not 0 <= options.weight_decay < math.inf:
@@ -120,7 +125,8 @@ def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpe
     """The model and data of one member, which are on its device."""
     # Runs with neighbouring seeds share no worker's order of samples.
     seed = options.seed * 1009 + plan.names.index(name)
-    return MemberSpec(name, placed.replica, placed.train, placed.test, plan.batch, seed, placed.part)
+    replica = placed.replica._replace(micro_batch=options.micro_batch)
+    return MemberSpec(name, replica, placed.train, placed.test, plan.batch, seed, placed.part)
 
 
 def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str) -> RunWorker | RunPeer:
@@ -132,7 +138,7 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
     own = momentum(options, len(plan.workers), how.sync)
     if how.through_server:
         return RunWorker(spec, host, how.as_text(), own if how.compressor.keeps_residual else 0.0)
-    optimizer = how.optimizer.settings(options.rate, own, options.weight_decay)
+    optimizer = how.optimizer.settings(options.rate, own, options.weight_decay, options.clip_norm)
     return RunPeer(spec, host, how.as_text(), optimizer, listens_on, options.seed)
 
 
@@ -162,7 +168,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     server_momentum = 0.0 if theirs else momentum(options, members, how.sync)
     return RunSpec(
         steps=plan.steps,
-        optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay),
+        optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, options.clip_norm),
         schedule=schedule(options.schedule, plan.steps, options.warmup),
         checkpoint_path=checkpoint,
         checkpoint_every=options.checkpoint_every or tenth,

@@ -237,6 +237,7 @@ def _plan_now(
     to_profile = ProfileRequest(
         (model,), batch, framework=framework,
         input_shape=source.input_shape, classes=source.classes, steps_planned=steps, job=source.job,
+        micro_batch=options.micro_batch,
     )  # fmt: skip
     profile = Profiler(fleet, to_profile, Path(PROFILE), callbacks.on_profile).run(Path(PROFILE).with_suffix(".log"))
     if all(device.failed((model,)) for device in profile.devices.values()):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from backends.data.loader import ArraySamples
+from backends.data.micro_batches import BatchPart, SplitBatch
 from backends.frameworks.base import SGD, SLOT_NAMES, OptimizerSettings, Replica, Slots, Variable
 from backends.jobs.job import ACCURACY
 from backends.optimizers import registry
@@ -47,16 +48,22 @@ class Softmax(Replica):
         exponents = np.exp(scores - scores.max(axis=1, keepdims=True))
         return inputs, exponents / exponents.sum(axis=1, keepdims=True)
 
-    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         images, labels = batch
         inputs, probabilities = self._probabilities(images)
         loss = -np.log(probabilities[np.arange(len(labels)), labels]).mean()
         probabilities[np.arange(len(labels)), labels] -= 1
         probabilities /= len(labels)
         plain = np.concatenate([(inputs.T @ probabilities).ravel(), probabilities.sum(axis=0)])
-        self.gradients[:] = rate * (plain + weight_decay * self.weights)
+        self.gradients[:] = adds * self.gradients + rate * (plain + weight_decay * self.weights)
         self.state += np.float32(0.1) * (inputs[:, :2].mean(axis=0) - self.state)
         return float(loss)
+
+    def gradient_norm(self) -> float:
+        return float(np.linalg.norm(self.gradients))
+
+    def rescale(self, factor: float, decay: float) -> None:
+        self.gradients[:] = factor * self.gradients + decay * self.weights
 
     def fetch(self) -> None:
         pass
@@ -93,9 +100,9 @@ class Diverging(Softmax):
         self._bad = (loss, gradient)
         self._steps = 0
 
-    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         self._steps += 1
-        loss = super().gradient(batch, rate, weight_decay)
+        loss = super().gradient(batch, rate, weight_decay, adds)
         if self._steps < 3:
             return loss
         self.gradients[-1] = self._bad[1]
@@ -109,6 +116,13 @@ def images(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     pixels = random.integers(0, 128, (count, CLASSES, PIXELS // CLASSES))
     pixels[np.arange(count), labels] += 100
     return pixels.reshape(count, 2, 2, 3).astype(np.uint8), labels.astype(np.int64)
+
+
+def split(batch: tuple[np.ndarray, ...], most: int) -> SplitBatch:
+    """A batch in parts of at most ``most`` samples."""
+    cuts = range(0, len(batch[0]), most)
+    parts = [tuple(array[start : start + most] for array in batch) for start in cuts]
+    return SplitBatch(tuple(BatchPart(len(part[0]), part) for part in parts))
 
 
 class DrawnBatches:

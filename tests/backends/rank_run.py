@@ -52,9 +52,12 @@ class SharedGroup(ProcessGroup):
         self._weight = batch * self.size / sum(batches)
         self.broadcast(replica.weights)
 
-    def gradient(self, replica: Replica, batch: object, rate: float, weight_decay: float) -> float:
-        loss = replica.gradient(batch, rate, weight_decay)
-        replica.gradients[:] = np.mean(self._all(self._weight * replica.gradients), axis=0)
+    def gradient(
+        self, replica: Replica, batch: object, rate: float, weight_decay: float, adds: bool, is_last: bool
+    ) -> float:
+        loss = replica.gradient(batch, rate, weight_decay, adds)
+        if is_last:
+            replica.gradients[:] = np.mean(self._all(self._weight * replica.gradients), axis=0)
         return loss
 
     def exchange_s(self) -> tuple[float, float]:

@@ -7,10 +7,12 @@ from backends import models
 from backends.data import dataset as data
 from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks import base
-from backends.frameworks.base import ADAM, ADAMW, MOMENTUM, SGD, OptimizerSettings
+from backends.frameworks.base import ADAM, ADAMW, MOMENTUM, SGD, GradientSettings, OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.models import shapes
 from backends.optimizers import registry, sgd
+from backends.training.step import gradient
+from tests.backends.fakes import split
 from tests.backends.replicas import SMALL, batch_for, by_every_framework, close
 
 pytestmark = by_every_framework
@@ -78,6 +80,19 @@ def test_gradients_are_scaled_by_the_rate_and_hold_the_decay(framework):
     plain = gradients(replica, batch)
     close(gradients(replica, batch, 0.3), 0.3 * plain, 1e-5)
     close(gradients(replica, batch, 0.3, 0.02), 0.3 * (plain + 0.02 * replica.weights), 1e-5)
+
+
+def test_gradients_of_parts_add_up_to_those_of_the_batch_and_are_clipped_by_their_norm(framework):
+    replica = build(framework, "cipher", seed=2)
+    batch = batch_for(replica, 10)
+    whole = gradients(replica, batch)
+    assert replica.gradient_norm() == pytest.approx(np.linalg.norm(whole), rel=1e-4)
+    for settings in (GradientSettings(), GradientSettings(0.3, 0.02, np.linalg.norm(whole) / 2)):
+        loss = gradient(replica, split(batch, 4), settings)
+        replica.fetch()
+        clipped = whole if settings.clip_norm is None else whole / 2
+        close(replica.gradients, settings.rate * (clipped + settings.weight_decay * replica.weights), 1e-4)
+        assert loss == pytest.approx(replica.gradient(batch), rel=1e-4)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.base import GradientSettings, OptimizerSettings
 from backends.network import framing
+from backends.training.step import gradient
 from tests.backends.rank_run import drawn
 from tests.backends.replicas import small_replica
 from tests.installed import computes_with
@@ -33,12 +34,12 @@ def members(folder: Path, batches: tuple[int, ...], **given):
     return [process.returncode for process in started], said, left
 
 
-def learnt_alone(batches: tuple[int, ...]) -> np.ndarray:
+def learnt_alone(batches: tuple[int, ...], clip_norm: float | None = None) -> np.ndarray:
     """The weights of one replica whose batches are those of all members together."""
     replica, sources = small_replica("torch"), [drawn(rank, size) for rank, size in enumerate(batches)]
     for _ in range(STEPS):
         together = tuple(map(np.concatenate, zip(*(next(each) for each in sources), strict=True)))
-        replica.gradient(together, 0.05, 0.01)
+        gradient(replica, together, GradientSettings(0.05, 0.01, clip_norm))
         replica.update(OptimizerSettings(momentum=0.5))
     return replica.weights
 
@@ -52,6 +53,14 @@ def test_members_come_to_what_one_replica_learns_from_all_samples(tmp_path, batc
     for one in left:
         assert [row[0] for row in one["rows"]] == [0, 1] and [row[1] for row in one["rows"]] == [1, 1]
         assert (one["exchange_s"] > 0).all()
+
+
+@pytest.mark.parametrize("clip_norm", [None, 0.5])
+def test_batches_in_parts_come_to_the_same_and_clipping_is_of_the_mean_gradient(tmp_path, clip_norm):
+    codes, _, left = members(tmp_path, (3, 13), most=4, clip_norm=clip_norm)
+    assert codes == [0, 0]
+    np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
+    np.testing.assert_allclose(left[0]["weights"], learnt_alone((3, 13), clip_norm), rtol=1e-4, atol=1e-5)
 
 
 def test_running_statistics_are_each_members_own_until_they_are_averaged(tmp_path):

@@ -4,6 +4,7 @@ It makes steps on its own batches and leaves what it learnt in a file. ``leaves_
 without a word after so many steps, as one that is killed.
 """
 
+import functools
 import json
 import os
 import signal
@@ -11,10 +12,12 @@ import sys
 
 import numpy as np
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.base import GradientSettings, OptimizerSettings
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
 from backends.pytorch import process_group, require_process_group
+from backends.training.step import combine_parts
+from tests.backends.fakes import split
 from tests.backends.rank_run import drawn
 from tests.backends.replicas import NORMALISED, PLAIN, small_replica
 
@@ -35,11 +38,13 @@ def main() -> None:
     group.average_gradients(replica, batches[rank])
     samples = drawn(rank, batches[rank])
     exchange_s = []
+    learnt = GradientSettings(0.05, 0.01, given.get("clip_norm"))
     try:
         for step in range(given["steps"]):
             if step == given.get("leaves_after") and rank == len(batches) - 1:
                 os.kill(os.getpid(), signal.SIGKILL)
-            group.gradient(replica, next(samples), 0.05, 0.01)
+            batch = split(next(samples), given.get("most", 1000))
+            combine_parts(replica, batch, learnt, functools.partial(group.gradient, replica))
             exchange_s.append(group.exchange_s()[0])
             replica.update(OptimizerSettings(momentum=0.5))
     except GroupError as error:

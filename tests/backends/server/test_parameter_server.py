@@ -59,8 +59,8 @@ def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
     for _ in range(4):
         told.append(worker.receive_order())
         worker.push()
-    assert [order.rate for order in told] == pytest.approx([0.2, 0.2, 0.02, 0.002])
-    assert {order.weight_decay for order in told} == {0.01}
+    assert [order.gradient.rate for order in told] == pytest.approx([0.2, 0.2, 0.02, 0.002])
+    assert {order.gradient.weight_decay for order in told} == {0.01}
     worker.leave()
 
 

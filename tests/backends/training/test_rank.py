@@ -8,6 +8,7 @@ from backends.frameworks.process_group import GroupError
 from backends.protocol.events import CheckpointWritten, Diverged, Evaluated, Joined, Progress
 from backends.training import checkpoint
 from backends.training.lr_schedule import RateSchedule
+from backends.training.step import gradient
 from tests.backends.fakes import Diverging, Softmax, arrays_of, run_spec, train_on_all
 from tests.backends.rank_run import RankThreads, drawn
 
@@ -33,6 +34,19 @@ def test_unequal_batches_come_to_what_one_device_learns_from_all_of_them(spec):
     alone = train_on_all(10, [drawn(number, size) for number, size in enumerate((3, 5, 12))], 0.5)
     for replica in run.replicas:
         np.testing.assert_allclose(replica.weights, alone, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_are_clipped_when_they_are_averaged(spec):
+    clipped = PLAIN["optimizer"]._replace(clip_norm=0.05)
+    run = RankThreads(spec(20, optimizer=clipped), (3, 13))
+    run.end()
+    alone, sources = Softmax(), [drawn(number, size) for number, size in enumerate((3, 13))]
+    for _ in range(10):
+        together = tuple(map(np.concatenate, zip(*(next(each) for each in sources), strict=True)))
+        gradient(alone, together, clipped.in_gradients)
+        alone.update(clipped)
+    for replica in run.replicas:
+        np.testing.assert_allclose(replica.weights, alone.weights, rtol=1e-4, atol=1e-6)
 
 
 def test_every_round_counts_as_a_step_of_every_rank(spec):

@@ -169,9 +169,9 @@ def test_rates_follow_the_schedule(tmp_path):
     rates = []
 
     class Listening(Softmax):
-        def gradient(self, batch, rate=1.0, weight_decay=0.0):
+        def gradient(self, batch, rate=1.0, weight_decay=0.0, adds=False):
             rates.append((rate, weight_decay))
-            return super().gradient(batch, rate, weight_decay)
+            return super().gradient(batch, rate, weight_decay, adds)
 
     train(
         run_spec(tmp_path, 4, optimizer=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)),
@@ -219,9 +219,9 @@ def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
     rates = []
 
     class Listening(Softmax):
-        def gradient(self, batch, rate=1.0, weight_decay=0.0):
+        def gradient(self, batch, rate=1.0, weight_decay=0.0, adds=False):
             rates.append((len(batch[1]), rate))
-            return super().gradient(batch, rate, weight_decay)
+            return super().gradient(batch, rate, weight_decay, adds)
 
     train(run_spec(tmp_path, 2, strategy=Strategy.from_text("scadles"), schedule=RateSchedule(), seed=3), Listening())
     (size,) = sample_streams.batches(sample_streams.draw_rates("S1", 1, 3))

@@ -4,18 +4,53 @@ import numpy as np
 import pytest
 
 from backends.data.loader import ArraySamples
+from backends.frameworks.base import GradientSettings
 from backends.jobs.job import ACCURACY
 from backends.protocol.events import TimeSpent
 from backends.training import step
-from tests.backends.fakes import BATCH, DrawnBatches, Softmax, images
+from tests.backends.fakes import BATCH, Diverging, DrawnBatches, Softmax, images, split
 
 
 def test_a_step_leaves_the_gradient_in_the_host_buffers() -> None:
     replica, other = Softmax(), Softmax()
-    taken = step.step(replica, DrawnBatches(), 1.0, rate=0.5, weight_decay=0.1)
+    taken = step.step(replica, DrawnBatches(), 1.0, GradientSettings(0.5, 0.1))
     assert taken.loss == other.gradient(next(DrawnBatches()), 0.5, 0.1)
     np.testing.assert_array_equal(replica.gradients, other.gradients)
     assert taken.gradient_s >= taken.data_s >= 0 and taken.copy_s >= 0
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, BATCH])
+@pytest.mark.parametrize("settings", [GradientSettings(), GradientSettings(0.5, 0.1), GradientSettings(0.5, 0.1, 0.2)])
+def test_parts_of_a_batch_come_to_the_gradient_of_the_whole(most, settings) -> None:
+    replica, other, batch = Softmax(), Softmax(), images(BATCH)
+    loss = step.gradient(replica, split(batch, most), settings)
+    assert loss == pytest.approx(step.gradient(other, batch, settings), rel=1e-5)
+    np.testing.assert_allclose(replica.gradients, other.gradients, rtol=1e-4, atol=1e-7)
+
+
+def test_a_long_gradient_is_scaled_down_before_the_weight_decay_and_the_rate_count() -> None:
+    replica, plain = Softmax(), Softmax()
+    plain.gradient(images(BATCH))
+    norm = float(np.linalg.norm(plain.gradients))
+    step.gradient(replica, images(BATCH), GradientSettings(0.5, 0.1, norm / 4))
+    np.testing.assert_allclose(
+        replica.gradients, 0.5 * (plain.gradients / 4 + 0.1 * plain.weights), rtol=1e-4, atol=1e-7
+    )
+
+
+def test_a_gradient_below_the_limit_stays() -> None:
+    replica, plain = Softmax(), Softmax()
+    plain.gradient(images(BATCH))
+    step.gradient(replica, images(BATCH), GradientSettings(clip_norm=100.0))
+    np.testing.assert_array_equal(replica.gradients, plain.gradients)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_gradient_that_is_not_finite_is_not_made_finite(bad) -> None:
+    replica = Diverging(gradient=bad)
+    for _ in range(3):
+        step.gradient(replica, images(BATCH), GradientSettings(clip_norm=1.0))
+    assert not np.isfinite(replica.gradients).all()
 
 
 @pytest.mark.parametrize(("slowdown", "waited"), [(1.0, []), (3.0, [0.4])])

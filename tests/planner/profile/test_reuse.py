@@ -128,6 +128,8 @@ def test_a_timing_holds_for_the_same_model_protocol_version_and_slowdown() -> No
     assert not holds(profiles.step(), request=REQUEST._replace(protocol="paper"))
     assert not holds(profiles.step(framework_version="2.1"))
     assert not holds(profiles.step(), slowdown=2.0)
+    assert not holds(profiles.step(), request=REQUEST._replace(micro_batch=8))
+    assert holds(profiles.step(micro_batch=8), request=REQUEST._replace(micro_batch=8))
     assert not timing_holds(profiles.step(), "abc", REQUEST, Device(name="a"), None)
 
 

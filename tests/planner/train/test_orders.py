@@ -10,11 +10,12 @@ import pytest
 
 from backends.data.dataset import Dataset
 from backends.frameworks.base import OptimizerSettings
+from backends.protocol.orders import ReplicaSpec
 from backends.training.lr_schedule import RateSchedule
 from planner.errors import PlanError
 from planner.train import orders
 from planner.train.orders import Options
-from planner.train.training_data import ShippedImages
+from planner.train.training_data import Placed, ShippedImages
 from tests.planner.plans import plan, planned
 
 # -- options ---------------------------------------------------------------------------------------
@@ -30,6 +31,7 @@ def test_the_defaults_pass() -> None:
         ({"schedule": "cosin"}, '--schedule cosin: unknown; did you mean "cosine"'),
         ({"rate": 0.0}, "--learning-rate 0: give a finite number above 0"),
         ({"rate": math.nan}, "--learning-rate nan: give a finite number above 0"),
+        ({"clip_norm": 0.0}, "--clip-norm 0: give a finite number above 0"),
         ({"heartbeat_s": -1.0}, "--heartbeat -1: give a finite number above 0"),
         ({"momentum": 1.0}, "--momentum 1: give a number from 0 to below 1"),
         ({"momentum": math.nan}, "--momentum nan: give a number from 0 to below 1"),
@@ -83,6 +85,13 @@ def test_what_the_operator_asks_for_wins() -> None:
 def test_the_host_gets_the_optimizer_with_its_usual_numbers(optimizer: str, expected: OptimizerSettings) -> None:
     alone = plan(planned("a")).with_optimizer(optimizer)
     assert orders.run_spec(alone, Options("x"), images(120), "ckpt", None).optimizer == expected
+
+
+def test_the_norm_to_clip_to_and_the_parts_of_a_batch_reach_the_devices() -> None:
+    options = Options("x", clip_norm=2.0, micro_batch=8)
+    assert orders.run_spec(plan(planned("a")), options, images(120), "ckpt", None).optimizer.clip_norm == 2.0
+    placed = Placed(ReplicaSpec("torch", "net"))
+    assert orders.member(plan(planned("a")), options, "a", placed).replica.micro_batch == 8
 
 
 def test_adam_has_no_momentum_to_give() -> None:
