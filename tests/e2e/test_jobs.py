@@ -1,0 +1,114 @@
+"""Jobs of a user's own over real SSH servers: the examples train on two devices."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from backends.data import dataset
+from planner.json_records import save
+from planner.plan.file import load_plan
+from tests.e2e.conftest import SLOWDOWNS
+from tests.installed import computes_with, needs
+from tests.running import FASHION, ROOT, Command, gone, plan_file, run
+
+pytestmark = computes_with("tensorflow")  # one process makes all of these, one after the other
+FIRST, SECOND = SLOWDOWNS
+
+
+@pytest.fixture(scope="module")
+def fleet(ssh_fleet: Path) -> Path:
+    """A folder with a trusted fleet, the example jobs, and pictures on each device."""
+    for name in SLOWDOWNS:
+        assert run(ssh_fleet, "trust", "--yes", name, HOME=str(ssh_fleet)).popen.returncode == 0
+    shutil.copytree(ROOT / "examples/jobs", ssh_fleet / "jobs")
+    _pictures(ssh_fleet / "set")
+    entries = (ssh_fleet / "fleet.toml").read_text()
+    (ssh_fleet / "fleet.toml").write_text(entries.replace("idle_watts", f'data = "{ssh_fleet}/set"\nidle_watts'))
+    return ssh_fleet
+
+
+def _pictures(folder: Path) -> None:
+    """Real images as files: a folder a class."""
+    images = dataset.load(str(FASHION))
+    for part, pixels, labels in (
+        ("train", images.train_images[:600], images.train_labels[:600]),
+        ("test", images.test_images[:100], images.test_labels[:100]),
+    ):
+        for number, (picture, label) in enumerate(zip(pixels, labels, strict=True)):
+            path = folder / part / f"class-{label}" / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(picture[:, :, 0]).save(path)
+
+
+def planner(folder: Path, *arguments: str) -> Command:
+    command = run(folder, *arguments, HOME=str(folder))
+    assert command.popen.returncode == 0, command.errors
+    return command
+
+
+def planned(folder: Path, job: str, steps: int, framework: str = "torch") -> None:
+    """A plan made by hand for both devices."""
+    frameworks = dict.fromkeys(SLOWDOWNS, framework)
+    path = plan_file(folder / "plan.json", job, SLOWDOWNS, steps, "as it was", frameworks)
+    save(load_plan(path)._replace(job=True, batch=16), path)
+
+
+def trained(folder: Path, *arguments: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(planner(folder, "train", "--json", *arguments).output)
+    gone(folder)
+    assert set(result["workers"]) == set(SLOWDOWNS)
+    return result
+
+
+def test_a_regression_with_its_own_adam_goes_the_whole_way(fleet: Path) -> None:
+    job = ("--job", "jobs/regression.py:job")
+    planner(fleet, "profile", *job, "--batch-size", "16", "--steps", "400", "--json")
+    both = [argument for name in SLOWDOWNS for argument in ("--include", name)]
+    ranked = json.loads(planner(fleet, "recommend", *job, "--metric", "time", *both, "--json").output)
+    assert any("the job brings its own optimizer" in note for note in ranked["notes"])
+    result = trained(fleet, "--target", "rmse=0.5", "--evaluate-every", "50")
+    assert result["target"]["reached"] and result["steps_made"] < 400
+    assert result["strategy"].startswith("allreduce") and "optimizer=own" in result["strategy"]
+    folder = max((fleet / "runs").iterdir())
+    again = planner(fleet, "train", "--resume", str(folder), "--steps", "450", "--json")
+    assert json.loads(again.output)["evaluations"][-1]["metrics"]["rmse"] < 0.55
+
+
+def test_a_network_learns_to_write_with_torch_distributed(fleet: Path) -> None:
+    planned(fleet, "jobs/characters.py:job", 120)
+    result = trained(fleet, "--engine", "torch", "--optimizer", "own", "--allow-plaintext")
+    assert result["engine"] == "torch" and result["evaluations"][-1]["metrics"]["perplexity"] < 25
+
+
+def test_pictures_that_are_on_the_devices_are_read_there(fleet: Path) -> None:
+    planned(fleet, "jobs/pictures.py:job", 150)
+    result = trained(fleet, "--optimizer", "adam")
+    assert result["evaluations"][-1]["metrics"]["accuracy"] > 0.4
+    sent = [path for name in SLOWDOWNS for path in (fleet / f"cache-{name}").rglob("*.png")]
+    assert sent == []
+
+
+@needs("tensorflow")
+def test_the_same_regression_in_keras(fleet: Path) -> None:
+    planned(fleet, "jobs/regression_keras.py:job", 300, "tensorflow")
+    result = trained(fleet, "--strategy", "allreduce", "--optimizer", "own")
+    assert result["evaluations"][-1]["metrics"]["rmse"] < 0.7
+
+
+def test_an_error_in_the_job_names_its_own_line_and_leaves_nothing_running(fleet: Path) -> None:
+    source = (fleet / "jobs/regression.py").read_text()
+    broken = source.replace(
+        "        loss=nn.functional.mse_loss,", "        loss=lambda outputs, targets: outputs / 0 + {},"
+    )
+    (fleet / "jobs/broken.py").write_text(broken)
+    line = 1 + broken.splitlines().index("        loss=lambda outputs, targets: outputs / 0 + {},")
+    planned(fleet, "jobs/broken.py:job", 50)
+    command = run(fleet, "train", "--strategy", "allreduce", "--optimizer", "own", HOME=str(fleet))
+    assert command.popen.returncode == 1
+    assert f"{fleet}/jobs/broken.py:{line}" in command.errors.splitlines()[-1]
+    assert "TypeError" in command.errors and "Traceback" not in command.errors
+    gone(fleet)
