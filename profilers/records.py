@@ -112,6 +112,13 @@ class CodecCost(NamedTuple):
     add_s: Samples
 
 
+class UpdateCost(NamedTuple):
+    """Seconds of an optimizer's update: of a device that trains alone, and of a server."""
+
+    update_s: Samples
+    service_s: Samples
+
+
 class Repeat(NamedTuple):
     """A repeated measurement of a profiled model; fields as in ``StepProfile``."""
 
@@ -172,6 +179,7 @@ class StepProfile(NamedTuple):
     collectives: backends of torch.distributed there; None in profiles of older versions.
     memory: None in profiles of older versions.
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
+    optimizers: costs of updates by other optimizers than SGD, by name; AdamW's are Adam's.
     micro_batch: most samples that were computed at once; 0 for whole batches.
     job: whether it is a user's job; ``samples``: those of its training data, where known;
         ``own_optimizer``: whether it brings an optimizer.
@@ -214,6 +222,7 @@ class StepProfile(NamedTuple):
     memory: Optional[StepMemory] = None
     requested_batch: Optional[int] = None
     micro_batch: int = 0
+    optimizers: Dict[str, UpdateCost] = {}
 
     @property
     def planned_batch(self) -> int:

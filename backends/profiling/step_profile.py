@@ -4,9 +4,7 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import time
-from typing import Any, Callable, List, Optional, TypeVar
-
-import numpy as np
+from typing import Any, Callable, Optional, TypeVar
 
 from backends import models
 from backends.data import dataset
@@ -16,20 +14,15 @@ from backends.frameworks.base import (
     OWN,
     SGD,
     GradientSettings,
-    Layout,
     OptimizerSettings,
     Replica,
-    Variable,
     framework,
 )
 from backends.jobs.failure import own_code
-from backends.optimizers import registry
-from backends.profiling import batch_curve, codec_profile
+from backends.profiling import batch_curve, codec_profile, update_costs
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
-from backends.server import global_model
-from backends.strategies import message
 from backends.training import step
 from backends.training.workload import Workload, job_batches, workload
 from profilers import records, steptime
@@ -37,9 +30,6 @@ from profilers.sampling import Sampler
 
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
 SETTINGS = GradientSettings(rate=1e-4)
-MOMENTUM = 0.9
-SERVICE_REPEATS = 20
-SERVICE_LIMIT_S = 1.0
 SYNTHETIC_BATCHES = 8
 
 Made = TypeVar("Made")
@@ -96,7 +86,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         copy_s=times.copy_s,
         update_s=times.update_s,
         half_batch_s=half_s[0] if half_s else records.Samples("s", ()),
-        service_s=service(parameters),
+        service_s=update_costs.service_s(parameters),
         steady=times.steady,
         precise=times.precise,
         cpu_s_per_step=loop.cpu_s_per_step,
@@ -114,6 +104,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         data_s=loop.data_s,
         other_batches=tuple(other for other in others if other.batch != batch // 2),
         memory=probe.found(),
+        optimizers=update_costs.of_others(replica, spec.slowdown),
         requested_batch=None if batch == order.batch else order.batch,
     )
 
@@ -172,7 +163,7 @@ class _Loop:
 
     def __init__(self, replica: Replica, batches: BatchSource, slowdown: float, kind: str = SGD) -> None:
         self._replica = replica
-        self._optimizer = OptimizerSettings(momentum=MOMENTUM, kind=kind)
+        self._optimizer = OptimizerSettings(momentum=update_costs.MOMENTUM, kind=kind)
         self._batches = batches
         self._slowdown = slowdown
         self.restart()
@@ -234,19 +225,3 @@ def _at(batches: BatchSource, make: Callable[[], Made]) -> Callable[[int], Calla
         return make
 
     return at
-
-
-def service(parameters: int) -> records.Samples:
-    """Seconds that a parameter server on this device's CPU takes for one update."""
-    weights, values = (np.full(parameters, 1e-6, np.float32) for _ in range(2))
-    gradient = message.dense(values)
-    flat_optimizer = registry.build(SGD, (Variable("all", (parameters,), 0, parameters),))
-    server = global_model.GlobalModel(Layout((), ()), weights, flat_optimizer, np.empty(0, np.float32))
-    times: List[float] = []
-    began = time.perf_counter()
-    while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
-        start = time.perf_counter()
-        server.accepts(gradient)
-        server.update([gradient], [1.0], OptimizerSettings(momentum=MOMENTUM))
-        times.append(time.perf_counter() - start)
-    return records.Samples("s", tuple(times[1:]), tuple(times[:1]))

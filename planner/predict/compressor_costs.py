@@ -11,6 +11,7 @@ from backends.frameworks.base import Variable, consecutive
 from backends.strategies.message import DENSE, bytes_of
 from backends.strategies.name_and_options import FORMER_NAMES
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from planner.predict import update_costs
 from profilers.records import CodecCost, StepProfile
 from profilers.stats import mean
 
@@ -62,7 +63,7 @@ def service_s(strategy: Strategy, step: StepProfile) -> float:
     A server adds compressed messages to its momentum first, or to the weights themselves where
     workers have momentum of their own, because they keep a residual.
     """
-    whole_s = mean(step.service_s.values)
+    whole_s = mean(update_costs.service_s(strategy.optimizer.name, step).values)
     if not strategy.through_server or _is_dense(strategy) or _codec(strategy, step) is None:
         return whole_s
     return add_s(strategy, step) + (0.0 if strategy.compressor.keeps_residual else whole_s)

@@ -9,7 +9,15 @@ from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.arrays import Floats
 from planner.errors import PlanError
-from planner.predict import batch_size, compressor_costs, device_costs, link_costs, step_memory, torch_costs
+from planner.predict import (
+    batch_size,
+    compressor_costs,
+    device_costs,
+    link_costs,
+    step_memory,
+    torch_costs,
+    update_costs,
+)
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
@@ -136,6 +144,7 @@ def costs_of(
         what_if=(*(f"--rate {name}" for name in rates), *unlike),
         notes=(
             *compressor_costs.notes(strategy, timed),
+            *update_costs.notes(strategy.optimizer.name, timed),
             *_batch_notes(profile, steps, batch),
             *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),
@@ -145,7 +154,7 @@ def costs_of(
             *batch_size.notes(strategy, run),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
-        server_room=ServerRoom.among(profile, steps, batch),
+        server_room=ServerRoom.among(profile, steps, batch, strategy.optimizer.name),
         torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
         job=first.job,
         samples=first.samples,

@@ -8,7 +8,7 @@ import numpy as np
 
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats
-from planner.predict import compressor_costs, link_costs
+from planner.predict import compressor_costs, link_costs, update_costs
 from planner.predict.device_timings import gradient_times
 from planner.predict.gradient_time import image_s
 from planner.predict.message_time import standard_error
@@ -83,7 +83,7 @@ def of_devices(
 
     steps: the chosen timings; caps: bytes/s that a network is held to; batch: images of a step.
     """
-    timed = list(steps.values())
+    timed, optimizer = list(steps.values()), strategy.optimizer.name
     gradients = [gradient_times(profile.devices[name], step).at(batch) for name, step in steps.items()]
     gradient_s = _array(each.seconds for each in gradients)
     competing_cpu_s = _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
@@ -93,7 +93,7 @@ def of_devices(
         image_s=_array(image_s(step) for step in timed),
         copy_s=_means(step.copy_s for step in timed),
         encode_s=_array(compressor_costs.encode_s(strategy, step) for step in timed),
-        update_s=_means(step.update_s for step in timed),
+        update_s=_means(update_costs.update_s(optimizer, step) for step in timed),
         build_s=_array(step.build_s for step in timed),
         service_s=_array(compressor_costs.service_s(strategy, step) for step in timed),
         add_s=_array(compressor_costs.add_s(strategy, step) for step in timed),
@@ -107,8 +107,8 @@ def of_devices(
         errors=DeviceErrors(
             gradient=_array(each.error for each in gradients),
             copy=_errors(step.copy_s for step in timed),
-            update=_errors(step.update_s for step in timed),
-            service=_errors(step.service_s for step in timed),
+            update=_errors(update_costs.update_s(optimizer, step) for step in timed),
+            service=_errors(update_costs.service_s(optimizer, step) for step in timed),
             idle_w=_array(watts[name].idle_error for name in steps),
             busy_w=_array(watts[name].busy_error for name in steps),
         ),

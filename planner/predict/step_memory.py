@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.frameworks.base import SGD, SLOT_NAMES, UPDATES
 from planner.arrays import Floats, Ints
 from planner.profile.file import DeviceProfile, Profile
 from planner.units import bytes_text
@@ -145,15 +146,18 @@ class ServerRoom(NamedTuple):
     worker_bytes: float
 
     @classmethod
-    def among(cls, profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> "ServerRoom":
+    def among(
+        cls, profile: Profile, steps: Mapping[str, StepProfile], batch: int, optimizer: str = SGD
+    ) -> "ServerRoom":
         """That of the devices in ``steps``, in that order.
 
-        A server has weights, momentum and a checkpoint's copies of both, and the last gradient of
-        each worker.
+        A server has weights, what the optimizer keeps and a checkpoint's copies of both, and the
+        last gradient of each worker.
         """
         left = [StepRoom.on(profile.devices[name], step).left_bytes(batch) for name, step in steps.items()]
         first = next(iter(steps.values()))
-        arrays = 4 * first.parameter_bytes + 2 * first.state_bytes
+        kept = sum(name != UPDATES for name in SLOT_NAMES[optimizer])
+        arrays = 2 * ((1 + kept) * first.parameter_bytes + first.state_bytes)
         return cls(np.array(left), float(arrays), float(first.parameter_bytes + first.state_bytes))
 
     def needed_bytes(self, workers: Ints) -> Floats:

@@ -1,0 +1,73 @@
+"""An update of the weights is timed by optimizer, on a device alone and at a parameter server."""
+
+import time
+from typing import Callable, Dict, List
+
+import numpy as np
+
+from backends.frameworks.base import ADAM, LARS, SGD, Layout, OptimizerSettings, Replica, Variable
+from backends.optimizers import registry
+from backends.server.global_model import GlobalModel
+from backends.strategies import message
+from backends.training.step import stretch
+from profilers.records import Samples, UpdateCost
+
+MOMENTUM = 0.9
+#: Small enough that nothing overflows on noise.
+RATE = 1e-6
+MOST_REPEATS = 20
+LIMIT_S = 1.0
+#: Of an optimizer that few runs use.
+OTHERS_LIMIT_S = 0.25
+
+
+def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S) -> Samples:
+    """Seconds that a parameter server on this device's processor takes for one update."""
+    weights, values = (np.full(parameters, 1e-6, np.float32) for _ in range(2))
+    variables = (Variable("all", (parameters, 1), 0, parameters),)
+    gradient = message.dense(values)
+    server = GlobalModel(Layout((), ()), weights, registry.build(kind, variables), np.empty(0, np.float32))
+    optimizer = OptimizerSettings(RATE, MOMENTUM, kind=kind)
+
+    def update() -> None:
+        server.accepts(gradient)
+        server.update([gradient], [1.0], optimizer)
+
+    return _timed(update, limit_s)
+
+
+def update_s(replica: Replica, kind: str, slowdown: float) -> Samples:
+    """Seconds that a device alone takes for one update with the gradients at hand."""
+    optimizer = OptimizerSettings(RATE, MOMENTUM, kind=kind)
+    on_host = registry.build(kind, replica.variables) if kind == LARS else None
+
+    def update() -> None:
+        began = time.perf_counter()
+        if on_host is None:
+            replica.update(optimizer)
+        else:
+            replica.fetch()
+            on_host.apply(replica.weights, replica.gradients, optimizer)
+            replica.load()
+        stretch(time.perf_counter() - began, slowdown)
+
+    return _timed(update, OTHERS_LIMIT_S)
+
+
+def of_others(replica: Replica, slowdown: float) -> Dict[str, UpdateCost]:
+    """Costs of other optimizers than SGD, by name. A gradient must be at hand."""
+    parameters = int(replica.weights.size)
+    return {
+        kind: UpdateCost(update_s(replica, kind, slowdown), service_s(parameters, kind, OTHERS_LIMIT_S))
+        for kind in (ADAM, LARS)
+    }
+
+
+def _timed(work: Callable[[], None], limit_s: float) -> Samples:
+    times: List[float] = []
+    began = time.perf_counter()
+    while len(times) < 3 or (len(times) < MOST_REPEATS and time.perf_counter() - began < limit_s):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return Samples("s", tuple(times[1:]), tuple(times[:1]))

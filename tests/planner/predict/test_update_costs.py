@@ -1,0 +1,49 @@
+"""Updates cost what was profiled of their optimizer, or what its bytes make of SGD's."""
+
+import pytest
+
+from backends.strategies.strategy import Strategy
+from planner.predict import update_costs
+from planner.predict.costs import Costs, costs_of
+from profilers.records import UpdateCost
+from tests.planner import profiles
+from tests.planner.profiles import seconds, step
+
+PLAIN = step(update_s=seconds(0.01), service_s=seconds(0.002))
+TIMED = PLAIN._replace(optimizers={"adam": UpdateCost(seconds(0.03), seconds(0.005))})
+
+
+def costs(timed: bool, strategy: str) -> Costs:
+    devices = {"a": profiles.device(TIMED if timed else PLAIN)}
+    return costs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_what_was_profiled_counts(optimizer: str) -> None:
+    found = costs(True, f"parameter-server:optimizer={optimizer}")
+    assert found.devices.update_s == pytest.approx([0.03])
+    assert found.devices.service_s == pytest.approx([0.005])
+    assert not any("optimizer" in note or "adam" in note for note in found.notes)
+
+
+def test_sgd_costs_what_it_always_did() -> None:
+    found = costs(True, "parameter-server")
+    assert found.devices.update_s == pytest.approx([0.01])
+    assert found.devices.service_s == pytest.approx([0.002])
+
+
+def test_an_older_profile_is_scaled_by_the_bytes_that_an_update_touches_and_says_so() -> None:
+    found = costs(False, "parameter-server:optimizer=adam")
+    assert found.devices.update_s == pytest.approx([0.014])
+    assert found.devices.service_s == pytest.approx([0.0028])
+    assert any("what updates with adam cost" in note and "profile again with --fresh" in note for note in found.notes)
+
+
+def test_a_jobs_own_optimizer_is_what_was_timed() -> None:
+    assert update_costs.update_s("own", TIMED) == TIMED.update_s
+    assert not update_costs.notes("own", [TIMED])
+
+
+def test_a_server_with_adam_takes_an_array_more_and_its_copy() -> None:
+    plain, adam = (costs(True, f"parameter-server:optimizer={name}").server_room for name in ("sgd", "adam"))
+    assert adam.any_bytes - plain.any_bytes == 2 * PLAIN.parameter_bytes
