@@ -38,7 +38,7 @@ Optimizer = Annotated[
 ]
 MicroBatch = Annotated[
     int | None,
-    Option(min=1, help="Compute a batch in parts of so many samples, where it does not fit into memory at once [all]."),
+    Option(min=1, help="Compute a batch in parts of so many samples, where it does not fit into memory [whole]."),
 ]
 Data = Annotated[
     Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files or one .npz file.")

@@ -64,7 +64,9 @@ def train(
     clip_norm: Annotated[
         float | None, Option(help="Scale gradients down to this norm over all weights [no limit].")
     ] = None,
-    micro_batch: options.MicroBatch = None,
+    micro_batch: Annotated[
+        int | None, Option(min=1, help="Compute a batch in parts of so many samples [as it was profiled].")
+    ] = None,
     allow_plaintext: Annotated[
         bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
     ] = False,

@@ -56,6 +56,7 @@ class Plan(NamedTuple):
     predicted_strategy: that of the prediction, where it is another.
     engine: text of an ``Engine``; the strategy of torch.distributed is an all-reduce.
     predicted_engine: that of the prediction, where it is another.
+    micro_batch: samples that a device computes at once, as it was profiled; 0 for whole batches.
     job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
     """
 
@@ -83,6 +84,7 @@ class Plan(NamedTuple):
     predicted_engine: str | None = None
     job: bool = False
     samples: int | None = None
+    micro_batch: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:

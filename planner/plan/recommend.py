@@ -259,6 +259,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         engine=costs.engine.text if len(workers) > 1 else OWN,  # a device alone exchanges nothing
         job=costs.job,
         samples=costs.samples,
+        micro_batch=costs.micro_batch,
     )
 
 

@@ -46,7 +46,7 @@ class Costs(NamedTuple):
     notes: what the operator must know of these costs.
     server_room: the main memory that is left for a parameter server.
     torch: of a run by torch.distributed; None for the planner's own engine.
-    job, samples: as in ``Plan``.
+    job, samples, micro_batch: as in ``Plan``.
     """
 
     names: tuple[str, ...]
@@ -68,6 +68,7 @@ class Costs(NamedTuple):
     torch: TorchCosts | None = None
     job: bool = False
     samples: int | None = None
+    micro_batch: int = 0
 
     @property
     def engine(self) -> Engine:
@@ -158,6 +159,7 @@ def costs_of(
         torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
         job=first.job,
         samples=first.samples,
+        micro_batch=first.micro_batch,
     )
 
 

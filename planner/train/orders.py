@@ -35,7 +35,7 @@ class Options(NamedTuple):
     rate, weight_decay: None for the optimizer's default.
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
     clip_norm: to which gradients are scaled down; None for no limit.
-    micro_batch: most samples that a device computes at once; 0 for whole batches.
+    micro_batch: most samples that a device computes at once; 0 for the plan's.
     strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
     engine: what moves the gradients, text of an ``Engine``; None for the plan's.
     target: METRIC=VALUE, at which the run ends; None for none.
@@ -125,7 +125,7 @@ def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpe
     """The model and data of one member, which are on its device."""
     # Runs with neighbouring seeds share no worker's order of samples.
     seed = options.seed * 1009 + plan.names.index(name)
-    replica = placed.replica._replace(micro_batch=options.micro_batch)
+    replica = placed.replica._replace(micro_batch=options.micro_batch or plan.micro_batch)
     return MemberSpec(name, replica, placed.train, placed.test, plan.batch, seed, placed.part)
 
 

@@ -311,3 +311,42 @@ def test_a_users_own_gradient_sees_them_as_they_are_whatever_the_rate(tensorflow
     replica.gradient(batch, rate=1e-4)
     replica.fetch()
     np.testing.assert_allclose(replica.gradients, 1e-4 * plain, rtol=1e-5)
+
+
+def test_a_batch_of_a_dataset_is_split_and_not_read_again_in_parts(tensorflow):
+    import tensorflow as tf
+
+    from backends.data.micro_batches import in_parts
+    from backends.tensorflow.datasets import DatasetSamples
+
+    numbers = np.arange(10)
+    loader = in_parts(
+        DatasetSamples(tf.data.Dataset.from_tensor_slices((numbers, {"twice": 2 * numbers}))).loader(5), 2
+    )
+    for expected in ([[0, 1], [2, 3], [4]], [[5, 6], [7, 8], [9]], [[0, 1], [2, 3], [4]]):
+        parts = next(loader).parts
+        assert [part.samples for part in parts] == [2, 2, 1]
+        assert [part.batch[0].numpy().tolist() for part in parts] == expected
+        assert [(part.batch[1]["twice"].numpy() // 2).tolist() for part in parts] == expected
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw"])
+def test_the_native_adam_is_that_of_keras_where_its_epsilon_does_not_count(tensorflow, kind):
+    from tensorflow import keras
+
+    replica = tensorflow.build("cipher", seed=3)
+    theirs = [keras.Variable(replica.weights[place.part].reshape(place.shape).copy()) for place in replica.variables]
+    choose = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}[kind]
+    options = {"weight_decay": 0.1} if kind == "adamw" else {}
+    keras_adam = choose(0.01, beta_1=0.8, beta_2=0.95, epsilon=1e-12, **options)
+    counts = np.ones(len(replica.weights), bool)
+    for seed in range(4):
+        replica.gradient(batch_for(replica, seed=seed))
+        replica.fetch()
+        counts &= abs(replica.gradients) > 1e-6
+        given = [replica.gradients[place.part].reshape(place.shape).copy() for place in replica.variables]
+        keras_adam.apply(given, theirs)
+        replica.update(OptimizerSettings(0.01, 0.0, options.get("weight_decay", 0.0), kind, 0.8, 0.95, 1e-12))
+    replica.fetch()
+    assert counts.mean() > 0.5
+    close(replica.weights[counts], np.concatenate([np.asarray(each).ravel() for each in theirs])[counts], 1e-4)

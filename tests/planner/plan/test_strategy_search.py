@@ -129,3 +129,21 @@ def test_a_strategy_that_is_named_is_taken_and_its_steps_are_those_that_were_ask
 def test_where_nothing_can_be_ranked_the_reason_is_told() -> None:
     with pytest.raises(PlanError, match="no such device"):
         best_of(fleet(names="a"), RecommendRequest(TIME, include=("b",)), "auto", NONE)
+
+
+def test_the_optimizer_is_that_of_every_candidate_and_leaves_out_those_that_it_does_not_fit() -> None:
+    request = RecommendRequest(TIME, steps=900, optimizer="adam")
+    found = best_of(fleet(0.1), request, "auto", known(dlion=10.0, sgp=5.0))
+    assert make_plan(found, "fleet.toml").strategy.text == "sgp:optimizer=adam"
+    assert "dlion" not in found.notes[-4]
+    assert any("with sgd, not adam" in note for note in found.notes)
+
+
+def test_a_plan_names_the_optimizer_and_how_much_is_computed_at_once() -> None:
+    profile = profiles.profile({"a": profiles.device(profiles.step(micro_batch=8))})
+    found = best_of(profile, RecommendRequest(TIME, steps=900, optimizer="adamw:beta2=0.95"), "sgp", NONE)
+    plan = make_plan(found, "fleet.toml")
+    assert plan.strategy.optimizer.as_text() == "adamw:beta2=0.95"
+    assert plan.micro_batch == 8
+    with pytest.raises(PlanError, match="--optimizer adam with strategy gaia: optimizer adam excludes compressor gaia"):
+        best_of(profile, RecommendRequest(TIME, optimizer="adam"), "gaia", NONE)
