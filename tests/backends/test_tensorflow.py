@@ -348,5 +348,5 @@ def test_the_native_adam_is_that_of_keras_where_its_epsilon_does_not_count(tenso
         keras_adam.apply(given, theirs)
         replica.update(OptimizerSettings(0.01, 0.0, options.get("weight_decay", 0.0), kind, 0.8, 0.95, 1e-12))
     replica.fetch()
-    assert counts.mean() > 0.5
+    assert counts.sum() > 10_000
     close(replica.weights[counts], np.concatenate([np.asarray(each).ravel() for each in theirs])[counts], 1e-4)
