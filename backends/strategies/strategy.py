@@ -54,6 +54,11 @@ class Strategy(NamedTuple):
         """Whether workers exchange through a parameter server."""
         return self.topology.name == "server"
 
+    @property
+    def names_optimizer(self) -> bool:
+        """Whether its text names the optimizer."""
+        return "optimizer" in options_of(self.text, Parts._fields)
+
     def with_optimizer(self, optimizer: str) -> "Strategy":
         """This strategy with the optimizer of another text.
 

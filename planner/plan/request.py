@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from backends.frameworks.base import OWN, SGD
+from backends.frameworks.base import OWN
 from backends.strategies.engine import Engine
 from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
@@ -43,7 +43,7 @@ def with_optimizer(strategy: Strategy, optimizer: str | None) -> Strategy:
         return strategy
     try:
         found = strategy.with_optimizer(optimizer)
-        if found is not strategy and strategy.optimizer.name != SGD:
+        if found is not strategy and strategy.names_optimizer:
             raise ValueError(f"the strategy names {strategy.optimizer.as_text()}; leave one of them out")
         return found
     except ValueError as error:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from backends import models
 from backends.data.dataset import Dataset
 from backends.frameworks.base import FRAMEWORKS
-from backends.frameworks.base import OWN as OWN_OPTIMIZER
 from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
 from backends.training import checkpoint
@@ -177,14 +176,17 @@ def _check_options(options: Options, makes_plan: bool) -> None:
 def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
     """The plan with the engine, the strategy and the optimizer that were asked for.
 
+    Another strategy keeps the plan's optimizer, unless it names one.
+
     given: the strategy of this command, and not of the run that is resumed. Raises PlanError for
     one that the engine does not have.
     """
     plan = plan.with_engine(options.engine)
     if Engine.from_text(plan.engine).name != TORCH:
         if options.strategy is not None:
-            kept = OWN_OPTIMIZER if plan.strategy.optimizer.name == OWN_OPTIMIZER else None
-            plan = plan.with_strategy(with_optimizer(parse_strategy(options.strategy), options.optimizer or kept))
+            strategy = parse_strategy(options.strategy)
+            kept = None if strategy.names_optimizer else plan.strategy.optimizer.as_text()
+            plan = plan.with_strategy(with_optimizer(strategy, options.optimizer or kept))
         return plan.with_optimizer(options.optimizer)
     if given is not None and given != AUTO and not parse_strategy(given).same_as(plan.strategy):
         raise PlanError(

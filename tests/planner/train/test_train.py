@@ -109,6 +109,15 @@ def test_the_optimizer_that_is_asked_for_is_that_of_the_plan_or_of_the_strategy(
     assert asked(None, engine="torch", optimizer="adam").strategy.text == "allreduce:optimizer=adam"
 
 
+def test_another_strategy_keeps_the_optimizer_of_the_plan_unless_it_names_one() -> None:
+    of_adam = plan(planned("a"), planned("b")).with_optimizer("adam:beta2=0.95")
+    found = {text: _as_asked(of_adam, Options("x", strategy=text), text) for text in ("sgp", "sgp:optimizer=sgd")}
+    assert found["sgp"].strategy.text == "sgp:optimizer=adam:beta2=0.95"
+    assert found["sgp:optimizer=sgd"].strategy.text == "sgp:optimizer=sgd"
+    with pytest.raises(PlanError, match="optimizer adam excludes compressor gaia"):
+        _as_asked(of_adam, Options("x", strategy="gaia"), "gaia")
+
+
 def test_an_optimizer_that_does_not_fit_the_strategy_is_refused() -> None:
     with pytest.raises(PlanError, match="--optimizer adam with strategy gaia: optimizer adam excludes compressor gaia"):
         asked("gaia", optimizer="adam")
