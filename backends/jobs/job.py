@@ -42,8 +42,10 @@ class LoadedJob(NamedTuple):
     """A user's job with its data, in a framework's types.
 
     train, test: a ``data.loader.SampleSet`` or a ``data.streams.SampleStream`` each.
+    classes: names, where the job has some.
     """
 
     job: Job
     train: Any
     test: Any
+    classes: Tuple[str, ...] = ()

@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from backends.jobs.job import Metric
 from backends.protocol.orders import JobSpec
@@ -41,6 +41,13 @@ class UserJob(NamedTuple):
     collate: Optional[Callable[[Any], Any]] = None
     forward: Optional[Callable[..., Any]] = None
     classes: Any = None
+
+    @property
+    def class_names(self) -> Tuple[str, ...]:
+        """Names of the classes; numbers where the job tells how many; none where nothing."""
+        if isinstance(self.classes, int):
+            return tuple(map(str, range(self.classes)))
+        return tuple(map(str, self.classes or ()))
 
 
 def call(spec: JobSpec) -> Any:

@@ -3,7 +3,7 @@
 import io
 import logging
 import warnings
-from typing import Any, Dict
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import torch
@@ -36,13 +36,18 @@ class ImageClassifier(nn.Module):
         return functional.softmax(self.network(scaled), 1)
 
 
-def classifier(replica: TorchReplica) -> ImageClassifier:
+def detached(replica: TorchReplica) -> nn.Module:
     """The replica's module on the CPU, in evaluation, with arrays of its own; takes it over."""
     module = replica.module.cpu().eval()
     for tensor in (*module.parameters(), *module.buffers()):
         tensor.data = tensor.data.clone()  # in the replica it is part of one flat tensor, which would be saved whole
         tensor.requires_grad_(False)
-    whole = ImageClassifier(module)
+    return module
+
+
+def classifier(replica: TorchReplica) -> ImageClassifier:
+    """The replica's module, which it takes over, with scaling before it and a softmax behind it."""
+    whole = ImageClassifier(detached(replica))
     whole.eval()
     return whole
 
@@ -67,6 +72,13 @@ def onnx(replica: TorchReplica, metadata: Dict[str, str]) -> bytes:
 
     Raises ValueError where this torch is too old.
     """
+    return saved_as_onnx(classifier(replica), (_images(replica, 2),), ["images"], "probabilities", metadata)
+
+
+def saved_as_onnx(
+    module: nn.Module, inputs: Tuple[Any, ...], names: List[str], output: str, metadata: Dict[str, str]
+) -> bytes:
+    """As ``onnx``, of any module. ``inputs``: a batch of two samples; ``names``: of these."""
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < ONNX_SINCE:
         raise ValueError(
             "torch %s writes no such ONNX file; remedy: pip install 'torch>=%d.%d'"
@@ -76,11 +88,11 @@ def onnx(replica: TorchReplica, metadata: Dict[str, str]) -> bytes:
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
-            classifier(replica),
-            (_images(replica, 2),),
-            input_names=["images"],
-            output_names=["probabilities"],
-            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            module,
+            inputs,
+            input_names=names,
+            output_names=[output],
+            dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in inputs),
             dynamo=True,
             verbose=False,
         )
@@ -91,7 +103,7 @@ def onnx(replica: TorchReplica, metadata: Dict[str, str]) -> bytes:
 
 def arrays(replica: TorchReplica) -> Dict[str, np.ndarray]:
     """What ``load_state_dict`` of the replica's module takes, by name."""
-    module = classifier(replica).network
+    module = detached(replica)
     return {name: tensor.contiguous().numpy() for name, tensor in module.state_dict().items()}
 
 

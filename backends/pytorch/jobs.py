@@ -43,7 +43,7 @@ def load_job(user: UserJob) -> LoadedJob:
     _try(job, train)
     if not any(parameter.requires_grad for parameter in user.model.parameters()):
         raise ValueError("its model has no parameter that is trained: requires_grad is false for all, or there is none")
-    return LoadedJob(job, train, test)
+    return LoadedJob(job, train, test, user.class_names)
 
 
 def _samples(name: str, data: Any, collate: Optional[Callable[[List[Any]], Any]]) -> Any:

@@ -35,7 +35,7 @@ def load_job(user: UserJob) -> LoadedJob:
     if user.scheduler is not None:
         raise ValueError("it has a scheduler; in Keras, give its optimizer a learning rate schedule instead")
     job = Job(network, _forward_in_graph(user), loss, metrics, optimizer=user.optimizer)
-    return LoadedJob(job, train, test)
+    return LoadedJob(job, train, test, user.class_names)
 
 
 def _samples(name: str, data: Any) -> DatasetSamples:

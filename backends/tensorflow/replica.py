@@ -44,6 +44,11 @@ class TensorFlowReplica(Replica):
         self._combine = tf.function(_combined, autograph=False)
         self._judge = tf.function(self._trace_evaluation, autograph=False)
 
+    @property
+    def network(self) -> Any:
+        """The job's model."""
+        return self._job.model
+
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         before, self._packed = self._packed if adds else [], []  # else their memory can be used again
         scale = tf.constant(rate, tf.float32)

@@ -9,16 +9,8 @@ from typing import NamedTuple
 from backends.models.user_source import locate
 from planner.errors import ExportError, PlannerError
 from planner.export.formats import ExportFormat, export_format
-from planner.export.trained_model import TrainedModel, TrainedRun, trained_model, trained_run
+from planner.export.trained_model import TensorDescription, TrainedModel, TrainedRun, trained_model, trained_run
 from planner.paths import RunFolder
-
-
-class TensorDescription(NamedTuple):
-    """An input or output of an exported model; the first length, of the batch, is free: None."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | None, ...]
 
 
 class Export(NamedTuple):
@@ -35,7 +27,7 @@ class Export(NamedTuple):
     bytes: int
     model: str
     step: int
-    input: TensorDescription
+    inputs: tuple[TensorDescription, ...]
     output: TensorDescription
     classes: tuple[str, ...]
     loads_with: tuple[str, ...]
@@ -57,7 +49,6 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
     model, contents = _made(run, found, to, classes)
     for path, content in contents.items():
         _write(path, content)
-    shape, count = tuple(model.replica.input_shape), model.replica.classes
     return Export(
         path=str(to),
         files=tuple(map(str, contents)),
@@ -65,8 +56,8 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
         bytes=len(contents[to]),
         model=run.model,
         step=run.step,
-        input=TensorDescription("images", "uint8", (None, *shape)),
-        output=TensorDescription("probabilities", "float32", (None, count)),
+        inputs=model.inputs,
+        output=model.output,
         classes=model.classes,
         loads_with=found.loads_with,
         lines=found.lines(model, to),

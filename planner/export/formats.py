@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import ExportError
-from planner.export import torchscript_file
+from planner.export import keras_file, onnx_file, safetensors_file, torchscript_file
 from planner.export.trained_model import TrainedModel, TrainedRun
 
 #: Frameworks as they are called.
@@ -32,6 +32,18 @@ class ExportFormat(NamedTuple):
 
 FORMATS = {
     ".pt": ExportFormat("TorchScript", "torch", (), ("torch",), torchscript_file.files, torchscript_file.lines),
+    ".onnx": ExportFormat(
+        "ONNX", "torch", ("onnx", "onnxscript"), ("numpy", "onnxruntime"), onnx_file.files, onnx_file.lines
+    ),
+    ".safetensors": ExportFormat(
+        "safetensors",
+        "torch",
+        ("safetensors",),
+        ("torch", "safetensors"),
+        safetensors_file.files,
+        safetensors_file.lines,
+    ),
+    ".keras": ExportFormat("Keras", "tensorflow", (), ("tensorflow",), keras_file.files, keras_file.lines),
 }
 
 

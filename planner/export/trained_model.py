@@ -8,6 +8,7 @@ from backends.frameworks.base import FRAMEWORKS, Replica, framework, layout_of
 from backends.training import checkpoint
 from planner.errors import ExportError, RecordError
 from planner.export.class_names import class_names
+from planner.export.job_model import TrainedJob, trained_job
 from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan
@@ -22,27 +23,41 @@ class TrainedRun(NamedTuple):
 
     step: of the checkpoint.
     framework: the only one that can build a user's own model; None for a known model.
+    job: the plan of a run of a job; None for other runs.
     """
 
     folder: RunFolder
     model: str
     step: int
     framework: str | None
+    job: Plan | None = None
+
+
+class TensorDescription(NamedTuple):
+    """An input or output of an exported model; the first length, of the batch, is free: None."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
 
 
 class TrainedModel(NamedTuple):
     """A model with its trained weights.
 
     description: None for a user's own model.
-    classes: a name for each output.
+    classes: a name for each output; none for a job that names none.
     notes: for the operator.
+    job: of a run of a job, whose inputs are those that its forward gives the model.
     """
 
     run: TrainedRun
     description: models.Model | None
     replica: Replica
     classes: tuple[str, ...]
+    inputs: tuple[TensorDescription, ...]
+    output: TensorDescription
     notes: tuple[str, ...] = ()
+    job: TrainedJob | None = None
 
 
 def trained_run(folder: RunFolder) -> TrainedRun:
@@ -59,8 +74,10 @@ def trained_run(folder: RunFolder) -> TrainedRun:
         model, step = meta["model"], meta["step"]
     except (OSError, ValueError, KeyError) as error:
         raise RecordError(f"cannot export {folder.path}: {error}; {RUN_REMEDY}") from error
-    own = models.is_user_model(model)
-    return TrainedRun(folder, model, step, load(Plan, folder.plan, RUN_REMEDY).framework if own else None)
+    if not models.is_user_model(model):
+        return TrainedRun(folder, model, step, None)
+    plan = load(Plan, folder.plan, RUN_REMEDY)
+    return TrainedRun(folder, model, step, plan.framework, plan if plan.job else None)
 
 
 def trained_model(run: TrainedRun, computes_with: str, classes: str | None) -> TrainedModel:
@@ -70,6 +87,8 @@ def trained_model(run: TrainedRun, computes_with: str, classes: str | None) -> T
     Raises PlannerError; errors of a user's own file are passed on.
     """
     assert computes_with in FRAMEWORKS
+    if run.job is not None:
+        return _of_job(run, run.job, classes)
     options = load(Options, run.folder.options, RUN_REMEDY)
     notes: tuple[str, ...] = ()
     description = None
@@ -85,7 +104,29 @@ def trained_model(run: TrainedRun, computes_with: str, classes: str | None) -> T
     replica.set_weights(saved.weights)
     replica.state[:] = saved.state
     replica.load()
-    return TrainedModel(run, description, replica, class_names(classes, options.data, replica.classes), notes)
+    images = TensorDescription("images", "uint8", (None, *replica.input_shape))
+    probabilities = TensorDescription("probabilities", "float32", (None, replica.classes))
+    names = class_names(classes, options.data, replica.classes)
+    return TrainedModel(run, description, replica, names, (images,), probabilities, notes)
+
+
+def _of_job(run: TrainedRun, plan: Plan, classes: str | None) -> TrainedModel:
+    """The model of a job; its tensors are those of a first test batch."""
+    job = trained_job(plan, run.folder.checkpoint)
+    names = job.loaded.classes if classes is None else class_names(classes, "", len(classes.split(",")))
+    if plan.framework == "torch":
+        from backends.pytorch.job_export import signature
+
+        found, made = signature(job.replica, job.loaded)  # type: ignore[arg-type]
+    else:
+        from backends.tensorflow.export import signature as keras_signature
+
+        found, made = keras_signature(job.replica, job.loaded)  # type: ignore[arg-type]
+    inputs = tuple(
+        TensorDescription(f"input_{place}", dtype, (None, *shape[1:])) for place, (dtype, shape) in enumerate(found)
+    )
+    output = TensorDescription("output", made[0], (None, *made[1][1:]))
+    return TrainedModel(run, None, job.replica, names, inputs, output, job.notes, job)
 
 
 def _description(run: TrainedRun, data: str) -> models.Model:

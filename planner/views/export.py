@@ -5,7 +5,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from planner.export.export import Export, TensorDescription
+from planner.export.export import Export
+from planner.export.trained_model import TensorDescription
 from planner.units import bytes_text
 from profilers.records import encode
 
@@ -27,9 +28,9 @@ def render(exported: Export) -> RenderableType:
         f"{exported.path}: {exported.format}, {bytes_text(exported.bytes)}, "
         f"{exported.model} after {exported.step:,} steps",
         *(f"{path} belongs to it" for path in exported.files[1:]),
-        f"takes {_text(exported.input)}, values as the data set has them",
+        *(f"takes {_text(each)}, values as the data set has them" for each in exported.inputs),
         f"gives {_text(exported.output)}",
-        f"classes: {', '.join(names)}" + (f" and {more} more" if more else ""),
+        *([f"classes: {', '.join(names)}" + (f" and {more} more" if more else "")] if names else []),
         *exported.notes,
         "",
         f"To load it where {' and '.join(exported.loads_with)} {verb} installed:",

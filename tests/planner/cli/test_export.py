@@ -87,7 +87,7 @@ class TestWithTorch:
         assert (made["path"], made["format"], made["model"], made["step"]) == (
             "model.pt", "TorchScript", "examples/tiny.py:tiny", 60
         )  # fmt: skip
-        assert made["input"] == {"name": "images", "dtype": "uint8", "shape": [None, 28, 28, 1]}
+        assert made["inputs"] == [{"name": "images", "dtype": "uint8", "shape": [None, 28, 28, 1]}]
         assert made["output"] == {"name": "probabilities", "dtype": "float32", "shape": [None, 10]}
         assert made["classes"] == [*"0123456789"]
         assert made["code"].splitlines() == made["lines"]

@@ -1,0 +1,43 @@
+"""A trained Keras model leaves the program as the file that Keras itself writes."""
+
+import os
+import tempfile
+from typing import Any, List, Tuple
+
+import tensorflow as tf
+
+from backends.jobs.job import LoadedJob
+from backends.tensorflow.replica import TensorFlowReplica
+
+
+def keras_file(replica: TensorFlowReplica) -> bytes:
+    """The content of a .keras file.
+
+    A classifier of images takes them as the data set has them and gives probabilities.
+    Raises ValueError for what is no Keras model.
+    """
+    model: Any = getattr(replica.network, "module", None)
+    if not isinstance(model, tf.keras.Model):
+        raise ValueError("it is no Keras model, which alone a .keras file holds; export it to .pt or .onnx")
+    if replica.input_shape:
+        layers = [tf.keras.layers.Rescaling(2 / 255, -1.0), model, tf.keras.layers.Softmax()]
+        model = tf.keras.Sequential([tf.keras.Input(replica.input_shape)] + layers)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.keras")
+        model.save(path)
+        with open(path, "rb") as stream:
+            return stream.read()
+
+
+def signature(replica: TensorFlowReplica, loaded: LoadedJob) -> Tuple[List[Any], Any]:
+    """(type, shape for a batch of one) of each input of the model, and of its output.
+
+    Raises ValueError for inputs that are no tuple of tensors.
+    """
+    batch = next(batch for _, batch in loaded.test.batches(1))
+    if not isinstance(batch, tuple):
+        raise ValueError("its batches are not (inputs, targets), so that what the model takes is not known")
+    inputs = [(each.dtype.name, tuple(each.shape)) for each in batch[:-1]]
+    model = replica.network.module
+    output = model(batch[0] if len(batch) == 2 else list(batch[:-1]))
+    return inputs, (output.dtype.name, tuple(output.shape))
