@@ -9,7 +9,7 @@ import numpy as np
 from backends import models
 from backends.data import dataset
 from backends.data.dataset import Dataset
-from backends.frameworks.base import FRAMEWORKS, OptimizerSettings, Replica, layout_of
+from backends.frameworks.base import FRAMEWORKS, MOMENTUM, OptimizerSettings, Replica, layout_of
 from backends.training import checkpoint
 from planner.json_records import save
 from planner.paths import RunFolder
@@ -52,7 +52,7 @@ def trained_folder(
     meta = {"model": model, "framework": framework, "step": STEPS, "evaluations": []}
     if not own:
         meta.update(input_shape=list(input_shape), classes=10)
-    kept = checkpoint.Checkpoint(replica.weights, np.zeros_like(replica.weights), replica.state, meta)
+    kept = checkpoint.Checkpoint(replica.weights, {MOMENTUM: np.zeros_like(replica.weights)}, replica.state, meta)
     checkpoint.write(str(run.checkpoint), kept, layout_of(replica))
     known = None if own else models.fingerprint(models.model(model, input_shape, 10))
     plan_file(run.plan, model, ["desktop"], STEPS, known, {"desktop": framework})

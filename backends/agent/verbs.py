@@ -11,7 +11,7 @@ from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
 from backends.training import run_spec
-from profilers import addresses_and_ports, device_facts, records
+from profilers import addresses_and_ports, device_facts, installed_packages, records
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
 
@@ -44,6 +44,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.FindAddressTowards: lambda task, order: addresses_and_ports.address_towards(task, order.target),
     orders.FindFile: lambda task, order: files.find(order.name),
     orders.FindFreePort: lambda task, order: addresses_and_ports.free_port(),
+    orders.FindPackages: lambda task, order: installed_packages.versions(order.names),
     orders.FindMissing: projects.find_missing,
     orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
     run_spec.HostRun: roles.host_run,

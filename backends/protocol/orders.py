@@ -47,6 +47,12 @@ class SurveySensors(NamedTuple):
     """How often its power sensors say something new."""
 
 
+class FindPackages(NamedTuple):
+    """The versions of installed packages by name, None for those that are absent."""
+
+    names: Tuple[str, ...]
+
+
 class StartFramework(NamedTuple):
     """Import a framework and tell what it computes on."""
 

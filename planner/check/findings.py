@@ -4,8 +4,11 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from packaging.requirements import Requirement
+
 from planner.errors import AgentError, HostKeyError, JobError, LoginError, PlannerError
 from planner.fleet.device import Device
+from planner.jobs.requirements import unmet
 from planner.remote.known_hosts import UnknownHostKeyError
 from planner.units import bytes_text
 from profilers.records import Facts, SensorFacts, encode
@@ -18,6 +21,9 @@ CHECKS = (
     "reachable", "host key", "login", "python",
     "gpu", "disk", "memory", "iperf3", "power", "clock", "framework", "data plane",
 )  # fmt: skip
+
+#: The check of what a job requires, where one is named.
+JOB = "job"
 
 DISK_FAILED_BYTES = 200e6
 DISK_WARNING_BYTES = 1e9
@@ -132,6 +138,17 @@ def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[st
         how = f"profile with --framework {on_gpu[0]}" if on_gpu else install_remedy(device, facts, list(able))
         return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", f"to use {facts.gpus[0]}, {how}")
     return Finding(device.name, "framework", OK, where)
+
+
+def of_packages(device: Device, requirements: Sequence[Requirement], installed: Mapping[str, str | None]) -> Finding:
+    """Whether the device has what a job's requirements.txt asks for."""
+    missing = unmet(requirements, installed)
+    if not missing:
+        found = ", ".join(f"{name} {version}" for name, version in installed.items() if version is not None)
+        return Finding(device.name, JOB, OK, found)
+    words = " ".join(shlex.quote(str(requirement)) for requirement in requirements if unmet([requirement], installed))
+    remedy = f"install it there: {_interpreter(device)} -m pip install {words}"
+    return Finding(device.name, JOB, FAILED, "; ".join(missing), remedy)
 
 
 def suffices(facts: Facts, answer: Mapping[str, str]) -> bool:

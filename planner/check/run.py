@@ -1,14 +1,17 @@
 """The check examines every device of a fleet and reports what it lacks, with remedies."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import NamedTuple
+
+from packaging.requirements import Requirement
 
 from backends.frameworks.base import FRAMEWORKS
 from backends.protocol.orders import (
     AwaitReachability,
     CollectFacts,
+    FindPackages,
     ProbeReachability,
     ReadClock,
     StartFramework,
@@ -39,17 +42,21 @@ def check(
     fleet: Fleet,
     frameworks: Collection[str] = tuple(FRAMEWORKS),
     on_progress: OnProgress = lambda name, what, share: None,
+    requirements: Sequence[Requirement] = (),
 ) -> CheckReport:
     """Examine all devices at once; a failure of one does not hide findings of another.
 
     frameworks: each device needs one of these; an empty list omits this check.
+    requirements: of a job, which each device needs too.
     Raises PlannerError for an unknown framework. No fault of a device raises.
     """
     for name in frameworks:
         if name not in FRAMEWORKS:
             raise PlannerError(f'no framework "{name}"; {suggest(name, FRAMEWORKS)}')
     with ExitStack() as stack:
-        exams = {device.name: DeviceCheck(device, frameworks, stack, on_progress) for device in fleet.devices}
+        exams = {
+            device.name: DeviceCheck(device, frameworks, stack, on_progress, requirements) for device in fleet.devices
+        }
         in_parallel(exams, lambda name: exams[name].run())
         agents = {name: exam.agent for name, exam in exams.items() if exam.agent is not None}
         for name, finding in _reachability({name: exams[name].device for name in agents}, agents).items():
@@ -67,25 +74,35 @@ class DeviceCheck:
     sensors: empty unless they were read.
     """
 
-    def __init__(self, device: Device, frameworks: Collection[str], stack: ExitStack, on_progress: OnProgress) -> None:
+    def __init__(
+        self,
+        device: Device,
+        frameworks: Collection[str],
+        stack: ExitStack,
+        on_progress: OnProgress,
+        requirements: Sequence[Requirement] = (),
+    ) -> None:
         self.device = device
+        self._requirements = requirements
         self.agent: AgentClient | None = None
         self.sensors: tuple[SensorFacts, ...] = ()
         self._frameworks = frameworks
         self._stack = stack
         self._on_progress = on_progress
         self._found: dict[str, Finding] = {}
-        self._now = findings.CHECKS[0]
+        self._checks = (*findings.CHECKS, findings.JOB) if requirements else findings.CHECKS
+        self._now = self._checks[0]
 
     def run(self) -> None:
         try:
             remote, agent = self._connect()
             facts = self._ask(agent)
             self._start_frameworks(remote, facts)
+            self._find_packages(agent)
             self.agent = agent
         except PlannerError as error:
             stage = findings.stage_of(error) if self._now == "reachable" else self._now
-            for earlier in findings.CHECKS[: findings.CHECKS.index(stage)]:
+            for earlier in self._checks[: self._checks.index(stage)]:
                 self._found.setdefault(earlier, Finding(self.device.name, earlier, OK, ""))
             self.note(findings.of_error(self.device, stage, error))
         self._on_progress(self.device.name, "done", 1.0)
@@ -98,7 +115,7 @@ class DeviceCheck:
         """One finding for each check; checks that were not reached are skipped."""
         failed = next((name for name, found in self._found.items() if found.status == FAILED), None)
         reason = f"not tried: {failed} failed" if failed else "not asked for"
-        for name in findings.CHECKS:
+        for name in self._checks:
             yield self._found.get(name, Finding(self.device.name, name, SKIPPED, reason))
 
     def _connect(self) -> tuple[Remote, AgentClient]:
@@ -141,6 +158,13 @@ class DeviceCheck:
                 break
         self.note(findings.of_frameworks(self.device, facts, started))
 
+    def _find_packages(self, agent: AgentClient) -> None:
+        """Look for what the job requires."""
+        if self._requirements:
+            self._begin(findings.JOB)
+            names = tuple(sorted({requirement.name for requirement in self._requirements}))
+            self.note(findings.of_packages(self.device, self._requirements, agent.call(FindPackages(names), ANSWER_S)))
+
     def _start_framework(self, remote: Remote, facts: Facts, name: str) -> Mapping[str, str]:
         """Start it in a separate agent: two may not fit into one process, and one may crash."""
         looked_up = facts.frameworks.get(name, {})
@@ -155,7 +179,7 @@ class DeviceCheck:
 
     def _begin(self, name: str) -> None:
         self._now = name
-        self._on_progress(self.device.name, name, findings.CHECKS.index(name) / len(findings.CHECKS))
+        self._on_progress(self.device.name, name, self._checks.index(name) / len(self._checks))
 
 
 def clock_offset_s(agent: AgentClient) -> float:

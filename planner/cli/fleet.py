@@ -33,21 +33,28 @@ def init(path: Annotated[Path, Argument(help="Where to write it.")] = Path(paths
 def check(
     fleet: options.FleetPath = Path(paths.FLEET),
     framework: options.Framework = None,
+    job: options.Job = None,
     as_json: options.AsJson = False,
 ) -> None:
     """See whether every device can take part, and the remedy if not.
 
     Frameworks are started one after the other until one works, which takes a few seconds on a PC
-    and up to a minute on a board. The exit code is 1 where a device cannot take part.
+    and up to a minute on a board. With --job, a device also needs what the requirements.txt of its
+    project asks for. The exit code is 1 where a device cannot take part.
     """
     from backends.frameworks.base import FRAMEWORKS
     from planner import console
     from planner.check.run import check as examine
     from planner.fleet.file import load_fleet
+    from planner.jobs.reference import find_job
+    from planner.jobs.requirements import requirements_in
     from planner.views import check as view
 
+    own = None if job is None else find_job(job)
+    framework = framework or (own.framework if own else None)
+    required = requirements_in(own.project.folder) if own else ()
     with console.status("checking the fleet") as on_progress:
-        report = examine(load_fleet(fleet), [framework] if framework else FRAMEWORKS, on_progress)
+        report = examine(load_fleet(fleet), [framework] if framework else FRAMEWORKS, on_progress, required)
     console.show(report.to_json() if as_json else view.render(report))
     if not all(report.able.values()):
         raise typer.Exit(1)

@@ -22,11 +22,12 @@ def render(report: CheckReport) -> RenderableType:
     by_device: dict[str, dict[str, Finding]] = {}
     for finding in report.findings:
         by_device.setdefault(finding.device, {})[finding.check] = finding
-    passed = [check for check in CHECKS if all(found[check].status == OK for found in by_device.values())]
-    columns = ("device", *CHECKS)
+    checks = (*CHECKS, *dict.fromkeys(each.check for each in report.findings if each.check not in CHECKS))
+    passed = [check for check in checks if all(found[check].status == OK for found in by_device.values())]
+    columns = ("device", *checks)
     made = TextTable("checks", columns, left=columns, optional=passed)
     for device, found in by_device.items():
-        made.add_row(device, *(Text(*SYMBOLS[found[check].status]) for check in CHECKS))
+        made.add_row(device, *(Text(*SYMBOLS[found[check].status]) for check in checks))
     details = [line for device, found in by_device.items() for line in _device_details(device, found)]
     problems = [_problem(finding) for finding in report.findings if finding.status in (FAILED, WARNING)]
     able = sum(report.able.values())
