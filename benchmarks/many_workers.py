@@ -23,7 +23,7 @@ from reporting import Spread, parser, show
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
-from backends.frameworks.base import OptimizerSettings, framework
+from backends.frameworks.base import GradientSettings, OptimizerSettings, framework
 from backends.jobs.job import ACCURACY
 from backends.network.mailbox import Envelope
 from backends.optimizers.sgd import Momentum
@@ -118,7 +118,7 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
         """A worker's accuracy at its end."""
         replica = own.parts.replica
         for step in range(options.steps):
-            step.step(replica, batches, 1.0, optimizer.rate)
+            step.step(replica, batches, 1.0, GradientSettings(optimizer.rate))
             own.step(step, batch, optimizer)
             replica.load()
         return float(step.evaluate(replica, ArraySamples(*test)).metrics[ACCURACY])

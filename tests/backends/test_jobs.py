@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OWN, OptimizerSettings, Replica, framework
+from backends.frameworks.base import OWN, GradientSettings, OptimizerSettings, Replica, framework
 from backends.jobs.failure import JobFailure, own_code
 from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec
 from backends.training.step import evaluate, step
@@ -168,7 +168,7 @@ def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
     replica = found.build().replica
     before = evaluate(replica, test).metrics["mae"]
     for _ in range(steps):
-        step(replica, batches, 1.0, 0.2)
+        step(replica, batches, 1.0, GradientSettings(0.2))
         replica.update(OptimizerSettings(momentum=0.5))
     return before, evaluate(replica, test).metrics["mae"]
 
@@ -194,7 +194,7 @@ def own_steps(found: Workload, steps: int, state: np.ndarray | None = None) -> t
         replica.set_own_state(state)
     losses = []
     for _ in range(steps):
-        losses.append(step(replica, batches, 1.0, 1.0).loss)
+        losses.append(step(replica, batches, 1.0, GradientSettings(1.0)).loss)
         replica.update(OptimizerSettings(kind=OWN))
     replica.fetch()
     return replica, losses
