@@ -45,7 +45,7 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("topology", "ring"): {
         "compressor": (_WHOLE, "chunks are summed on their way round, so nothing may be left out of one"),
         "sync": (_IN_STEP, "the sum is known only when every worker has added to it"),
-        "aggregation": (("mean", "rates"), "gradients travel, and all workers get the same sum of them"),
+        "aggregation": (("mean", "samples", "rates"), "gradients travel, and all workers get the same sum of them"),
         "knowledge": (_NO_TRANSFER, "all workers have the same weights"),
     },
     ("topology", "random"): {

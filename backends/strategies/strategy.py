@@ -66,7 +66,11 @@ class Strategy(NamedTuple):
         """
         if self.optimizer == OptimizerSpec.from_text(optimizer):
             return self
-        given = dict(options_of(self.text, Parts._fields), optimizer=optimizer)
+        return self.with_part("optimizer", optimizer)
+
+    def with_part(self, part: str, value: str) -> "Strategy":
+        """This strategy with another part, as text. Raises ValueError where it does not fit."""
+        given = dict(options_of(self.text, Parts._fields), **{part: value})
         items = ["%s=%s" % item for item in given.items()]
         return Strategy.from_text("%s:%s" % (self.text.partition(":")[0], ",".join(items)))
 

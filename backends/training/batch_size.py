@@ -48,6 +48,17 @@ class BatchPolicy:
         """Resume from ``state``."""
 
 
+class PlannedBatches(BatchPolicy):
+    """Each member computes the batch that was planned for it; one that was not, the usual one."""
+
+    def __init__(self, usual: int, planned: Dict[str, int]) -> None:
+        super().__init__(usual, len(planned), 0, 0)
+        self._planned = planned
+
+    def batch(self, name: str) -> int:
+        return self._planned.get(name, self.usual)
+
+
 class DynamicBatches(BatchPolicy):
     """DLion's weighted dynamic batching: a growing global batch, divided by current throughput."""
 
@@ -124,3 +135,12 @@ BATCH_POLICIES: Dict[str, Type[BatchPolicy]] = {
     "dynamic": DynamicBatches,
     "stream": StreamBatches,
 }
+
+
+def batch_policy(
+    batching: str, usual: int, members: int, training_samples: int, seed: int, planned: Dict[str, int]
+) -> BatchPolicy:
+    """The policy of a strategy's batching; ``planned``: samples by member, for fixed batches."""
+    if planned:
+        return PlannedBatches(usual, planned)
+    return BATCH_POLICIES[batching](usual, members, training_samples, seed)

@@ -38,6 +38,7 @@ class RunSpec(NamedTuple):
     seed: int = 0  # of random draws that the members of a run share
     host: str = ""  # the member on the device that hands out the steps, if any
     stop_rule: StopRule = StopRule()
+    batches: Dict[str, int] = {}  # samples of each member's step, where they were planned apart
 
     @property
     def strategy(self) -> Strategy:

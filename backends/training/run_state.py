@@ -10,7 +10,7 @@ from backends.frameworks.base import Arrays, Layout
 from backends.protocol.events import Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.protocol.frames import EVALUATE, Scores
 from backends.training import checkpoint
-from backends.training.batch_size import BATCH_POLICIES
+from backends.training.batch_size import batch_policy
 from backends.training.checkpoint import CheckpointWriter
 from backends.training.membership import Membership
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
@@ -34,8 +34,8 @@ class RunState(abc.ABC):
         self.spec = spec
         self._emit = emit
         self._checkpoint_writer = CheckpointWriter(spec.checkpoint_path, emit)
-        self._batch_policy = BATCH_POLICIES[spec.strategy.batching](
-            spec.batch, spec.members, spec.training_samples, spec.seed
+        self._batch_policy = batch_policy(
+            spec.strategy.batching, spec.batch, spec.members, spec.training_samples, spec.seed, spec.batches
         )
         self._membership = Membership(self._batch_policy.set_members)
         self._earlier_evaluations: List[Dict[str, Any]] = []

@@ -16,7 +16,7 @@ from backends.strategies import sample_streams
 from backends.strategies.compatibility import PARTS
 from backends.strategies.presets import PRESETS
 from tests.backends.fakes import train_on_all, train_on_all_with
-from tests.backends.peer_run import PeerRun, shard
+from tests.backends.peer_run import NAMES, PeerRun, shard
 from tests.backends.replicas import small_replica
 from tests.installed import EACH, MIXED
 
@@ -72,6 +72,21 @@ def test_merged_by_samples_batches_of_different_sizes_are_one_process_with_all_o
     for each, size in zip(drawn, sizes, strict=True):
         each.batch = size
     together = train_on_all(8, drawn)
+    for thread in threads:
+        np.testing.assert_allclose(thread.end(), together, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("members", [1, 2, 3, 4])
+@pytest.mark.parametrize("text", ["allreduce", "baseline"])
+def test_planned_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path, text, members):
+    planned = dict(zip(NAMES, (5, 1, 11, 4), strict=True))
+    chosen = {name: planned[name] for name in NAMES[:members]}
+    text += ":aggregation=samples"
+    run = PeerRun(tmp_path, text, 8 * members, members, momentum=0.5, batches=chosen)
+    threads, drawn = run.start_all(), [shard(seed) for seed in range(members)]
+    for each, size in zip(drawn, chosen.values(), strict=True):
+        each.batch = size
+    together = train_on_all(8, drawn, 0.5)
     for thread in threads:
         np.testing.assert_allclose(thread.end(), together, rtol=1e-4, atol=1e-5)
 

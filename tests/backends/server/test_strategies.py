@@ -215,6 +215,17 @@ def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, mome
     np.testing.assert_allclose(run.saved().weights, train_on_all(8, drawn, momentum, rate), rtol=1e-4, atol=1e-5)
 
 
+def test_planned_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path):
+    planned = dict(zip(NAMES, (5, 1, 11), strict=False))
+    parts = "sync=synchronous,aggregation=samples"
+    run = ServerRun(with_parts(tmp_path, 24, parts, members=3, batches=planned))
+    in_step(run, 3)
+    drawn = [DrawnBatches(seed=seed) for seed in range(3)]
+    for each, size in zip(drawn, planned.values(), strict=True):
+        each.batch = size
+    np.testing.assert_allclose(run.saved().weights, train_on_all(8, drawn), rtol=1e-4, atol=1e-5)
+
+
 def test_a_worker_that_takes_longer_gets_smaller_batches_and_all_of_them_grow(tmp_path):
     parts = "sync=synchronous,batching=dynamic,aggregation=weighted"
     run = ServerRun(with_parts(tmp_path, 1000, parts, members=2, training_samples=10_000))

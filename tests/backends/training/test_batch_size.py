@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.training.batch_size import BATCH_POLICIES, DynamicBatches
+from backends.training.batch_size import BATCH_POLICIES, DynamicBatches, batch_policy
 
 
 def run(policy: DynamicBatches, sample_s: dict[str, float], iterations: int) -> None:
@@ -59,3 +59,15 @@ def test_the_share_of_a_member_that_leaves_goes_to_the_others() -> None:
     policy.record("b", 32, 0.1)
     run(policy, {"a": 0.001}, 5)
     assert policy.batch("a") == 64
+
+
+def test_planned_batches_are_those_of_each_member_and_of_another_the_usual_one() -> None:
+    policy = batch_policy("fixed", 32, 2, 1000, 0, {"a": 50, "b": 14})
+    policy.set_members(("a", "b", "new"))
+    policy.record("a", 50, 9.0)
+    assert [policy.batch(name) for name in ("a", "b", "new")] == [50, 14, 32]
+    assert policy.state() == {}
+
+
+def test_without_a_plan_batching_is_as_the_strategy_has_it() -> None:
+    assert [type(batch_policy(kind, 32, 2, 1000, 0, {})) for kind in BATCH_POLICIES] == list(BATCH_POLICIES.values())
