@@ -25,6 +25,10 @@ def recommend(
     framework: options.ProfiledFramework = None,
     steps: options.PlannedSteps = None,
     batch_size: Annotated[int | None, Option(min=1, help="What if: another batch size.")] = None,
+    global_batch: Annotated[
+        int | None,
+        Option(min=1, help="Samples that all workers share in a step, each as many as it computes in the same time."),
+    ] = None,
     server: Annotated[str | None, Option(help="Only clusters with this device as the server.")] = None,
     include: Annotated[list[str] | None, Option(help="Only clusters with this device; may be repeated.")] = None,
     exclude: Annotated[list[str] | None, Option(help="Only clusters without this device; may be repeated.")] = None,
@@ -72,7 +76,8 @@ def recommend(
     request = RecommendRequest(
         _weights(metric, weights), model=job or model, framework=framework, steps=steps, batch=batch_size,
         server=server, include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
-        rates=_rates(rate or []), allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
+        rates=_rates(rate or []), global_batch=global_batch,
+        allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
     optimizer = optimizer_of_job(profile, request.model, optimizer)

@@ -44,7 +44,7 @@ def placed(plan: Plan, fleet: Fleet) -> tuple[PlacedRank, ...]:
     Raises FleetError where a member is not in the fleet.
     """
     names = sorted(plan.names, key=lambda name: name != plan.server)  # the others keep their order
-    batches = dict.fromkeys(names, plan.batch)
+    batches = plan.batches
     nodes = _nodes([fleet.device(name) for name in names], batches)
     mean = sum(batches.values()) / len(batches)
     found: list[PlacedRank] = []

@@ -9,6 +9,7 @@ from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.json_records import load
+from planner.plan.shared_batch import weighing_samples
 from planner.predict.predict import Prediction, run_time
 from planner.provenance import Provenance
 
@@ -25,6 +26,7 @@ class PlannedWorker(NamedTuple):
     alpha_time, beta_time, alpha_power, beta_power: factors of Eq. 2 and 3.
     framework: torch in plans from before there was another.
     computing_s: seconds of a step that it computes, as profiled; None in plans of older versions.
+    batch: its part of a global batch; None where all workers have the plan's.
     """
 
     name: str
@@ -42,6 +44,7 @@ class PlannedWorker(NamedTuple):
     beta_power: float | None
     framework: str = "torch"
     computing_s: float | None = None
+    batch: int | None = None
 
 
 class Plan(NamedTuple):
@@ -94,6 +97,16 @@ class Plan(NamedTuple):
     def frameworks(self) -> dict[str, str]:
         return {worker.name: worker.framework for worker in self.workers}
 
+    @property
+    def batches(self) -> dict[str, int]:
+        """Samples of each worker's step."""
+        return {worker.name: worker.batch or self.batch for worker in self.workers}
+
+    @property
+    def has_global_batch(self) -> bool:
+        """Whether the workers share a global batch, each with its own part."""
+        return any(worker.batch is not None for worker in self.workers)
+
     def for_steps(self, steps: int) -> "Plan":
         """The same cluster for another number of steps: Eq. 4 again, at the same watts."""
         rates = np.array([[1.0 / worker.cycle_s for worker in self.workers]])
@@ -109,7 +122,12 @@ class Plan(NamedTuple):
         )
 
     def with_strategy(self, strategy: Strategy | None) -> "Plan":
-        """The same cluster with another strategy; what was predicted stays that of its own."""
+        """The same cluster with another strategy; what was predicted stays that of its own.
+
+        Raises PlanError for one in which workers cannot share a global batch.
+        """
+        if strategy is not None and self.has_global_batch:
+            strategy = weighing_samples(strategy)
         if strategy is None or strategy.same_as(self.strategy):
             return self
         return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())
@@ -132,7 +150,7 @@ class Plan(NamedTuple):
             return self
         changed = self._replace(engine=engine, predicted_engine=self.engine, interval=())
         if Engine.from_text(engine).name != TORCH:
-            return changed
+            return changed.with_strategy(changed.strategy)  # which may have to weigh gradients now
         return changed.with_strategy(ALLREDUCE.with_optimizer(self.strategy.optimizer.as_text()))
 
 

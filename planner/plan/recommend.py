@@ -12,13 +12,14 @@ from planner.errors import PlanError
 from planner.plan.file import Plan, PlannedWorker
 from planner.plan.rank import Ranking, exponents, rank
 from planner.plan.request import RecommendRequest, with_optimizer
+from planner.plan.shared_batch import weighing_samples
 from planner.predict.batch_size import RunLength
 from planner.predict.clusters import Candidates, ClusterConfig, enumerate_clusters, of_peers
 from planner.predict.costs import Costs, costs_of
 from planner.predict.device_costs import idle_watts
 from planner.predict.predict import Factors, Prediction, Predictions, factors, predict
 from planner.predict.prediction_error import ErrorParts
-from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA
+from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA, gradients_s
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from planner.units import bytes_text
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     score, interval: the metric's value and its 95 % bounds, equal where no spread is known.
     tie: whether it ties with the best.
     provenance: of the members' watts.
+    batches: of the members that share a global batch; empty where all have that of ``config``.
     """
 
     config: ClusterConfig
@@ -46,6 +48,7 @@ class Row(NamedTuple):
     provenance: Provenance
     energy_uncertainty: float | None
     time_uncertainty: float | None
+    batches: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Recommendation:
         prediction, time_errors = self.predictions.one(index), self.predictions.time_errors.at(index)
         energy_errors = time_errors.product(self.predictions.power_errors.at(index))
         return Row(
-            config=ClusterConfig(names[hosts[index]], workers, self.costs.batch),
+            config=ClusterConfig(names[hosts[index]], workers, self._batch(index)),
             prediction=prediction,
             score=float(self.ranking.score[index]),
             interval=(float(self.ranking.low[index]), float(self.ranking.high[index])),
@@ -89,7 +92,21 @@ class Recommendation:
             provenance=Provenance.joined(self.costs.power_sources[self.costs.names.index(name)] for name in workers),
             energy_uncertainty=None if prediction.power_w is None else _half_interval(energy_errors),
             time_uncertainty=_half_interval(time_errors),
+            batches=self._batches(index),
         )
+
+    def _batch(self, index: int) -> int:
+        """Images of a worker's step, the mean where workers share a global batch."""
+        if self.costs.shares is None:
+            return self.costs.batch
+        return max(1, round(self.costs.shares.size / int(self.predictions.candidates.masks[index]).bit_count()))
+
+    def _batches(self, index: int) -> dict[str, int]:
+        if self.costs.shares is None:
+            return {}
+        candidate = self.predictions.candidates.at(np.array([index]))
+        shared = self.costs.shares.batches(candidate.members(len(self.costs.names)))[0]
+        return {name: int(batch) for name, batch in zip(self.costs.names, shared, strict=True) if batch}
 
     def _with_data(self, shares: dict[str, float], candidate: int) -> dict[str, float]:
         """The shares where waiting for data, if any, is no part of computing."""
@@ -105,10 +122,15 @@ class Recommendation:
         index = self._candidate(place)
         masks, hosts = self.predictions.candidates
         found = factors(self.costs, int(masks[index]), int(hosts[index]))
-        return tuple(self._worker(index, i, found) for i in range(len(self.costs.names)) if masks[index] >> i & 1)
+        gradient_s = gradients_s(self.costs, self.predictions.candidates.at(np.array([index])))[0]
+        return tuple(
+            self._worker(index, i, found, float(gradient_s[i]))
+            for i in range(len(self.costs.names))
+            if masks[index] >> i & 1
+        )
 
-    def _worker(self, index: int, device: int, found: Factors) -> PlannedWorker:
-        devices, masks = self.costs.devices, self.predictions.candidates.masks
+    def _worker(self, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
+        devices, masks, shares = self.costs.devices, self.predictions.candidates.masks, self.costs.shares
         alone = masks[index] == 1 << device
         after_gradient_s = (devices.update_s if alone else devices.copy_s)[device]
         return PlannedWorker(
@@ -126,7 +148,8 @@ class Recommendation:
             alpha_power=_known(found.alpha_power[device]),
             beta_power=_known(found.beta_power[device]),
             framework=self.costs.frameworks[device],
-            computing_s=float(devices.gradient_s[device] + after_gradient_s),
+            computing_s=float((devices.gradient_s[device] if shares is None else gradient_s) + after_gradient_s),
+            batch=self._batches(index).get(self.costs.names[device]),
         )
 
     def _candidate(self, place: int) -> int:
@@ -145,13 +168,15 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     """Predict and rank every admissible cluster. PlanError tells what stands in the way."""
     request.check()
     strategy = with_optimizer(request.strategy, request.optimizer)
+    if request.global_batch is not None and request.engine.name == OWN:
+        strategy = weighing_samples(strategy)
     steps = profile.steps_planned if request.steps is None else request.steps
     run = RunLength(steps, request.training_samples, request.sample_efficiency, request.critical_batch)
     costs = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
-        request.engine, request.allow_plaintext,
+        request.engine, request.allow_plaintext, request.global_batch,
     )  # fmt: skip
-    candidates = _admissible(costs, request)
+    candidates = _sharing(costs, _admissible(costs, request))
     weights, notes = _weights(costs, candidates, request.weights)
     if request.strategy.through_server:
         candidates, too_small = _with_room_for_servers(costs, candidates)
@@ -181,21 +206,43 @@ def _admissible(costs: Costs, request: RecommendRequest) -> Candidates:
     return enumerate_clusters(costs.names, costs.pairs.reachable, request.include, excluded, request.server)
 
 
+def _sharing(costs: Costs, candidates: Candidates) -> Candidates:
+    """The candidates that can compute the global batch, if there is one. PlanError: none can."""
+    if costs.shares is None:
+        return candidates
+    members = candidates.members(len(costs.names))
+    possible = costs.shares.possible(members)
+    if not possible.any():
+        bounds = zip(costs.names, costs.shares.least, costs.shares.most, strict=True)
+        each = ", ".join(f"{name} {least} to {most}" for name, least, most in bounds)
+        raise PlanError(
+            f"--global-batch {costs.shares.size}: no cluster can divide it; by what was profiled and by memory, "
+            f"batches may be: {each}; profile another batch size"
+        )
+    return candidates.at(possible)
+
+
 def _with_room_for_servers(costs: Costs, candidates: Candidates) -> tuple[Candidates, list[str]]:
     """The candidates whose host has the main memory for its server, and notes on the others.
 
     PlanError: there are none left.
     """
     workers = candidates.members(len(costs.names)).sum(axis=1)
-    needed, left = costs.server_room.needed_bytes(workers), costs.server_room.left_bytes
-    fits = (workers == 1) | (needed <= left[candidates.hosts])
+    batches = np.full(len(workers), costs.batch)
+    if costs.shares is not None:
+        shared = costs.shares.batches(candidates.members(len(costs.names)))
+        batches = shared[np.arange(len(workers)), candidates.hosts]
+    needed = costs.server_room.needed_bytes(workers)
+    left = costs.server_room.left_bytes(candidates.hosts, batches)
+    fits = (workers == 1) | (needed <= left)
     notes = []
     for host in np.unique(candidates.hosts[~fits]):
-        least = workers[~fits & (candidates.hosts == host)].min()
-        short = bytes_text(float(costs.server_room.needed_bytes(least)))
+        short = np.flatnonzero(~fits & (candidates.hosts == host))
+        first = short[np.argmin(workers[short])]
         notes.append(
-            f"{costs.names[host]} hosts no server of {least} or more workers: its arrays take {short} of memory, and "
-            f"a step of batch {costs.batch} leaves {bytes_text(float(left[host]))}"
+            f"{costs.names[host]} hosts no server of {workers[first]} or more workers: its arrays take "
+            f"{bytes_text(float(needed[first]))} of memory, and a step of batch {batches[first]} leaves "
+            f"{bytes_text(float(left[first]))}"
         )
     if not fits.any():
         raise PlanError("; ".join([*notes, "no cluster is left; end other programs there, or take a smaller batch"]))
@@ -244,7 +291,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         framework="+".join(sorted({worker.framework for worker in workers})),
         metric=recommendation.metric,
         steps=round(math.fsum(worker.steps for worker in workers)),
-        batch=costs.batch,
+        batch=row.config.batch,
         server=row.config.server,
         workers=workers,
         prediction=row.prediction,

@@ -32,6 +32,8 @@ def to_csv(recommendation: Recommendation) -> str:
     rows = to_json(recommendation)["ranking"]
     for row in rows:
         row["workers"] = " ".join(row["workers"])
+        if "batches" in row:
+            row["batches"] = " ".join(f"{name}={batch}" for name, batch in row["batches"].items())
         sources = ((name, Provenance(**source)) for name, source in row["power_sources"].items())
         row["power_sources"] = "; ".join(f"{name}: {source.text}" for name, source in sources)
     table = pd.json_normalize(rows)
@@ -55,4 +57,5 @@ def _row_json(row: Row, sources: Mapping[str, Provenance]) -> dict[str, Any]:
         "network_bytes": row.network_bytes,
         "bottleneck": row.bottleneck,
         "shares": row.shares,
+        **({"batches": row.batches} if row.batches else {}),
     }

@@ -84,6 +84,8 @@ class RecommendRequest(NamedTuple):
     framework: on all devices; None for the fastest on each.
     steps: of the whole run; None for what the profile was made for.
     batch: images of a worker's step.
+    global_batch: images that all workers share in a step, each as many as it computes in the same
+        time, in place of ``batch``.
     server: the only admissible host of the parameter server.
     include, exclude: devices that every cluster has, or none.
     count_idle: add the idle watts of devices left out (Eq. 5 counts members alone).
@@ -113,11 +115,15 @@ class RecommendRequest(NamedTuple):
     engine: Engine = OWN_ENGINE
     allow_plaintext: bool = False
     optimizer: str | None = None
+    global_batch: int | None = None
 
     def check(self) -> None:
         """Raises PlanError naming the first number that is out of range."""
         _at_least("--steps", 1 if self.steps is None else self.steps, 1)
         _at_least("--batch-size", 1 if self.batch is None else self.batch, 1)
+        _at_least("--global-batch", 1 if self.global_batch is None else self.global_batch, 1)
+        if self.batch is not None and self.global_batch is not None:
+            raise PlanError("--batch-size and --global-batch: each worker has that many, or all together; choose one")
         _at_least("--base-watts", self.base_watts, 0)
         for name, rate in self.rates.items():
             _at_least(f"--rate {name}", rate, 1)

@@ -64,6 +64,19 @@ def of_run(strategy: Strategy, devices: int, usual: int, run: RunLength) -> Batc
     return BatchSizes(images, share)
 
 
+def of_global(size: int, devices: int, usual: int, run: RunLength) -> BatchSizes:
+    """Batches of runs of up to ``devices`` members that share a global batch.
+
+    The steps asked for are those of the usual batch: however many members there are, the run takes
+    as many images, in as many rounds.
+    """
+    members = np.maximum(1, np.arange(devices + 1))
+    factor = 1.0
+    if run.sample_efficiency is not None:
+        factor = images_factor(size / usual, usual, run.critical_batch) / run.sample_efficiency
+    return BatchSizes(size / members, factor * usual * members / size)
+
+
 def notes(strategy: Strategy, run: RunLength) -> list[str]:
     """Notes for the operator on batches that are not fixed."""
     by_kind = {

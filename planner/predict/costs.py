@@ -10,6 +10,7 @@ from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.arrays import Floats
 from planner.errors import PlanError
 from planner.predict import (
+    batch_shares,
     batch_size,
     compressor_costs,
     device_costs,
@@ -18,6 +19,7 @@ from planner.predict import (
     torch_costs,
     update_costs,
 )
+from planner.predict.batch_shares import BatchShares
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
@@ -44,9 +46,11 @@ class Costs(NamedTuple):
     left_out: the reason by device that cannot be a member.
     what_if: options that ask for something else than what was profiled.
     notes: what the operator must know of these costs.
-    server_room: the main memory that is left for a parameter server.
+    server_room: the main memory of hosts of a parameter server.
     torch: of a run by torch.distributed; None for the planner's own engine.
     job, samples, micro_batch: as in ``Plan``.
+    shares: of a global batch; None where all have the same batch. ``batch`` is then that of the
+        steps that were asked for.
     """
 
     names: tuple[str, ...]
@@ -69,6 +73,7 @@ class Costs(NamedTuple):
     job: bool = False
     samples: int | None = None
     micro_batch: int = 0
+    shares: BatchShares | None = None
 
     @property
     def engine(self) -> Engine:
@@ -92,24 +97,31 @@ def costs_of(
     run: RunLength = ANY,
     engine: Engine = OWN_ENGINE,
     allow_plaintext: bool = False,
+    global_batch: int | None = None,
 ) -> Costs:
     """Costs on every device that was profiled fully; arguments are those of ``RecommendRequest``.
 
     include: devices that must not be left out.
     run: by which batches may grow.
     engine: with torch.distributed, ``strategy`` is an all-reduce; allow_plaintext: as ``unable``.
+    global_batch: images that all members share in a step, in place of ``batch``.
     Raises PlanError naming what is missing.
     """
     rates = rates or {}
     model = pick(profile, "model", model)
     with_torch = engine.name == TORCH
     framework = TORCH if with_torch and framework is None else framework
-    steps, left_out = timed_steps(profile, model, pick_framework(profile, framework, model), batch)
+    steps, left_out = timed_steps(
+        profile, model, pick_framework(profile, framework, model), batch, any_batch=global_batch is not None
+    )
     if with_torch:
         unable = torch_costs.unable(profile, steps, engine, allow_plaintext)
         steps, left_out = {name: step for name, step in steps.items() if name not in unable}, left_out | unable
     planned = batch or next((step.planned_batch for step in steps.values()), 1)
-    too_small = step_memory.too_small(profile, steps, planned)
+    if global_batch is None:
+        too_small = step_memory.too_small(profile, steps, planned)
+    else:
+        too_small = batch_shares.too_small(profile, steps)
     steps, left_out = {name: step for name, step in steps.items() if name not in too_small}, left_out | too_small
     _check_names(profile, "--rate", rates, left_out, "leave the option out")
     _check_names(profile, "--include", include, left_out, "do not include it")
@@ -127,7 +139,9 @@ def costs_of(
     caps = {name: link_costs.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
     watts = {name: wattage(profile.devices[name], step) for name, step in steps.items()}
     pairs = link_costs.of_pairs(profile, names, caps, sizes)
-    unlike = {f"--batch-size {batch}" for step in timed if step.planned_batch != batch}
+    unlike = {f"--batch-size {batch}" for step in timed if step.planned_batch != batch and global_batch is None}
+    shares = None if global_batch is None else batch_shares.of_devices(profile, steps, global_batch, strategy)
+    usual = [batch] * len(steps) if shares is None else shares.even().tolist()
     return Costs(
         names=names,
         frameworks=tuple(step.framework for step in timed),
@@ -135,18 +149,22 @@ def costs_of(
         model=first.model,
         fingerprint=first.fingerprint,
         batch=batch,
-        batches=batch_size.of_run(strategy, len(steps), batch, run),
+        batches=(
+            batch_size.of_run(strategy, len(steps), batch, run)
+            if shares is None
+            else batch_size.of_global(shares.size, len(steps), batch, run)
+        ),
         strategy=strategy,
         up_bytes=sizes.up,
         down_bytes=sizes.down,
-        devices=device_costs.of_devices(profile, steps, watts, caps, batch, strategy),
+        devices=device_costs.of_devices(profile, steps, watts, caps, usual, strategy),
         pairs=pairs,
         left_out=left_out,
         what_if=(*(f"--rate {name}" for name in rates), *unlike),
         notes=(
             *compressor_costs.notes(strategy, timed),
             *update_costs.notes(strategy.optimizer.name, timed),
-            *_batch_notes(profile, steps, batch),
+            *(_batch_notes(profile, steps, batch) if shares is None else ()),
             *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),
             *_sensor_notes(profile, steps),
@@ -155,11 +173,12 @@ def costs_of(
             *batch_size.notes(strategy, run),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
-        server_room=ServerRoom.among(profile, steps, batch, strategy.optimizer.name),
+        server_room=ServerRoom.among(profile, steps, strategy.optimizer.name),
         torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
         job=first.job,
         samples=first.samples,
         micro_batch=first.micro_batch,
+        shares=shares,
     )
 
 

@@ -1,7 +1,7 @@
 """Device costs are the seconds, bytes/s and watts that each device of a profile has by itself."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -76,15 +76,19 @@ def of_devices(
     steps: Mapping[str, StepProfile],
     watts: Mapping[str, Wattage],
     caps: Mapping[str, float],
-    batch: int,
+    batches: Sequence[int],
     strategy: Strategy,
 ) -> DeviceCosts:
     """Costs of the devices in ``steps``, in that order; all mappings are by device.
 
-    steps: the chosen timings; caps: bytes/s that a network is held to; batch: images of a step.
+    steps: the chosen timings; caps: bytes/s that a network is held to.
+    batches: images of a step of each.
     """
     timed, optimizer = list(steps.values()), strategy.optimizer.name
-    gradients = [gradient_times(profile.devices[name], step).at(batch) for name, step in steps.items()]
+    gradients = [
+        gradient_times(profile.devices[name], step).at(batch)
+        for (name, step), batch in zip(steps.items(), batches, strict=True)
+    ]
     gradient_s = _array(each.seconds for each in gradients)
     competing_cpu_s = _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
     known = [profile.devices[name].facts for name in steps]

@@ -20,10 +20,11 @@ def gradient_times(device: DeviceProfile, step: StepProfile) -> GradientTimes:
 
 
 def timed_steps(
-    profile: Profile, model: str, framework: str | None, batch: int | None
+    profile: Profile, model: str, framework: str | None, batch: int | None, any_batch: bool = False
 ) -> tuple[dict[str, StepProfile], dict[str, str]]:
     """Timings by device, and the reason by device that is left out.
 
+    any_batch: whether devices may differ in it.
     The nearest to ``batch`` counts, and without a ``framework`` that in which a step is shortest.
     Raises PlanError where a batch size must be chosen.
     """
@@ -50,7 +51,7 @@ def timed_steps(
             except BatchSizeError as error:
                 left_out[name] = f"{model} {error}"
     _leave_out_other_versions(steps, left_out)
-    if batch is None and len(batches) > 1:
+    if batch is None and len(batches) > 1 and not any_batch:
         raise PlanError(f"{model} was timed at several batch sizes; choose one with --batch-size")
     return steps, left_out
 

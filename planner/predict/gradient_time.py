@@ -55,12 +55,18 @@ class GradientTimes:
         """The smallest and the largest profiled batch size."""
         return self._points[0].batch, self._points[-1].batch
 
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The smallest and the largest batch size whose time can be predicted."""
+        smallest, largest = self.sizes
+        return (-(-smallest // FARTHEST), FARTHEST * largest) if smallest < largest else self.sizes
+
     def check(self, batch: int) -> None:
         """Raises BatchSizeError where the time at a batch size cannot be predicted."""
         smallest, largest = self.sizes
         if smallest == largest != batch:
             raise BatchSizeError(f"was timed on it at batch size {largest} only")
-        if batch > FARTHEST * largest or FARTHEST * batch < smallest:
+        if not self.reach[0] <= batch <= self.reach[1]:
             raise BatchSizeError(f"was timed on it at batch sizes {smallest} to {largest}, too far from {batch}")
 
     def at(self, batch: int) -> GradientTime:

@@ -73,7 +73,7 @@ def power_errors(
     idle_w = np.where(members | resting, (1 - state.busy) * devices.idle_w, 0.0)
     busy_w = np.where(members, state.busy * devices.busy_w, 0.0)
     found = slower._replace(
-        gradient=slower.gradient + rate * span_w * devices.gradient_s * devices.errors.gradient,
+        gradient=slower.gradient + rate * span_w * _gradient_s(costs, candidates) * devices.errors.gradient,
         copy=slower.copy + rate * span_w * devices.copy_s * devices.errors.copy,
         service=slower.service + served,
         idle_w=idle_w * devices.errors.idle_w * share_of_power,
@@ -94,7 +94,7 @@ def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> Err
     service = np.zeros_like(weight)
     service[rows, hosts] = together.sum(axis=1) * (devices.service_s * devices.errors.service)[hosts]
     return ErrorParts(
-        gradient=weight * devices.gradient_s * devices.errors.gradient,
+        gradient=weight * _gradient_s(costs, candidates) * devices.errors.gradient,
         copy=together * devices.copy_s * devices.errors.copy,
         update=(weight - together) * devices.update_s * devices.errors.update,
         service=service,
@@ -102,3 +102,8 @@ def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> Err
         idle_w=np.zeros_like(weight),
         busy_w=np.zeros_like(weight),
     )
+
+
+def _gradient_s(costs: Costs, candidates: Candidates) -> Floats:
+    """Seconds of gradients, (C, N) where members share a global batch, else (N,)."""
+    return costs.devices.gradient_s if costs.shares is None else step_cycle.gradients_s(costs, candidates)

@@ -73,7 +73,7 @@ def newest(folder: Path) -> SampleEfficiencies:
     return load(SampleEfficiencies, next((path for path in own if path.exists()), SHIPPED), REMEDY)
 
 
-def images_factor(workers: int, batch: int, critical: float | None) -> float:
+def images_factor(workers: float, batch: int, critical: float | None) -> float:
     """Images that synchronous workers need over those that one alone needs; 1 where unknown.
 
     critical: the critical batch B; a step of b images needs 1 + b / B times the images of small

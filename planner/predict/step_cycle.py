@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.predict import async_server, decentralized, sync_server, torch_engine
-from planner.predict.batch_size import gradients_s
+from planner.predict.batch_size import gradients_s as of_run
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 
@@ -39,27 +39,43 @@ class Cycles(NamedTuple):
 
 def solve(costs: Costs, candidates: Candidates) -> Cycles:
     """Cycles of all candidates. A device alone updates by itself and uses no network."""
-    if costs.strategy.batching == "fixed":
+    if costs.strategy.batching == "fixed" and costs.shares is None:
         return _solve(costs, candidates)
-    members = candidates.members(len(costs.names))
-    rows = [np.flatnonzero(candidates.masks == mask) for mask in np.unique(candidates.masks)]
+    members, gradient_s = candidates.members(len(costs.names)), gradients_s(costs, candidates)
+    order = np.argsort(candidates.masks, kind="stable")
+    rows = np.split(order, np.flatnonzero(np.diff(candidates.masks[order])) + 1)
     parts = [
-        _solve(_with_batches_of(costs, members[at[0]]), Candidates(candidates.masks[at], candidates.hosts[at]))
+        _solve(
+            costs.with_gradients(np.where(members[at[0]], gradient_s[at[0]], costs.devices.gradient_s)),
+            candidates.at(at),
+        )
         for at in rows
     ]
     order = np.argsort(np.concatenate(rows))
     return Cycles(*(np.concatenate(each)[order] for each in zip(*parts, strict=True)))
 
 
-def _with_batches_of(costs: Costs, members: Bools) -> Costs:
-    """The costs with gradients of the batches that ``members``, (N,), have in a run of theirs."""
-    devices = costs.devices
+def gradients_s(costs: Costs, candidates: Candidates) -> Floats:
+    """(C, N) seconds of the gradients of the batches that members have; 0 for no member."""
+    masks, where = np.unique(candidates.masks, return_inverse=True)
+    members = Candidates(masks, masks).members(len(costs.names))
+    if costs.shares is not None:
+        found = costs.shares.gradients(costs.shares.batches(members))
+    elif costs.strategy.batching == "fixed":
+        found = np.broadcast_to(costs.devices.gradient_s, members.shape)
+    else:
+        found = np.stack([_of_changing_batches(costs, row) for row in members])
+    return np.asarray(np.where(members, found, 0.0)[where])
+
+
+def _of_changing_batches(costs: Costs, members: Bools) -> Floats:
+    """(N,) seconds of the gradients that ``members``, (N,), compute in a run of theirs."""
+    devices, found = costs.devices, np.zeros(len(members))
     ranked = sorted(np.flatnonzero(members), key=lambda i: costs.names[i])
-    gradient_s = devices.gradient_s.copy()
-    gradient_s[ranked] = gradients_s(
+    found[ranked] = of_run(
         costs.strategy, costs.batch, costs.batches, devices.gradient_s[ranked], devices.image_s[ranked]
     )
-    return costs.with_gradients(gradient_s)
+    return found
 
 
 def _solve(costs: Costs, candidates: Candidates) -> Cycles:

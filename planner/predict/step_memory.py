@@ -90,7 +90,8 @@ class Shortage(NamedTuple):
             found += f"needs {needed} of its {self.name}; {available} are available, and {usable} may be used"
         if not self.largest:
             return f"{found}; no batch fits"
-        return f"{found}; the largest batch that fits is {self.largest}: --batch-size {self.largest}"
+        remedy = f"--batch-size {self.largest}, or profile with --micro-batch {self.largest}"
+        return f"{found}; the largest batch that fits is {self.largest}: {remedy}"
 
 
 class StepRoom:
@@ -122,10 +123,10 @@ class StepRoom:
         room = max(short, key=lambda each: each.line.at(batch) / each.available_bytes)
         return Shortage(room.name, batch, room.line.at(batch), room.available_bytes, largest)
 
-    def left_bytes(self, batch: int) -> float:
-        """Main memory that a step of a batch size leaves; infinite where that is unknown."""
-        left = [room.usable_bytes - room.line.at(batch) for room in self.rooms if room.name != ACCELERATOR]
-        return max(0.0, min(left, default=math.inf))
+    @property
+    def main_memory(self) -> Room | None:
+        """The processor's memory; None where it is unknown."""
+        return next((room for room in self.rooms if room.name != ACCELERATOR), None)
 
 
 def too_small(profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> dict[str, str]:
@@ -137,28 +138,36 @@ def too_small(profile: Profile, steps: Mapping[str, StepProfile], batch: int) ->
 class ServerRoom(NamedTuple):
     """Which devices have room for a parameter server beside their own work as one of its workers.
 
-    left_bytes: (N,) main memory that a device's own step leaves, infinite where that is unknown.
+    free_bytes, sample_bytes: (N,), main memory besides that of an empty step, infinite where it is
+        unknown, and what each sample of a step takes of it.
     any_bytes, worker_bytes: what a server takes for any number of workers, and for each.
     """
 
-    left_bytes: Floats
+    free_bytes: Floats
+    sample_bytes: Floats
     any_bytes: float
     worker_bytes: float
 
     @classmethod
-    def among(
-        cls, profile: Profile, steps: Mapping[str, StepProfile], batch: int, optimizer: str = SGD
-    ) -> "ServerRoom":
+    def among(cls, profile: Profile, steps: Mapping[str, StepProfile], optimizer: str = SGD) -> "ServerRoom":
         """That of the devices in ``steps``, in that order.
 
         A server has weights, what the optimizer keeps and a checkpoint's copies of both, and the
         last gradient of each worker.
         """
-        left = [StepRoom.on(profile.devices[name], step).left_bytes(batch) for name, step in steps.items()]
+        rooms = [StepRoom.on(profile.devices[name], step).main_memory for name, step in steps.items()]
         first = next(iter(steps.values()))
         kept = sum(name != UPDATES for name in SLOT_NAMES[optimizer])
-        arrays = 2 * ((1 + kept) * first.parameter_bytes + first.state_bytes)
-        return cls(np.array(left), float(arrays), float(first.parameter_bytes + first.state_bytes))
+        return cls(
+            np.array([math.inf if room is None else room.usable_bytes - room.line.base_bytes for room in rooms]),
+            np.array([0.0 if room is None else room.line.sample_bytes for room in rooms]),
+            2.0 * ((1 + kept) * first.parameter_bytes + first.state_bytes),
+            float(first.parameter_bytes + first.state_bytes),
+        )
+
+    def left_bytes(self, hosts: Ints, batches: Ints) -> Floats:
+        """Main memory that the steps of hosts leave, (C,), whose batches are (C,)."""
+        return np.asarray(np.maximum(0.0, self.free_bytes[hosts] - self.sample_bytes[hosts] * batches))
 
     def needed_bytes(self, workers: Ints) -> Floats:
         """Main memory that servers of so many workers take, (C,)."""

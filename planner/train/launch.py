@@ -139,8 +139,8 @@ class Launch:
         A resumed run, which has ``done`` steps, draws other batches than it did before.
         """
         plan, options = self.plan, self.options
-        steps = {worker.name: worker.steps for worker in plan.workers}
-        shares = parts(plan.names, steps, options.seed)
+        samples = {worker.name: worker.steps * plan.batches[worker.name] / plan.batch for worker in plan.workers}
+        shares = parts(plan.names, samples, options.seed)
         self._addresses = data_addresses(self._devices, self._pool.agents)
 
         def place_data(name: str) -> MemberSpec:

@@ -126,7 +126,7 @@ def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpe
     # Runs with neighbouring seeds share no worker's order of samples.
     seed = options.seed * 1009 + plan.names.index(name)
     replica = placed.replica._replace(micro_batch=options.micro_batch or plan.micro_batch)
-    return MemberSpec(name, replica, placed.train, placed.test, plan.batch, seed, placed.part)
+    return MemberSpec(name, replica, placed.train, placed.test, plan.batches[name], seed, placed.part)
 
 
 def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str) -> RunWorker | RunPeer:
@@ -179,6 +179,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
             "model": plan.model,
             "framework": plan.framework,
             "batch": plan.batch,
+            **({"batches": plan.batches} if plan.has_global_batch else {}),
             "steps": plan.steps,
             "strategy": how.as_text(),
             **data.described(),
@@ -190,6 +191,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         seed=options.seed,
         host=plan.server,
         stop_rule=stop_rule(options),
+        batches=plan.batches if plan.has_global_batch else {},
     )
 
 

@@ -126,7 +126,7 @@ def load_dataset(directory: str) -> data.Dataset:
 
 
 def parts(workers: Sequence[str], steps: Mapping[str, float], seed: int) -> dict[str, DataPart]:
-    """The part of each worker, in proportion to the steps that are expected of it.
+    """The part of each worker, in proportion to the steps of the usual batch expected of it.
 
     Every sample is then seen about equally often, whatever the speeds.
     """

@@ -63,11 +63,15 @@ def _frameworks(costs: Costs) -> list[str]:
     return [f"frameworks, the fastest on each device: {text}"] if len(users) > 1 else []
 
 
+def _batch(costs: Costs) -> str:
+    return f"batch {costs.batch}" if costs.shares is None else f"global batch {costs.shares.size}"
+
+
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> TextTable:
     how = "" if found.costs.strategy.same_as(PARAMETER_SERVER) else f", {found.costs.strategy.text}"
     how = how if found.costs.torch is None else f", --engine {found.costs.engine.text}"
     made = TextTable(
-        f"{found.costs.model}{how}, batch {found.costs.batch}, {found.steps:,} steps: "
+        f"{found.costs.model}{how}, {_batch(found.costs)}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",
         ("", "server", "workers", "time", "power", "energy", "± energy", "EDP", "± score", "traffic", "bottleneck"),
         left=("server", "workers", "bottleneck"),
@@ -88,13 +92,16 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Te
 
 
 def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> TextTable:
-    columns = ("worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from")
+    columns = ["worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from"]
+    shares_batch = found.costs.shares is not None
+    if shares_batch:
+        columns.insert(1, "batch")
     title = f"workers of {'the best cluster' if place == 1 else f'number {place}'}"
-    made = TextTable(title, columns, ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
+    made = TextTable(title, tuple(columns), ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
     for worker in found.workers(place):
         made.add_row(
-            marked([worker.name], stand_ins), seconds(worker.cycle_s),
-            f"{worker.alpha_time:.3f}", f"{worker.beta_time:.3f}",
+            marked([worker.name], stand_ins), *([f"{worker.batch:,}"] if shares_batch else []),
+            seconds(worker.cycle_s), f"{worker.alpha_time:.3f}", f"{worker.beta_time:.3f}",
             number(worker.alpha_power), number(worker.beta_power),
             f"{worker.steps:,.0f}", watts(worker.power_w), worker.power_source.text,
         )  # fmt: skip

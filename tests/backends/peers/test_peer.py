@@ -247,9 +247,10 @@ def test_a_slower_peer_gets_smaller_batches(tmp_path):
 def test_the_budget_of_transfers_is_the_time_of_recent_gradients(tmp_path):
     """Otherwise a slow first step would have links filled for many steps to come."""
     run, budgets = PeerRun(tmp_path, "dlion:batching=fixed", 12, 2), []
-    thread, other = run.start(0, clock=clock_of(1.0, 0.01).__next__), run.start(1)
+    thread = run.start(0, clock=clock_of(1.0, 0.01).__next__)
     step = thread.exchange.step
     thread.exchange.step = lambda *given: (budgets.append(given[-1]), step(*given))
+    other = run.start(1)  # the first step is not made before
     thread.end()
     other.end()
     assert budgets == pytest.approx([1.0] + 5 * [0.01])

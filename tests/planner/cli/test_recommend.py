@@ -44,6 +44,22 @@ def test_a_network_that_the_fleet_file_trusts_needs_no_option(planner: Planner) 
     assert planner("recommend", "--engine", "torch", "--metric", "time", "--json").code == 0
 
 
+def test_a_global_batch_is_divided_in_the_json_the_csv_and_the_plan(profiled: Planner) -> None:
+    asked = ("recommend", "--metric", "time", "--strategy", "allreduce", "--global-batch", "80")
+    best = json.loads(profiled(*asked, "--include", "tx2", "--json").out)["ranking"][0]
+    assert sum(best["batches"].values()) == 80
+    plan = load_plan(Path("plan.json"))
+    assert plan.batches == best["batches"] and plan.strategy.aggregation == "samples"
+    (first, *_) = csv.DictReader(io.StringIO(profiled(*asked, "--include", "tx2", "--csv").out))
+    assert first["batches"] == " ".join(f"{name}={batch}" for name, batch in best["batches"].items())
+
+
+def test_a_strategy_in_which_no_step_has_a_global_batch_is_refused(profiled: Planner) -> None:
+    refused = profiled("recommend", "--global-batch", "80")
+    assert "its workers do not wait for one another" in refused.problem()
+    assert "choose --strategy parameter-server:sync=synchronous, allreduce or baseline" in refused.problem()
+
+
 def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     done = profiled("recommend", "--csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))

@@ -4,7 +4,7 @@ from backends.protocol.events import RunAccount
 from planner.errors import PlanError
 from planner.plan.recommend import make_plan, metric_name, recommend
 from planner.plan.report import to_json
-from planner.plan.request import RecommendRequest, parse_strategy
+from planner.plan.request import RecommendRequest, parse_engine, parse_strategy
 from planner.profile.file import Profile, timing_of
 from planner.train.result import run_result
 from planner.train.worker_result import WorkerResult
@@ -62,6 +62,87 @@ def test_a_server_is_hosted_only_where_its_own_arrays_fit() -> None:
     with pytest.raises(PlanError, match="b hosts no server .* no cluster is left; end other programs there"):
         recommend(tight, alone)
     assert recommend(tight, alone._replace(strategy=parse_strategy("allreduce"), server=None)).notes == ()
+
+
+SHARED = RecommendRequest(TIME, global_batch=96, steps=300, strategy=parse_strategy("allreduce"))
+
+
+def test_workers_share_a_global_batch_so_that_all_end_at_once() -> None:
+    steps = {
+        name: profiles.step(each, half_batch_s=profiles.seconds(each / 2)) for name, each in (("a", 0.1), ("b", 0.5))
+    }
+    two = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
+    found = recommend(two, SHARED)
+    both = next(place for place in range(1, len(found) + 1) if len(found.workers(place)) == 2)
+    plan = make_plan(found, "fleet.toml", both)
+    assert plan.batches == found.row(both).batches == {"a": 80, "b": 16}
+    assert plan.batch == found.row(both).config.batch == 48
+    assert plan.strategy.text == "allreduce:aggregation=samples"
+    assert plan.has_global_batch and plan.steps == 200  # 300 batches of 32 are 100 rounds of 96
+    assert [worker.computing_s for worker in plan.workers] == pytest.approx([0.25, 0.25])
+    assert len({round(worker.cycle_s, 9) for worker in plan.workers}) == 1
+    alone = next(row for row in map(found.row, range(1, len(found) + 1)) if row.config.workers == ("a",))
+    assert alone.batches == {"a": 96} and alone.prediction.time_s == pytest.approx(100 * 0.31)
+
+
+def test_a_division_by_speed_takes_no_longer_than_equal_parts() -> None:
+    equal = recommend(fleet(), SHARED._replace(global_batch=None, include=["a", "b", "c"]))
+    shared = recommend(fleet(), SHARED._replace(include=["a", "b", "c"]))
+    assert equal.row(1).prediction.time_s > shared.row(1).prediction.time_s
+    assert sum(shared.row(1).batches.values()) == 96
+    assert to_json(shared)["ranking"][0]["batches"] == shared.row(1).batches
+    assert "batches" not in to_json(equal)["ranking"][0]
+    assert not make_plan(equal, "fleet.toml").has_global_batch
+
+
+@pytest.mark.parametrize("text", ["parameter-server:sync=synchronous", "baseline", "gaia"])
+def test_every_strategy_that_waits_can_share_a_batch(text: str) -> None:
+    found = recommend(fleet(), SHARED._replace(strategy=parse_strategy(text), include=["a", "b"], exclude=["c"]))
+    plan = make_plan(found, "fleet.toml")
+    assert sum(plan.batches.values()) == 96 and plan.batches["a"] > plan.batches["b"]
+
+
+def test_torch_weighs_by_samples_itself() -> None:
+    request = SHARED._replace(engine=parse_engine("torch"), strategy=parse_strategy("allreduce"))
+    found = recommend(fleet(), request._replace(include=["a", "b", "c"]))
+    plan = make_plan(found, "fleet.toml")
+    assert sum(plan.batches.values()) == 96 and plan.strategy.aggregation == "mean"
+    own = plan.with_engine("planner")
+    assert own.strategy.aggregation == "samples"
+    with pytest.raises(PlanError, match="--global-batch with strategy parameter-server: its workers do not wait"):
+        own.with_strategy(parse_strategy("parameter-server"))
+
+
+def test_what_cannot_be_shared_is_refused() -> None:
+    with pytest.raises(PlanError, match="--global-batch with strategy parameter-server: its workers do not wait"):
+        recommend(fleet(), SHARED._replace(strategy=parse_strategy("parameter-server")))
+    with pytest.raises(PlanError, match="--global-batch 5000: no cluster can divide it; .* a 4 to 128, b 4 to 128"):
+        recommend(fleet(), SHARED._replace(global_batch=5000))
+    with pytest.raises(PlanError, match="--batch-size and --global-batch: .* choose one"):
+        recommend(fleet(), SHARED._replace(batch=32))
+
+
+def test_clusters_that_are_too_small_or_too_large_for_the_batch_are_not_ranked() -> None:
+    found = recommend(fleet(), SHARED._replace(global_batch=300))
+    assert [row.config.workers for row in map(found.row, range(1, len(found) + 1))] == [("a", "b", "c")]
+    few = recommend(fleet(), SHARED._replace(global_batch=10))
+    assert max(len(row.config.workers) for row in map(few.row, range(1, len(few) + 1))) == 2
+
+
+def test_the_host_of_a_server_keeps_room_for_it_beside_its_part_of_the_batch() -> None:
+    """A server of two workers takes 600 MB; ``b``, beside 64 samples, has 200 MB left."""
+    tight = StepMemory((BatchMemory(16, 3_065_470_566), BatchMemory(32, 3_265_470_566)))
+    steps = {
+        name: profiles.step(each, half_batch_s=profiles.seconds(each / 2), parameter_bytes=100_000_000, memory=memory)
+        for name, each, memory in (("a", 0.4, None), ("b", 0.1, tight))
+    }
+    two = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
+    request = SHARED._replace(strategy=parse_strategy("parameter-server:sync=synchronous"), global_batch=80)
+    found = recommend(two, request)
+    rows = [found.row(place) for place in range(1, len(found) + 1)]
+    assert {row.config.server for row in rows if len(row.config.workers) == 2} == {"a"}
+    assert "b hosts no server of 2 or more workers" in found.notes[0]
+    assert "a step of batch" in found.notes[0]
 
 
 def test_members_only_energy_never_rewards_sharing_and_the_bill_may() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from backends.strategies.batching import GlobalBatch
 from backends.strategies.strategy import Strategy
-from planner.predict.batch_size import RunLength, mean_batch, notes, of_run, streamed
+from planner.predict.batch_size import RunLength, mean_batch, notes, of_global, of_run, streamed
 
 
 def grown(rounds: int, start: int = 96, samples: int = 60_000) -> list[int]:
@@ -55,3 +55,16 @@ def test_streams_bring_what_is_drawn_for_each_member() -> None:
     assert notes(Strategy.from_text("scadles"), RunLength()) == [
         "batch sizes follow streams of images whose rates are drawn with --seed 0"
     ]
+
+
+def test_a_global_batch_is_made_of_fewer_images_each_and_as_many_in_all() -> None:
+    found = of_global(128, 4, 32, RunLength(1000))
+    assert found.images[1:] == pytest.approx([128, 64, 128 / 3, 32])
+    assert (found.images * found.steps)[1:] == pytest.approx([32.0] * 4)
+    assert found.steps[4] == pytest.approx(1.0)
+
+
+def test_a_larger_global_batch_needs_the_images_that_its_efficiency_tells() -> None:
+    run = RunLength(1000, sample_efficiency=0.5, critical_batch=96.0)
+    found = of_global(128, 2, 32, run)
+    assert found.steps[1] == pytest.approx(32 / 128 * (96 + 128) / (96 + 32) / 0.5)

@@ -119,7 +119,7 @@ def test_a_device_is_left_out_of_batches_that_do_not_fit_into_its_memory() -> No
     assert costs_of(fleet, batch=28).left_out == {}
     assert costs_of(fleet).left_out == {
         "b": "net: batch 32 needs 4.20 GB of its memory; 4.29 GB are available, and 3.87 GB may be used; the largest "
-        "batch that fits is 28: --batch-size 28"
+        "batch that fits is 28: --batch-size 28, or profile with --micro-batch 28"
     }
     with pytest.raises(PlanError, match="--include b: net: batch 32 needs"):
         costs_of(fleet, include=["b"])
@@ -127,7 +127,7 @@ def test_a_device_is_left_out_of_batches_that_do_not_fit_into_its_memory() -> No
 
 def test_where_the_memory_of_all_is_too_small_it_is_not_profiled_again() -> None:
     fleet = profiles.profile({"b": profiles.device(of_memory(GB // 10))})
-    with pytest.raises(PlanError, match=r"no device can train net \(b: net: batch 32 needs .*--batch-size 28\)$"):
+    with pytest.raises(PlanError, match=r"no device can train net \(b: net: batch 32 needs .*--micro-batch 28\)$"):
         costs_of(fleet)
 
 

@@ -109,6 +109,17 @@ def test_far_beyond_them_nothing_is_predicted(batch: int) -> None:
         assert GradientTimes([STEADY]).at(within).seconds > 0
 
 
+@pytest.mark.parametrize(("batch", "least", "most"), [(32, 4, 128), (34, 5, 136)])
+def test_the_reach_is_what_can_be_predicted(batch: int, least: int, most: int) -> None:
+    line = GradientTimes([step(0.1, batch=batch)])
+    assert line.reach == (least, most)
+    line.check(least)
+    line.check(most)
+    for beyond in (least - 1, most + 1):
+        with pytest.raises(BatchSizeError):
+            line.check(beyond)
+
+
 def test_one_profiled_size_tells_no_other() -> None:
     line = GradientTimes([STEADY._replace(half_batch_s=seconds(0.1, count=0))])
     assert line.at(32).seconds == pytest.approx(0.1)

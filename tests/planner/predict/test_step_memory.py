@@ -83,7 +83,7 @@ def test_a_shortage_names_the_memory_what_it_takes_and_the_remedy() -> None:
     short = found.shortage(64)
     assert short is not None and short.text == (
         "batch 64 needs 228 MB of its memory; 200 MB are available, and 180 MB may be used; the largest batch that "
-        "fits is 40: --batch-size 40"
+        "fits is 40: --batch-size 40, or profile with --micro-batch 40"
     )
 
 
@@ -95,7 +95,8 @@ def test_a_shortage_names_the_scarcest_memory() -> None:
 def test_a_shortage_that_was_seen_has_no_bytes() -> None:
     short = room(memory(4, 8, too_large=16)).shortage(16)
     assert short is not None and short.text == (
-        "batch 16 ran out of memory when it was profiled; the largest batch that fits is 15: --batch-size 15"
+        "batch 16 ran out of memory when it was profiled; the largest batch that fits is 15: --batch-size 15, or "
+        "profile with --micro-batch 15"
     )
 
 
@@ -107,8 +108,9 @@ def test_where_no_batch_fits_there_is_no_remedy() -> None:
 def test_a_server_has_what_a_step_leaves_on_its_host() -> None:
     known = profiles.step(memory=memory(4, 8), parameter_bytes=10 * MB, state_bytes=MB, batch=8)
     devices = {"known": profiles.device(known), "unknown": profiles.device(known._replace(memory=None))}
-    found = ServerRoom.among(profiles.profile(devices), {"known": known, "unknown": known._replace(memory=None)}, 8)
-    assert found.left_bytes == pytest.approx([(1 - MARGIN) * 2**32 - 116 * MB, math.inf])
+    found = ServerRoom.among(profiles.profile(devices), {"known": known, "unknown": known._replace(memory=None)})
+    left = found.left_bytes(np.array([0, 0, 1]), np.array([8, 20, 8]))
+    assert left == pytest.approx([(1 - MARGIN) * 2**32 - 116 * MB, (1 - MARGIN) * 2**32 - 140 * MB, math.inf])
     assert found.needed_bytes(np.array([1, 3])) == pytest.approx([53 * MB, 75 * MB])
 
 

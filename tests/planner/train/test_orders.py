@@ -11,6 +11,7 @@ import pytest
 from backends.data.dataset import Dataset
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.orders import ReplicaSpec
+from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
 from planner.errors import PlanError
 from planner.train import orders
@@ -117,3 +118,19 @@ def test_asynchrony_takes_its_share_of_the_momentum(workers: int, explicit: floa
 
 def test_the_operators_momentum_is_taken_as_it_is() -> None:
     assert orders.momentum(orders.Options("data", momentum=0.5), 3) == 0.5
+
+
+def test_workers_that_share_a_global_batch_have_their_parts_of_it_in_their_orders() -> None:
+    workers = (planned("a")._replace(batch=80), planned("b")._replace(batch=16))
+    shared = plan(*workers)._replace(batch=48, strategy=Strategy.from_text("allreduce:aggregation=samples"))
+    order = orders.run_spec(shared, Options("x"), images(96), "ckpt", None)
+    assert (order.batch, order.batches) == (48, {"a": 80, "b": 16}) == (48, order.description["batches"])
+    placed = Placed(ReplicaSpec("torch", "net"))
+    assert [orders.member(shared, Options("x"), name, placed).batch for name in "ab"] == [80, 16]
+
+
+def test_workers_with_the_plans_batch_have_none_of_their_own() -> None:
+    usual = plan(planned("a"), planned("b"))
+    order = orders.run_spec(usual, Options("x"), images(96), "ckpt", None)
+    assert order.batches == {} and "batches" not in order.description
+    assert orders.member(usual, Options("x"), "b", Placed(ReplicaSpec("torch", "net"))).batch == 32

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.plan.recommend import recommend
-from planner.plan.request import RecommendRequest
+from planner.plan.request import RecommendRequest, parse_strategy
 from planner.views import ranking
 from tests.planner import profiles
 from tests.planner.screens import WIDTHS, row, shown
@@ -63,6 +63,18 @@ def test_watts_of_the_best_are_labelled_where_they_are_emulated() -> None:
     found = recommend(profiles.three(slowdown=4.0), RecommendRequest(EDP, server="c"))
     breakdown = shown(ranking.render(found, 1, PATH)).partition("workers of the best cluster")[2]
     assert "nameplate, emulated (fleet file, slowdown 4)" in row(breakdown, "c*")
+
+
+@WIDE
+def test_a_global_batch_is_shown_with_the_part_of_each_worker(width: int) -> None:
+    request = RecommendRequest({"time": 1.0}, global_batch=96, strategy=parse_strategy("allreduce"), include=["a", "b"])
+    found = recommend(profiles.three(), request)
+    text = shown(ranking.render(found, 0, PATH), width)
+    assert "net, allreduce:aggregation=samples, global batch 96" in " ".join(text.split())
+    breakdown = text.partition("workers of the best cluster")[2]
+    batches = found.row(1).batches
+    assert sum(batches.values()) == 96
+    assert [row(breakdown, name).split()[1] for name in batches] == [str(batch) for batch in batches.values()]
 
 
 def test_a_spread_that_is_not_known_is_a_dash_and_not_zero() -> None:
