@@ -48,11 +48,11 @@ $(STAMP): pyproject.toml constraints.txt
 		links=$$(echo $${PIP_FIND_LINKS:-$$("$$python" -m pip config get global.find-links 2>/dev/null)} | tr ' ' ','); \
 		if test -n "$$links"; then export UV_FIND_LINKS="$$links"; fi; \
 		uv venv --quiet --allow-existing --python "$$python" .venv; \
-		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[torch,tensorflow,export,test,dev]'; \
+		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[torch,tensorflow,export,tensorboard,metrics,test,dev]'; \
 	else \
 		"$$python" -c 'import ensurepip' 2>/dev/null || { echo "$$python makes no virtual environments; remedy: apt install python3-venv"; exit 1; }; \
 		"$$python" -m venv .venv; \
-		$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,tensorflow,export,test,dev]'; \
+		$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,tensorflow,export,tensorboard,metrics,test,dev]'; \
 	fi
 	@touch $@
 

@@ -72,6 +72,10 @@ class ExportError(PlannerError):
     """A trained model cannot be written in this format or to this place."""
 
 
+class TrackerError(PlannerError):
+    """The figures of a run cannot be written for other programs."""
+
+
 class InterruptedRunError(RunError):
     """The operator stopped the run; it can be resumed."""
 

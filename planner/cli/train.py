@@ -78,6 +78,17 @@ def train(
     ] = None,
     resume: Annotated[Path | None, Option(help="Go on from the checkpoint of this run folder.")] = None,
     run_dir: Annotated[Path, Option(help="Where run folders are made.")] = Path("runs"),
+    tensorboard: Annotated[
+        Path | None,
+        Option(
+            metavar="DIR",
+            help="Write TensorBoard files to a folder of the run's name in DIR; runs for the run folder itself.",
+        ),
+    ] = None,
+    metrics_file: Annotated[
+        Path | None,
+        Option(metavar="FILE.prom", help="Keep the newest figures there for node-exporter's textfile collector."),
+    ] = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.AsJson = False,
@@ -86,6 +97,7 @@ def train(
     from backends.frameworks.base import FRAMEWORKS
     from planner import console
     from planner.plan.rank import METRICS
+    from planner.train.trackers.request import TrackerRequest
     from planner.train.train import TrainRequest
     from planner.train.train import train as run_training
     from planner.views import training as view
@@ -104,8 +116,9 @@ def train(
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
     request = TrainRequest(
-        fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir, allow_plaintext
-    )
+        fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir, allow_plaintext,
+        TrackerRequest(tensorboard, metrics_file),
+    )  # fmt: skip
     with view.training(detail) as shown:
         result, folder = run_training(request, shown)
     console.show(result if as_json else view.render(result, folder))

@@ -3,9 +3,9 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from backends.protocol import events
 from backends.protocol.json_messages import TYPE, decode, encode, record
@@ -36,40 +36,71 @@ class LoggedEvent(NamedTuple):
     event: Event
 
 
-class EventReporter:
-    """Reports a run's events: to its log while the disk has room, and to ``on_event``.
+class Observer(Protocol):
+    """Writes a run's events, or what follows from them, to a file.
 
-    The log holds JSON lines, each with the seconds since it was opened.
+    One thread at a time calls it.
     """
 
-    def __init__(self, path: Path, on_event: OnEvent) -> None:
-        self._path = path
+    path: Path
+
+    def add(self, source: str, event: Event) -> None:
+        """Write an event of ``source``. Raises OSError, after which it is still called."""
+
+    def close(self) -> None:
+        """Write what is left. Raises OSError."""
+
+
+class EventLog:
+    """Writes events as JSON lines, each with the seconds since the log was opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._stream = path.open("ab", buffering=0)
         self._began_s = time.monotonic()
+
+    def add(self, source: str, event: Event) -> None:
+        """Write a line. Raises OSError."""
+        line = {"t_s": round(time.monotonic() - self._began_s, 4), "from": source, **encode(event)}
+        self._stream.write(json.dumps(line).encode() + b"\n")
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class EventReporter:
+    """Reports a run's events: to its log and other observers, and to ``on_event``."""
+
+    def __init__(self, path: Path, on_event: OnEvent, observers: Iterable[Observer] = ()) -> None:
+        self._observers: tuple[Observer, ...] = (EventLog(path), *observers)
         self._lock = threading.Lock()
-        self._log_failed = False
+        self._closed = False
+        self._failed: set[Path] = set()
         self._on_event = on_event
 
     def report(self, source: str, event: Event) -> None:
-        """Report an event of ``source``; a failure of the log is reported once."""
-        try:
-            self._write(source, event)
-        except OSError as error:  # e.g. a full disk, which should not end the training
-            if not self._log_failed:
-                self._log_failed = True
-                self._on_event("planner", LogFailed(f"{self._path}: {error.strerror}"))
+        """Report an event of ``source``; a file that cannot be written is reported once."""
+        self._each(lambda observer: observer.add(source, event))
         self._on_event(source, event)
 
     def close(self) -> None:
-        """Write no more to the log."""
-        with self._lock:
-            self._stream.close()
+        """Write no more to files."""
+        self._each(lambda observer: observer.close(), closes=True)
 
-    def _write(self, source: str, event: Event) -> None:
-        line = {"t_s": round(time.monotonic() - self._began_s, 4), "from": source, **encode(event)}
+    def _each(self, call: Callable[[Observer], None], closes: bool = False) -> None:
+        """Have every observer write, unless they are closed."""
+        failures = []
         with self._lock:
-            if not self._stream.closed:
-                self._stream.write(json.dumps(line).encode() + b"\n")
+            for observer in () if self._closed else self._observers:
+                try:
+                    call(observer)
+                except OSError as error:  # e.g. a full disk, which should not end the training
+                    if observer.path not in self._failed:
+                        self._failed.add(observer.path)
+                        failures.append(LogFailed(f"{observer.path}: {error.strerror}"))
+            self._closed = self._closed or closes
+        for failure in failures:
+            self._on_event("planner", failure)
 
 
 def read(path: Path) -> Iterator[LoggedEvent]:

@@ -4,6 +4,7 @@ import math
 import queue
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from backends.network import framing
@@ -22,7 +23,7 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train import orders
 from planner.train.checkpoint_fetch import CheckpointFetcher
-from planner.train.event_log import EventReporter, OnEvent
+from planner.train.event_log import EventReporter, Observer, OnEvent
 from planner.train.events import Reaching, Sending, Started
 from planner.train.monitor import RunMonitor, ServerProcess, remove
 from planner.train.orders import Options
@@ -38,13 +39,14 @@ class Launch:
     """One run of a plan.
 
     telemetry: of the workers; it fills while they run.
+    observers: write the run's events besides its log; closed with the run.
     pool: agents to use again. They stay when the run is over, though a failed run may have broken
         some of them.
     """
 
     def __init__(
         self, plan: Plan, fleet: Fleet, data: TrainingData, options: Options, folder: RunFolder, on_event: OnEvent,
-        pool: AgentPool | None = None,
+        pool: AgentPool | None = None, observers: Iterable[Observer] = (),
     ) -> None:  # fmt: skip
         self.plan = plan
         self._devices = {name: fleet.device(name) for name in plan.names}
@@ -53,7 +55,7 @@ class Launch:
         self.folder = folder
         self._pool_is_lent = pool is not None
         self._pool = pool or AgentPool(folder.log)
-        self._reporter = EventReporter(folder.events, on_event)
+        self._reporter = EventReporter(folder.events, on_event, observers)
         self._signals = Signals(go=threading.Event(), over=threading.Event(), events=queue.Queue())
         self._supervisors: dict[str, WorkerSupervisor] = {}
         self._addresses: dict[str, str] = {}

@@ -33,6 +33,7 @@ from planner.train.event_log import OnEvent
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.result import end_of, learning_notes, run_result
+from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import JobData, ShippedImages, TrainingData, load_dataset
 from planner.train.worker_result import worker_results
 
@@ -44,6 +45,7 @@ class TrainRequest(NamedTuple):
 
     options: the fields of ``Options`` that were given.
     allow_plaintext: gradients may cross a network unencrypted.
+    trackers: what else is written while it trains.
     """
 
     fleet: Path | None
@@ -57,6 +59,7 @@ class TrainRequest(NamedTuple):
     resume: Path | None
     runs: Path
     allow_plaintext: bool = False
+    trackers: TrackerRequest = TrackerRequest()
 
 
 class RunCallbacks(NamedTuple):
@@ -96,6 +99,7 @@ class TrainingSource(NamedTuple):
 
 def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any], RunFolder]:
     """Train; returns the content of result.json and the run's folder. Raises PlannerError."""
+    request.trackers.check()
     fleet = load_fleet(request.fleet) if request.fleet else None
     before = RunFolder(request.resume) if request.resume else None
     if before is not None:
@@ -118,7 +122,8 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     if engine_note:
         callbacks.on_note(engine_note)
     folder = RunFolder.create(request.runs, plan.model)
-    launch = Launch(plan, fleet, source.data(plan), options, folder, callbacks.on_event)
+    observers = request.trackers.open(plan, folder)
+    launch = Launch(plan, fleet, source.data(plan), options, folder, callbacks.on_event, observers=observers)
     return carry_out(launch, before.checkpoint if before else None), folder
 
 

@@ -71,6 +71,14 @@ def test_a_run_without_a_checkpoint_cannot_be_resumed(planner: Planner) -> None:
     assert problem.startswith("cannot resume runs/empty: it has no checkpoint.npz") and "--resume" in problem
 
 
+def test_a_package_that_is_missing_is_named_before_anything_is_read(
+    planner: Planner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.train.trackers.request.find_spec", lambda package: None)
+    problem = planner("train", "--tensorboard", "runs").problem()
+    assert problem.endswith("is not installed on this machine; remedy: pip install 'edge-cluster-planner[tensorboard]'")
+
+
 @pytest.fixture
 def shared_images(planner: Planner) -> str:
     """A few images as one npz."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from backends.training import checkpoint
 from planner.fleet.file import load_fleet
@@ -34,6 +35,7 @@ from tests.planner.pairs import (
     training,
 )
 from tests.running import HANG_S, agents, gone, run, signal_all, until
+from tests.tensorboards import scalars
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 
@@ -115,6 +117,23 @@ def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
     assert command.popen.returncode == 0, command.errors
     again, _ = checkpoint.read(str(run_folders(pair)[-1] / "checkpoint.npz"))
     assert again.member_states["/global batch"][0][0] >= saved.member_states["/global batch"][0][0] > 0
+
+
+def test_the_figures_of_a_run_are_written_for_tensorboard_and_prometheus(pair: Path) -> None:
+    command = run(pair, *training("--steps", "40", "--tensorboard", "runs", "--metrics-file", "run.prom", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    result, (folder,) = json.loads(command.output), run_folders(pair)
+    written = scalars(folder)
+    evaluated = [(each["step"], pytest.approx(each["metrics"]["accuracy"])) for each in result["evaluations"]]
+    assert written["test_metric/accuracy"] == evaluated
+    assert written["steps_done"][-1] == (40, 40.0)
+    assert {"worker_loss/tx2", "worker_exchange_share/desktop"} <= written.keys()
+    families = text_string_to_metric_families((pair / "run.prom").read_text())
+    newest = {(each.name, each.labels.get("worker")): each for family in families for each in family.samples}
+    assert all(each.labels["run"] == folder.name for each in newest.values())
+    assert newest["planner_run_active", None].value == 0 and newest["planner_steps_done", None].value == 40
+    steps = {name: newest["planner_worker_steps", name].value for name in ("desktop", "tx2")}
+    assert steps == {name: part["steps"] for name, part in result["workers"].items()}
 
 
 @pytest.mark.parametrize("parts", ["", "topology=server"])
