@@ -8,7 +8,7 @@ from typing import Annotated, cast
 import typer
 from typer import Option
 
-from planner.cli import audit, export, fleet, interrupts, lab, launch, power, profile, recommend, train
+from planner.cli import audit, export, fleet, interrupts, lab, launch, power, profile, recommend, runs, train
 from planner.cli.options import StrategyCommand
 from planner.errors import FleetError, InterruptedRunError, PlannerError
 
@@ -71,6 +71,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "recommend": (recommend.recommend, "planner recommend --metric edp --rate desktop=100mbit"),
     "train": (train.train, "planner train --data ./cifar-10-batches-bin --metric edp --steps 20000"),
     "launch": (launch.launch, "planner launch plan.json --allow-plaintext -- python train.py --epochs 3"),
+    "runs": (runs.runs, "planner runs && planner runs --compare runs/2026-01-31T12-00-00-cipher audit/runs"),
     "export": (export.export, "planner export runs/2026-01-31T12-00-00-cipher --to model.pt"),
     "audit": (audit.audit, "planner audit --repetitions 2 --out audit-100 && planner audit audit-100 audit-10"),
 }

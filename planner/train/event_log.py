@@ -119,8 +119,8 @@ def read(path: Path) -> Iterator[LoggedEvent]:
 
 
 def _with_metrics(fields: dict[str, Any]) -> dict[str, Any]:
-    """Scores, which had the accuracy beside the loss until November 2026."""
-    if "accuracy" in fields and "metrics" not in fields:
+    """An evaluation, which had its accuracy beside the loss and the seconds until November 2026."""
+    if "accuracy" in fields and "seconds" in fields and "metrics" not in fields:
         fields["metrics"] = {"accuracy": fields.pop("accuracy")}
     return fields
 

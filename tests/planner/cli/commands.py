@@ -15,6 +15,7 @@ COMMANDS = (
     "recommend",
     "train",
     "launch",
+    "runs",
     "export",
     "audit",
     "lab",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.protocol.events import Joined, MemberTelemetry, Progress, TimeSpent
+from backends.protocol.events import Evaluated, Joined, MemberTelemetry, Progress, TimeSpent
 from planner.agents.client import Event
 from planner.train.event_log import EventReporter, LoggedEvent, read
 from planner.train.events import LogFailed, MemberLost, RunEnded, Sending, Started
@@ -44,7 +44,12 @@ def test_threads_do_not_mix_their_lines_and_late_events_are_dropped(tmp_path: Pa
 
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
-    written = [Sending(7), MemberTelemetry(Window(1.0, {}, ()), TimeSpent(3, 1.0)), Progress(1, 2, 0.5, {})]
+    written = [
+        Sending(7),
+        MemberTelemetry(Window(1.0, {}, ()), TimeSpent(3, 1.0)),
+        Progress(1, 2, 0.5, {}),
+        Evaluated(2, "a", 0.5, {"accuracy": 0.25}, 0.1),
+    ]
     log = EventReporter(tmp_path / "events.jsonl", lambda *_: None)
     for event in written:
         log.report("a", event)

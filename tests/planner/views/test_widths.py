@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import RenderableType
 
+from backends.protocol.events import Evaluated
 from planner.audit.scoring.scoreboard import score
 from planner.check.findings import CHECKS, CheckReport, Finding
 from planner.lab.device import Condition
@@ -22,7 +23,9 @@ from planner.power.measure import EnergyMeasurement
 from planner.profile.file import Profile
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
-from planner.views import audit, check, lab, models, power, profile, ranking, training
+from planner.runs.comparison import compare
+from planner.runs.summary import FINISHED, RunCosts, RunSummary
+from planner.views import audit, check, lab, models, power, profile, ranking, runs, training
 from planner.views.training import TrainingProgress
 from power_models.base import PowerModel, Range
 from power_models.columns import Choice
@@ -129,6 +132,17 @@ def evaluated() -> Evaluation:
     return Evaluation(fitted().model, 123_456, 123.456, 1234.5, 0.55, outside)
 
 
+def earlier_runs() -> list[RunSummary]:
+    figures = RunCosts(2e5, 1234.5, 2.5e8, 5e13)
+    run = RunSummary(
+        str(PATH), "2026-11-23T12-00-00-model", "2026-11-23T12:00:00", FINISHED, "", "path/to/a/model.py:function",
+        NAMES[0], NAMES, "baseline:sender=top-k:share=0.01", "planner", 10**9, 10**9, figures, figures,
+        Evaluated(10**9, NAMES[0], 1e-12, {"accuracy": 0.5, "mean_absolute_error": 0.5}, 1.0),
+        {"metric": "mean_absolute_error", "value": 0.5, "reached": True, "step": 10**9}, NAMES, {"server": NAMES[0]},
+    )  # fmt: skip
+    return [run, run._replace(state="damaged", reason="result.json: not JSON", settings={"server": NAMES[1]})]
+
+
 SCREENS = {
     "check": checked,
     "models": models.render,
@@ -136,6 +150,8 @@ SCREENS = {
     "recommend": ranked,
     "train, while it runs": running,
     "train": trained,
+    "runs": lambda: runs.render(earlier_runs()),
+    "runs --compare": lambda: runs.render_comparison(compare(earlier_runs())),
     "audit": scored,
     "lab status": in_the_lab,
     "power measure": energy,

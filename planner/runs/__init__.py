@@ -1,0 +1,1 @@
+"""The folders of earlier runs are found, summed up and compared."""
