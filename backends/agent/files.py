@@ -1,12 +1,18 @@
 """The agent keeps the controller's files in one cache folder, each written atomically."""
 
+import contextlib
 import os
 import shutil
 import time
-from typing import Optional
+from typing import Dict, Optional
+
+from backends.agent.claims import Claims, claimed, is_claimed
 
 #: Seconds after which a file that no run has asked for is removed.
 UNUSED_S = 30 * 86400.0
+
+#: Those of this process by cache, which is one outside of tests.
+_claims: Dict[str, Claims] = {}
 
 
 def cache() -> str:
@@ -29,18 +35,41 @@ def path(name: str) -> str:
 
 
 def prune() -> None:
-    """Remove what nobody has used for a month: a device's card is small."""
-    for name in os.listdir(cache()):
-        old = os.path.join(cache(), name)
-        try:
-            if time.time() - os.path.getmtime(old) > UNUSED_S:
-                (shutil.rmtree if os.path.isdir(old) else os.unlink)(old)
-        except OSError:
-            pass  # another agent was quicker, or it is not ours
+    """Remove what nobody has used for a month, nor uses now: a device's card is small."""
+    old = [name for name in os.listdir(cache()) if _is_old(os.path.join(cache(), name))]
+    names = claimed(cache()) if old else set()
+    for name in old:
+        if not is_claimed(name, names):
+            with contextlib.suppress(OSError):  # another agent was quicker, or it is not ours
+                remove_all(os.path.join(cache(), name))
+
+
+def _is_old(path: str) -> bool:
+    try:
+        return time.time() - os.path.getmtime(path) > UNUSED_S
+    except OSError:
+        return False
+
+
+def remove_all(path: str) -> None:
+    """Remove a file, a link, or a folder with all that is in it. Raises OSError."""
+    (shutil.rmtree if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
+
+
+def claim(name: str) -> None:
+    """Keep a file, or the folder that it is in, from `planner clean` while this process runs."""
+    _claims.setdefault(cache(), Claims(cache())).add(name.split("/")[0])
+
+
+def release() -> None:
+    """Give up all claims."""
+    for claims in _claims.values():
+        claims.release()
 
 
 def _used(name: str) -> None:
-    """Keep a file, or the folder that it is in, from ``prune`` for a month."""
+    """Keep a file, or the folder that it is in, also from ``prune`` for a month."""
+    claim(name)
     os.utime(os.path.join(cache(), name.split("/")[0]), None)
 
 
@@ -50,6 +79,7 @@ def store(name: str, data: bytes) -> str:
     Raises OSError that names the path, e.g. on a full disk.
     """
     target = path(name)
+    claim(name)
     prune()
     temporary = "%s.%d" % (target, os.getpid())
     try:

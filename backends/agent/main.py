@@ -18,6 +18,7 @@ import os
 import platform
 import select
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -185,10 +186,12 @@ def main() -> None:
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but
     # would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)
-    from backends.agent import malloc, script
+    from backends.agent import files, malloc, script
     from backends.agent.verbs import ORDERS  # after the redirection: importing may print
 
     malloc.keep()
+    files.claim(os.path.basename(sys.argv[0]))  # the archive, from which some modules are imported late
     Agent(Input(0), Output(answers), ORDERS).run()
     script.end_all()  # each leads a process group of its own
+    files.release()
     os.killpg(0, signal.SIGKILL)

@@ -31,6 +31,7 @@ def assemble(task: Any, order: AssembleProject) -> str:
     """
     _check(order.files)
     target = files.path(order.name)
+    files.claim(order.name)
     files.prune()
     if os.path.isdir(target) and _is_whole(target, order.files):
         files.find(order.name)  # it is in use

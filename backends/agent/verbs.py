@@ -6,7 +6,7 @@ A function takes its task and the order, and returns a JSON value, a record or b
 import time
 from typing import Any, Callable, Dict, Type
 
-from backends.agent import command, files, projects, rank_role, roles, script
+from backends.agent import command, files, leftovers, projects, rank_role, roles, script
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
@@ -42,16 +42,19 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.CollectFacts: collect_facts,
     orders.FetchFile: lambda task, order: files.fetch(order.path),
     orders.FindAddressTowards: lambda task, order: addresses_and_ports.address_towards(task, order.target),
+    orders.FindCache: leftovers.find_cache,
     orders.FindFile: lambda task, order: files.find(order.name),
     orders.FindFreePort: lambda task, order: addresses_and_ports.free_port(),
     orders.FindPackages: lambda task, order: installed_packages.versions(order.names),
     orders.FindMissing: projects.find_missing,
     orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
     run_spec.HostRun: roles.host_run,
+    orders.ListCache: leftovers.list_entries,
     orders.ProbeReachability: lambda task, order: addresses_and_ports.probe_port(task, *order),
     orders.MeasureCommand: command.measure,
     orders.MeasureIdle: measure_idle,
     orders.ReadClock: lambda task, order: time.time(),
+    orders.RemoveEntries: leftovers.remove_entries,
     orders.RemoveFile: lambda task, order: files.remove(order.path),
     orders.RepeatSteps: step_profile.repeat_steps,
     orders.RunPeer: roles.run_peer,

@@ -191,6 +191,23 @@ class CommandMeasurement(NamedTuple):
     returncode: int  # negative for the signal that ended it
 
 
+class CacheFolder(NamedTuple):
+    """The cache of a device."""
+
+    path: str
+    identity: str  # equal for devices that share it
+
+
+class CacheEntry(NamedTuple):
+    """A file or a folder in the cache of a device."""
+
+    name: str
+    kind: str  # what its name begins with: agent, data, file, model, project, run or claims
+    size_bytes: int
+    unused_s: float  # since it was used last
+    in_use: bool  # by a running agent
+
+
 class MessagePoint(NamedTuple):
     """Messages of one size: seconds of each, and processor seconds of one at either end."""
 

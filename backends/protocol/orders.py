@@ -142,6 +142,20 @@ class RemoveFile(NamedTuple):
     path: str
 
 
+class FindCache(NamedTuple):
+    """Where the device's cache is; the agent that tells this uses nothing of it any more."""
+
+
+class ListCache(NamedTuple):
+    """What planner has left in the cache."""
+
+
+class RemoveEntries(NamedTuple):
+    """Remove entries of the cache."""
+
+    names: Tuple[str, ...]
+
+
 class FindInterfaceAddress(NamedTuple):
     """The IPv4 address of a network interface."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, cast
 import typer
 from typer import Option
 
-from planner.cli import audit, export, fleet, interrupts, lab, launch, power, profile, recommend, runs, train
+from planner.cli import audit, clean, export, fleet, interrupts, lab, launch, power, profile, recommend, runs, train
 from planner.cli.options import StrategyCommand
 from planner.errors import FleetError, InterruptedRunError, PlannerError
 
@@ -73,6 +73,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "launch": (launch.launch, "planner launch plan.json --allow-plaintext -- python train.py --epochs 3"),
     "runs": (runs.runs, "planner runs && planner runs --compare runs/2026-01-31T12-00-00-cipher audit/runs"),
     "export": (export.export, "planner export runs/2026-01-31T12-00-00-cipher --to model.pt"),
+    "clean": (clean.clean, "planner clean --dry-run && planner clean --device tx2 --yes"),
     "audit": (audit.audit, "planner audit --repetitions 2 --out audit-100 && planner audit audit-100 audit-10"),
 }
 for name, (command, example) in COMMANDS.items():

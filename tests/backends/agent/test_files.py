@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,15 @@ from backends.agent import files
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "planner"
+    yield tmp_path / "planner"
+    files.release()
 
 
 def unused(path: str) -> None:
     """Make it look as if nobody had used it for longer than files are kept."""
+    files.release()
     long_ago = time.time() - files.UNUSED_S - 1
     os.utime(path, (long_ago, long_ago))
 
@@ -45,6 +48,7 @@ def test_what_nobody_used_for_a_month_is_removed(cache: Path) -> None:
     files.store("model-1/net.py", b"x")
     unused(str(cache / "model-1"))
     kept = files.store("model-2/net.py", b"x")
+    files.release()
     assert sorted(os.listdir(str(cache))) == ["model-2"]
     assert os.path.exists(kept)
 
@@ -57,7 +61,19 @@ def test_what_is_used_again_is_kept(cache: Path) -> None:
     assert files.find("old.bin")
     files.find("model-1/net.py")
     files.store("new.bin", b"x")
+    files.release()
     assert sorted(os.listdir(str(cache))) == ["model-1", "new.bin", "old.bin"]
+
+
+def test_what_an_agent_uses_for_longer_than_a_month_is_kept(cache: Path) -> None:
+    old = files.store("data-1.npz", b"x")
+    unused(old)
+    files.claim("data-1.npz")
+    files.store("data-2.npz", b"x")
+    assert os.path.exists(old)
+    files.release()
+    files.store("data-3.npz", b"x")
+    assert not os.path.exists(old)
 
 
 def test_a_file_that_is_gone_can_be_forgotten(cache: Path) -> None:

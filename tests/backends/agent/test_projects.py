@@ -132,6 +132,7 @@ def test_whatever_the_paths_nothing_is_written_outside(tmp_path_factory: pytest.
             folder = assembled(*listed)
         except ValueError:
             folder = ""
+        files.release()
         found = [path for path in root.rglob("*") if path.is_file() and not path.name.startswith("file-")]
         assert sorted(map(str, found)) == sorted(str(Path(folder, path)) for path in paths if folder)
 
@@ -142,6 +143,7 @@ def test_a_project_is_kept_for_a_month_after_its_last_use(cache: Path):
     long_ago = time.time() - files.UNUSED_S - 1
     os.utime(folder, (long_ago, long_ago))
     files.find("project-1")
+    files.release()
     files.prune()
     assert os.path.isdir(folder)
     os.utime(folder, (long_ago, long_ago))

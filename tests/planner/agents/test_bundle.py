@@ -36,7 +36,7 @@ def script(path: Path, text: str) -> str:
 
 
 def kept(cache: Path) -> Path:
-    (path,) = (cache / "planner").iterdir()
+    (path,) = (cache / "planner").glob("agent-*")
     return path
 
 

@@ -17,6 +17,7 @@ COMMANDS = (
     "launch",
     "runs",
     "export",
+    "clean",
     "audit",
     "lab",
     "power",

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from rich.console import RenderableType
 
-from backends.protocol.events import Evaluated
+from backends.protocol.events import CacheEntry, Evaluated
 from planner.audit.scoring.scoreboard import score
 from planner.check.findings import CHECKS, CheckReport, Finding
+from planner.clean.caches import Cache
 from planner.lab.device import Condition
 from planner.lab.lab import DeviceStatus
 from planner.lab.spec import DeviceSpec
@@ -25,7 +26,7 @@ from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
 from planner.runs.comparison import compare
 from planner.runs.summary import FINISHED, RunCosts, RunSummary
-from planner.views import audit, check, lab, models, power, profile, ranking, runs, training
+from planner.views import audit, check, clean, lab, models, power, profile, ranking, runs, training
 from planner.views.training import TrainingProgress
 from power_models.base import PowerModel, Range
 from power_models.columns import Choice
@@ -143,6 +144,12 @@ def earlier_runs() -> list[RunSummary]:
     return [run, run._replace(state="damaged", reason="result.json: not JSON", settings={"server": NAMES[1]})]
 
 
+def left_over() -> RenderableType:
+    names = ("project-0123456789abcdef", "file-" + 64 * "a", "file-" + 64 * "b", "data-0123456789abcdef.npz")
+    entries = (CacheEntry(name, name.partition("-")[0], 10**11, 1e7, "data" in name) for name in names)
+    return clean.render([Cache(("this machine", *NAMES), str(PATH), tuple(entries))])
+
+
 SCREENS = {
     "check": checked,
     "models": models.render,
@@ -152,6 +159,7 @@ SCREENS = {
     "train": trained,
     "runs": lambda: runs.render(earlier_runs()),
     "runs --compare": lambda: runs.render_comparison(compare(earlier_runs())),
+    "clean": left_over,
     "audit": scored,
     "lab status": in_the_lab,
     "power measure": energy,

@@ -1,0 +1,1 @@
+"""What planner has left on devices is found and removed."""
