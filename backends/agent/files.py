@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import time
-from typing import Dict, Optional
+from typing import Any, Dict, Optional
 
 from backends.agent.claims import Claims, claimed, is_claimed
 
@@ -59,6 +59,17 @@ def remove_all(path: str) -> None:
 def claim(name: str) -> None:
     """Keep a file, or the folder that it is in, from `planner clean` while this process runs."""
     _claims.setdefault(cache(), Claims(cache())).add(name.split("/")[0])
+
+
+def claim_paths(order: Any) -> None:
+    """Claim what an order names by its path: an earlier agent may have stored it, and be gone."""
+    if isinstance(order, str):
+        inside = os.path.join(cache(), "")
+        if order.startswith(inside):
+            claim(order[len(inside) :])
+    elif isinstance(order, (tuple, list)):
+        for part in order:
+            claim_paths(part)
 
 
 def release() -> None:

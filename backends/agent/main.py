@@ -24,6 +24,7 @@ import time
 import traceback
 from typing import Any, Callable, Dict, Optional, Type
 
+from backends.agent import files
 from backends.protocol.json_messages import decode, encode
 from backends.protocol.orders import Go, Ping, Stop, StoreFile
 from profilers import records
@@ -160,6 +161,7 @@ class Agent:
 
     def _carry_out(self, number: int, task: AgentTask, order: Any, *args: Any) -> None:
         try:
+            files.claim_paths(order)
             result = self._functions[type(order)](task, order, *args)
             if isinstance(result, bytes):
                 self._answers.send({"id": number, "result": None, "blob": len(result)}, result)
@@ -186,7 +188,7 @@ def main() -> None:
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but
     # would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)
-    from backends.agent import files, malloc, script
+    from backends.agent import malloc, script
     from backends.agent.verbs import ORDERS  # after the redirection: importing may print
 
     malloc.keep()

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from backends.agent import files
+from backends.agent.claims import claimed
+from backends.protocol.orders import JobSpec, MemberSpec, ReplicaSpec
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +76,14 @@ def test_what_an_agent_uses_for_longer_than_a_month_is_kept(cache: Path) -> None
     files.release()
     files.store("data-3.npz", b"x")
     assert not os.path.exists(old)
+
+
+def test_what_an_order_names_by_its_path_is_claimed(cache: Path) -> None:
+    replica = ReplicaSpec(
+        "torch", str(cache / "model-1" / "net.py:make"), job=JobSpec("", str(cache / "project-1"), "", "")
+    )
+    files.claim_paths(MemberSpec("a", replica, str(cache / "data-1.npz"), "/elsewhere/data-2.npz", 8, 0))
+    assert {"model-1", "project-1", "data-1.npz"} == {name for name in claimed(str(cache)) if "claims" not in name}
 
 
 def test_a_file_that_is_gone_can_be_forgotten(cache: Path) -> None:

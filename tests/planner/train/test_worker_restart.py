@@ -62,6 +62,19 @@ def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lo
     gone(pair)
 
 
+def test_what_a_worker_uses_that_came_back_is_not_cleaned_away(pair: Path) -> None:
+    hold(pair)
+    command = start(pair)
+    command.says("tx2 joined")
+    signal_all(agents(pair, "tx2"), signal.SIGKILL)
+    command.says("tx2 joined", times=2)
+    cleaned = json.loads(run(pair, "clean", "--yes", "--json", "--device", "tx2").output)
+    assert {entry["kind"] for entry in cleaned["caches"][0]["entries"] if entry["in_use"]} == {"data", "model"}
+    assert [name.partition("-")[0] for name in cleaned["removed"]["tx2"]] == ["claims"]
+    release(pair)
+    assert command.ended() == 0, command.errors
+
+
 def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
     new_plan(pair, "desktop", "tx2")
