@@ -12,7 +12,7 @@ import subprocess
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from profilers import cores, process_memory, procfs, records, sensors, tegra
+from profilers import cores, mixed_precision, process_memory, procfs, records, sensors, tegra
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 
@@ -44,6 +44,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
         sensors=tuple(sensor.name for sensor in sensors.discover(root if tree.emulated else None).sensors),
         clock_s=time.time(),
         processor=processor(tree),
+        precisions=mixed_precision.supported(tree),
     )
 
 

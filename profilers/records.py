@@ -70,7 +70,10 @@ class Window(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The facts of a device. ``frameworks``: {version, accelerator, device} or {error} by name."""
+    """The facts of a device. ``frameworks``: {version, accelerator, device} or {error} by name.
+
+    precisions: the mixed ones for which it has instructions, see ``profilers.mixed_precision``.
+    """
 
     hostname: str
     board: Optional[str]
@@ -88,6 +91,7 @@ class Facts(NamedTuple):
     sensors: Tuple[str, ...]
     clock_s: float
     processor: Optional[str] = None
+    precisions: Tuple[str, ...] = ()
 
 
 class SensorFacts(NamedTuple):
@@ -181,6 +185,7 @@ class StepProfile(NamedTuple):
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
     optimizers: costs of updates by other optimizers than SGD, by name; AdamW's are Adam's.
     micro_batch: most samples that were computed at once; 0 for whole batches.
+    precision: in which the forward and backward pass were computed.
     job: whether it is a user's job; ``samples``: those of its training data, where known;
         ``own_optimizer``: whether it brings an optimizer.
     data_s: mean seconds of a gradient that it waits for its batch.
@@ -222,6 +227,7 @@ class StepProfile(NamedTuple):
     memory: Optional[StepMemory] = None
     requested_batch: Optional[int] = None
     micro_batch: int = 0
+    precision: str = "fp32"
     optimizers: Dict[str, UpdateCost] = {}
 
     @property

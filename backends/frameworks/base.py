@@ -80,6 +80,8 @@ NO_OPTIMIZER = "the job has no optimizer of its own; choose one with --optimizer
 
 #: What an optimizer keeps, by the names and in the order of SLOT_NAMES, all float32.
 Slots = Dict[str, np.ndarray]
+#: Keras' policy applies to layers while they are made, and known models have none of Keras' layers.
+NO_MIXED_PRECISION = "TensorFlow trains in fp32 here: profile it with --framework torch or --precision fp32"
 
 
 class GradientSettings(NamedTuple):
@@ -168,6 +170,13 @@ class Replica(abc.ABC):
     weights: np.ndarray
     gradients: np.ndarray
     state: np.ndarray
+
+    def compute_in(self, precision: str) -> None:
+        """Compute later gradients in bf16 or fp16; weights and gradients stay float32.
+
+        Evaluations stay float32, too. Raises ValueError where the framework cannot do so here.
+        """
+        raise ValueError("%s needs torch; %s" % (precision, NO_MIXED_PRECISION))
 
     @abc.abstractmethod
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:

@@ -80,6 +80,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         slowdown=spec.slowdown,
         batch=batch,
         micro_batch=spec.micro_batch,
+        precision=spec.precision,
         protocol=order.protocol,
         build_s=built.build_s,
         gradient_s=times.gradient_s,

@@ -249,6 +249,7 @@ class ReplicaSpec(NamedTuple):
     slowdown: float = 1.0  # how many times slower than it is an emulated device computes
     job: Optional[JobSpec] = None
     micro_batch: int = 0  # most samples that are computed at once; 0 for whole batches
+    precision: str = "fp32"  # of the forward and backward pass
 
 
 class TimeSteps(NamedTuple):

@@ -8,8 +8,10 @@ import torch
 from backends.frameworks.base import NO_OPTIMIZER, OWN, OptimizerSettings, Replica, Slots, Variable, consecutive
 from backends.jobs.job import Job
 from backends.pytorch.jobs import as_tensors
+from backends.pytorch.mixed_precision import LossScale, autocast, require
 from backends.pytorch.own_optimizer import TorchOptimizer
 from backends.pytorch.updates import FlatUpdate
+from profilers.mixed_precision import FP16, FP32
 
 
 class TorchReplica(Replica):
@@ -47,8 +49,17 @@ class TorchReplica(Replica):
         self.gradients = self._host_gradients.numpy()
         self.state = self._host_state.numpy()
         self._updated = False
+        self._precision = FP32
+        self._loss_scale: Optional[LossScale] = None
+
+    def compute_in(self, precision: str) -> None:
+        require(precision, self.accelerator)
+        self._precision = precision
+        self._loss_scale = LossScale(self._gradients) if precision == FP16 else None
 
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
+        if self._loss_scale is not None:
+            return self._scaled_gradient(self._loss_scale, batch, rate, weight_decay, adds)
         # Gradients are never set to None: autograd adds to these views, which already hold the
         # weight decay.
         if weight_decay:
@@ -67,6 +78,29 @@ class TorchReplica(Replica):
         self._synchronise()
         return value
 
+    def _scaled_gradient(
+        self, loss_scale: LossScale, batch: Any, rate: float, weight_decay: float, adds: bool
+    ) -> float:
+        """``gradient`` in float16. One that overflows is computed again with a smaller scale.
+
+        So every step is made, as the members of a cluster expect.
+        """
+        before = self._gradients.clone() if adds else None
+        while True:
+            self._gradients.zero_()
+            loss = self.training_loss(batch)
+            loss_scale.scaled(loss).backward()
+            if loss_scale.unscale():
+                break
+        if weight_decay:
+            self._gradients.add_(self._weights, alpha=weight_decay)
+        self._gradients.mul_(rate)
+        if before is not None:
+            self._gradients.add_(before)
+        value = float(loss.item())
+        self._synchronise()
+        return value
+
     def gradient_norm(self) -> float:
         return float(torch.norm(self._gradients).item())
 
@@ -78,6 +112,12 @@ class TorchReplica(Replica):
 
     def loss(self, batch: Any) -> torch.Tensor:
         """The mean loss of a batch."""
+        if self._precision == FP32:
+            return self._loss(batch)
+        with autocast(self._precision, self.accelerator):
+            return self._loss(batch).float()
+
+    def _loss(self, batch: Any) -> torch.Tensor:
         found: torch.Tensor = self._job.loss(*self._job.forward(self.module, as_tensors(batch, self._device)))
         return found
 

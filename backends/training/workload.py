@@ -14,6 +14,7 @@ from backends.jobs.job import LoadedJob
 from backends.protocol.orders import DataPart, MemberSpec, ReplicaSpec
 from backends.training import step
 from profilers import cores
+from profilers.mixed_precision import FP32
 
 #: Training batches, and what the model is evaluated on.
 MemberData = Tuple[BatchSource, EvaluationSet]
@@ -40,7 +41,10 @@ class Workload(NamedTuple):
     job: Optional[LoadedJob]
 
     def build(self) -> BuiltReplica:
-        """Build the replica and time it; an emulated device builds as slowly as it steps."""
+        """Build the replica and time it; an emulated device builds as slowly as it steps.
+
+        Raises ValueError for a precision that the framework does not compute in here.
+        """
         spec, threads = self.spec, _threads(self.spec)
         backend = framework(spec.framework)
         backend.accelerator()  # initialises the GPU, which is not part of building a model
@@ -49,6 +53,8 @@ class Workload(NamedTuple):
             replica = backend.build(spec.model, spec.input_shape, spec.classes, spec.seed, threads)
         else:
             replica = backend.replica(self.job.job)
+        if spec.precision != FP32:
+            replica.compute_in(spec.precision)
         step.stretch(time.perf_counter() - began, spec.slowdown)
         return BuiltReplica(replica, time.perf_counter() - began, threads)
 

@@ -40,6 +40,10 @@ MicroBatch = Annotated[
     int | None,
     Option(min=1, help="Compute a batch in parts of so many samples, where it does not fit into memory [whole]."),
 ]
+Precision = Annotated[
+    str | None,
+    Option(help="Forward and backward passes in fp32, bf16 or fp16; weights and what is sent stay fp32 [fp32]."),
+]
 Data = Annotated[
     Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files or one .npz file.")
 ]

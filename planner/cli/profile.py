@@ -29,6 +29,7 @@ def profile(
     data: options.Data = None,
     job: options.Job = None,
     micro_batch: options.MicroBatch = None,
+    precision: options.Precision = None,
     device: Annotated[list[str] | None, Option(help="Only this device; may be repeated.")] = None,
     steps: Annotated[
         int,
@@ -52,11 +53,13 @@ def profile(
     from planner.profile.profiler import Profiler
     from planner.profile.request import ProfileRequest
     from planner.views import profile as view
+    from profilers.mixed_precision import FP32, PRECISIONS
     from profilers.steptime import PROTOCOLS
 
     detail = options.detail(quiet, verbose)
     options.check_known("--protocol", protocol, PROTOCOLS)
     options.check_known("--framework", framework, FRAMEWORKS)
+    options.check_known("--precision", precision, PRECISIONS)
     devices = load_fleet(fleet)
     shape, classes = options.shape_of(data)
     own = None if job is None else find_job(job)
@@ -71,6 +74,7 @@ def profile(
         steps,
         job=own,
         micro_batch=micro_batch or 0,
+        precision=precision or FP32,
     )
     with console.progress(detail) as on_progress:
         profiler = Profiler(devices, request, out, on_progress, fresh, device or ())

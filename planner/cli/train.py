@@ -67,6 +67,9 @@ def train(
     micro_batch: Annotated[
         int | None, Option(min=1, help="Compute a batch in parts of so many samples [as it was profiled].")
     ] = None,
+    precision: Annotated[
+        str | None, Option(help="Forward and backward passes in fp32, bf16 or fp16 [as they were profiled].")
+    ] = None,
     allow_plaintext: Annotated[
         bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
     ] = False,
@@ -101,18 +104,20 @@ def train(
     from planner.train.train import TrainRequest
     from planner.train.train import train as run_training
     from planner.views import training as view
+    from profilers.mixed_precision import PRECISIONS
 
     detail = options.detail(quiet, verbose)
     options.check_known("--metric", metric, METRICS)
     if metric is None:
         _need_metric({"--model": model, "--batch-size": batch_size, "--framework": framework})
     options.check_known("--framework", framework, FRAMEWORKS)
+    options.check_known("--precision", precision, PRECISIONS)
     settings = {
         "data": str(data) if data else None, "job": job, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
         "strategy": strategy, "engine": engine, "target": target, "patience": patience, "optimizer": optimizer,
-        "clip_norm": clip_norm, "micro_batch": micro_batch,
+        "clip_norm": clip_norm, "micro_batch": micro_batch, "precision": precision,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
     request = TrainRequest(

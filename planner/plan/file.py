@@ -12,6 +12,7 @@ from planner.json_records import load
 from planner.plan.shared_batch import weighing_samples
 from planner.predict.predict import Prediction, run_time
 from planner.provenance import Provenance
+from profilers.mixed_precision import FP32
 
 #: What torch.distributed does, as a strategy.
 ALLREDUCE = Strategy.from_text("allreduce")
@@ -60,6 +61,7 @@ class Plan(NamedTuple):
     engine: text of an ``Engine``; the strategy of torch.distributed is an all-reduce.
     predicted_engine: that of the prediction, where it is another.
     micro_batch: samples that a device computes at once, as it was profiled; 0 for whole batches.
+    precision: in which forward and backward passes were profiled, and are computed.
     job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
     """
 
@@ -88,6 +90,7 @@ class Plan(NamedTuple):
     job: bool = False
     samples: int | None = None
     micro_batch: int = 0
+    precision: str = FP32
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -307,6 +307,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         job=costs.job,
         samples=costs.samples,
         micro_batch=costs.micro_batch,
+        precision=costs.precision,
     )
 
 

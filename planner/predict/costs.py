@@ -30,6 +30,7 @@ from planner.profile import data_wait, repeats
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
 from planner.provenance import Provenance
+from profilers.mixed_precision import FP32
 from profilers.records import StepProfile
 
 #: The engine of a run for which none is named.
@@ -48,7 +49,7 @@ class Costs(NamedTuple):
     notes: what the operator must know of these costs.
     server_room: the main memory of hosts of a parameter server.
     torch: of a run by torch.distributed; None for the planner's own engine.
-    job, samples, micro_batch: as in ``Plan``.
+    job, samples, micro_batch, precision: as in ``Plan``.
     shares: of a global batch; None where all have the same batch. ``batch`` is then that of the
         steps that were asked for.
     """
@@ -73,6 +74,7 @@ class Costs(NamedTuple):
     job: bool = False
     samples: int | None = None
     micro_batch: int = 0
+    precision: str = FP32
     shares: BatchShares | None = None
 
     @property
@@ -178,6 +180,7 @@ def costs_of(
         job=first.job,
         samples=first.samples,
         micro_batch=first.micro_batch,
+        precision=first.precision,
         shares=shares,
     )
 

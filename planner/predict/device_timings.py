@@ -10,7 +10,7 @@ from profilers.records import StepProfile
 from profilers.stats import mean
 
 #: What timings at two batch sizes must have in common to lie on one line.
-_SAME = ("model", "framework", "fingerprint", "accelerator", "threads", "slowdown")
+_SAME = ("model", "framework", "fingerprint", "accelerator", "threads", "slowdown", "precision")
 
 
 def gradient_times(device: DeviceProfile, step: StepProfile) -> GradientTimes:
@@ -26,7 +26,7 @@ def timed_steps(
 
     any_batch: whether devices may differ in it.
     The nearest to ``batch`` counts, and without a ``framework`` that in which a step is shortest.
-    Raises PlanError where a batch size must be chosen.
+    Raises PlanError where a batch size must be chosen, or devices were timed in several precisions.
     """
     steps: dict[str, StepProfile] = {}
     left_out: dict[str, str] = {}
@@ -51,6 +51,7 @@ def timed_steps(
             except BatchSizeError as error:
                 left_out[name] = f"{model} {error}"
     _leave_out_other_versions(steps, left_out)
+    _require_one_precision(model, steps)
     if batch is None and len(batches) > 1 and not any_batch:
         raise PlanError(f"{model} was timed at several batch sizes; choose one with --batch-size")
     return steps, left_out
@@ -76,6 +77,15 @@ def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str,
         for name in [name for name, other in versions.items() if other == version]:
             what = ", ".join(filter(None, (version[0], version[2])))
             left_out[name] = f"its {steps.pop(name).model} ({what}) is not the one most devices timed"
+
+
+def _require_one_precision(model: str, steps: dict[str, StepProfile]) -> None:
+    devices: dict[str, list[str]] = {}
+    for name, step in steps.items():
+        devices.setdefault(step.precision, []).append(name)
+    if len(devices) > 1:
+        timed = ", ".join(f"in {precision} on {' and '.join(names)}" for precision, names in sorted(devices.items()))
+        raise PlanError(f"{model} was timed {timed}; profile all devices with one --precision")
 
 
 def pick(profile: Profile, field: str, chosen: str | None, model: str | None = None) -> str:

@@ -12,6 +12,7 @@ from planner.predict import link_costs
 from planner.predict.data_parallel import BUCKET_BYTES, Bucket, buckets
 from planner.predict.message_time import rate_bytes_per_s
 from planner.profile.file import DeviceProfile, Profile
+from profilers.mixed_precision import FP16
 from profilers.records import StepProfile
 
 #: Bytes of an element as sent, by hook; those of powersgd depend on the variable.
@@ -87,6 +88,8 @@ def notes(steps: Mapping[str, StepProfile], chosen: Engine) -> list[str]:
 def _unable(device: DeviceProfile, step: StepProfile, chosen: Engine, allow_plaintext: bool) -> str | None:
     if step.framework != "torch":
         return f"torch.distributed trains with torch, and it computes with {step.framework}"
+    if step.precision == FP16:
+        return "fp16 scales its loss, which torch.distributed cannot do here; profile it with --precision bf16 or fp32"
     if step.collectives == ():
         return f"its torch {step.framework_version} was built without torch.distributed"
     if chosen.backend == "nccl" and not _has_nccl(step):

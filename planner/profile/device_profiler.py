@@ -32,6 +32,7 @@ class DeviceProfiler:
         """Collect facts, measure idle watts and time all models."""
         try:
             self._facts(device, agent)
+            self._check_precision(device)
             for model in self._request.models:
                 self._model(device, agent, model)
         except PlannerError as error:
@@ -48,6 +49,7 @@ class DeviceProfiler:
         """Time models again, minutes later, which shows what ran beside them the first time."""
         for timed in self._known(device).steps:
             same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
+            same = same and timed.precision == self._request.precision
             if same and timed.planned_batch == self._request.batch and repeats.unchecked(timed):
                 try:
                     self._check(device, agent, timed)
@@ -74,6 +76,11 @@ class DeviceProfiler:
             answer = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
             took = {**self._known(device).took_s, "idle": time.monotonic() - began}
             self._recorder.note(name, idle=decode(records.Window, answer, f"{name}.idle"), took_s=took)
+
+    def _check_precision(self, device: Device) -> None:
+        facts = self._known(device).facts
+        assert facts is not None, "facts are collected before"
+        self._request.check_precision(facts)
 
     def _model(self, device: Device, agent: AgentClient, model: str) -> None:
         """Time one model. Its failure, for want of memory say, leaves other models as they are."""

@@ -3,11 +3,13 @@
 from typing import NamedTuple
 
 from backends import models
-from backends.frameworks.base import FRAMEWORKS
+from backends.frameworks.base import FRAMEWORKS, NO_MIXED_PRECISION
+from backends.strategies.engine import TORCH
 from planner.errors import PlanError
 from planner.jobs.reference import JobReference
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.link_probe import LENGTHS, ProbeLengths
+from profilers.mixed_precision import FP32, NEEDS
 from profilers.records import Facts
 
 
@@ -18,6 +20,7 @@ class ProfileRequest(NamedTuple):
     framework: what to compute with; None is the first one that each device has.
     input_shape, classes: of a data set; None is each model's own.
     micro_batch: most samples that are computed at once; 0 for whole batches.
+    precision: in which forward and backward passes are computed.
     idle_s: seconds of idling in which idle watts are measured.
     """
 
@@ -32,13 +35,24 @@ class ProfileRequest(NamedTuple):
     links: ProbeLengths = LENGTHS
     job: JobReference | None = None
     micro_batch: int = 0
+    precision: str = FP32
+
+    def check_precision(self, facts: Facts) -> None:
+        """Raises PlanError for a device that has no instructions for the precision."""
+        if self.precision != FP32 and self.precision not in facts.precisions:
+            raise PlanError(f"{self.precision} needs {NEEDS[self.precision]}; profile it with --precision {FP32}")
 
     def framework_on(self, facts: Facts) -> str:
-        """The framework of a device. Raises PlanError where it is not installed."""
+        """The framework of a device.
+
+        Raises PlanError where it is not installed, or cannot compute in the precision.
+        """
         asked = [self.framework] if self.framework else list(FRAMEWORKS)
         installed = {name: facts.frameworks.get(name, {}) for name in asked}
         for name, state in installed.items():
             if "error" not in state:
+                if self.precision != FP32 and name != TORCH:
+                    raise PlanError(f"{self.precision} needs torch; {NO_MIXED_PRECISION}")
                 return name
         reasons = "; ".join(str(state["error"]) for state in installed.values())
         raise PlanError(f"{reasons}; `planner check` tells what to install")

@@ -67,8 +67,8 @@ def timing_holds(
         or (steps.steps_planned or 0) >= request.steps_planned
     )
     return (
-        (steps.fingerprint, steps.protocol, steps.slowdown, steps.micro_batch)
-        == (fingerprint, request.protocol, device.slowdown, request.micro_batch)
+        (steps.fingerprint, steps.protocol, steps.slowdown, steps.micro_batch, steps.precision)
+        == (fingerprint, request.protocol, device.slowdown, request.micro_batch, request.precision)
         # NVIDIA's 2.7.0+nv22.1 reports itself as 2.7.0.
         and steps.framework_version in (installed, installed.partition("+")[0])
         and (steps.protocol != "adaptive" or fine_enough)

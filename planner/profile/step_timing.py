@@ -109,18 +109,18 @@ class StepTimer(NamedTuple):
         return repeats.settled(both, second, third)
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:
-        job, most = self.request.job, self.request.micro_batch
-        if job is not None and job.text == model:
-            return ReplicaSpec(
-                framework, model, slowdown=device.slowdown, job=ship_job(agent, job, device), micro_batch=most
-            )
-        return ReplicaSpec(
-            framework=framework,
-            model=ship_model(agent, model),
-            input_shape=self.request.input_shape,
-            classes=self.request.classes,
+        request, own = self.request, self.request.job
+        replica = ReplicaSpec(
+            framework,
+            model,
             slowdown=device.slowdown,
-            micro_batch=most,
+            micro_batch=request.micro_batch,
+            precision=request.precision,
+        )
+        if own is not None and own.text == model:
+            return replica._replace(job=ship_job(agent, own, device))
+        return replica._replace(
+            model=ship_model(agent, model), input_shape=request.input_shape, classes=request.classes
         )
 
     def _show(self, name: str, model: str, event: StepTimed) -> None:

@@ -36,6 +36,7 @@ class Options(NamedTuple):
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
     clip_norm: to which gradients are scaled down; None for no limit.
     micro_batch: most samples that a device computes at once; 0 for the plan's.
+    precision: in which forward and backward passes are computed; None for the plan's.
     strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
     engine: what moves the gradients, text of an ``Engine``; None for the plan's.
     target: METRIC=VALUE, at which the run ends; None for none.
@@ -61,6 +62,7 @@ class Options(NamedTuple):
     optimizer: str | None = None
     clip_norm: float | None = None
     micro_batch: int = 0
+    precision: str | None = None
 
 
 def check(options: Options) -> None:
@@ -125,7 +127,8 @@ def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpe
     """The model and data of one member, which are on its device."""
     # Runs with neighbouring seeds share no worker's order of samples.
     seed = options.seed * 1009 + plan.names.index(name)
-    replica = placed.replica._replace(micro_batch=options.micro_batch or plan.micro_batch)
+    most = options.micro_batch or plan.micro_batch
+    replica = placed.replica._replace(micro_batch=most, precision=plan.precision)
     return MemberSpec(name, replica, placed.train, placed.test, plan.batches[name], seed, placed.part)
 
 

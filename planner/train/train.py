@@ -36,6 +36,7 @@ from planner.train.result import end_of, learning_notes, run_result
 from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import JobData, ShippedImages, TrainingData, load_dataset
 from planner.train.worker_result import worker_results
+from profilers.mixed_precision import FP16, FP32
 
 RUN_REMEDY = "give --resume a run folder that `planner train` made"
 
@@ -186,6 +187,11 @@ def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
     given: the strategy of this command, and not of the run that is resumed. Raises PlanError for
     one that the engine does not have.
     """
+    if options.precision not in (None, plan.precision):
+        raise PlanError(
+            f"--precision {options.precision}: the plan was made of steps in {plan.precision}; "
+            "plan again with --metric, or leave the option out"
+        )
     plan = plan.with_engine(options.engine)
     if Engine.from_text(plan.engine).name != TORCH:
         if options.strategy is not None:
@@ -206,6 +212,8 @@ def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
     if Engine.from_text(plan.engine).name != TORCH:
         return ""
     what = f"--engine {plan.engine}"
+    if plan.precision == FP16:
+        raise PlanError(f"{what}: fp16 scales its loss, which it cannot do here; profile with --precision bf16 or fp32")
     if len(plan.names) == 1:
         return f"{plan.server} trains alone: {what} has no other device to exchange gradients with"
     for name, framework in plan.frameworks.items():
@@ -245,6 +253,7 @@ def _plan_now(
         (model,), batch, framework=framework,
         input_shape=source.input_shape, classes=source.classes, steps_planned=steps, job=source.job,
         micro_batch=options.micro_batch,
+        precision=options.precision or (before.precision if before else FP32),
     )  # fmt: skip
     profile = Profiler(fleet, to_profile, Path(PROFILE), callbacks.on_profile).run(Path(PROFILE).with_suffix(".log"))
     if all(device.failed((model,)) for device in profile.devices.values()):

@@ -96,6 +96,13 @@ class Gpu:
         """Bytes of memory that no process has."""
         return int(self._ask("nvmlDeviceGetMemoryInfo", _Memory()).free)
 
+    def compute_capability(self) -> Tuple[int, int]:
+        """(major, minor) of CUDA's compute capability."""
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        function = "nvmlDeviceGetCudaComputeCapability"
+        self._library.call(function, self._handle, ctypes.byref(major), ctypes.byref(minor))
+        return major.value, minor.value
+
     def _ask(self, function: str, answer: Any, *arguments: object) -> Any:
         self._library.call(function, self._handle, *(arguments + (ctypes.byref(answer),)))
         return answer

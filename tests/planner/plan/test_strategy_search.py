@@ -139,11 +139,11 @@ def test_the_optimizer_is_that_of_every_candidate_and_leaves_out_those_that_it_d
     assert any("with sgd, not adam" in note for note in found.notes)
 
 
-def test_a_plan_names_the_optimizer_and_how_much_is_computed_at_once() -> None:
-    profile = profiles.profile({"a": profiles.device(profiles.step(micro_batch=8))})
+def test_a_plan_names_the_optimizer_and_how_steps_were_computed() -> None:
+    profile = profiles.profile({"a": profiles.device(profiles.step(micro_batch=8, precision="bf16"))})
     found = best_of(profile, RecommendRequest(TIME, steps=900, optimizer="adamw:beta2=0.95"), "sgp", NONE)
     plan = make_plan(found, "fleet.toml")
     assert plan.strategy.optimizer.as_text() == "adamw:beta2=0.95"
-    assert plan.micro_batch == 8
+    assert (plan.micro_batch, plan.precision) == (8, "bf16")
     with pytest.raises(PlanError, match="--optimizer adam with strategy gaia: optimizer adam excludes compressor gaia"):
         best_of(profile, RecommendRequest(TIME, optimizer="adam"), "gaia", NONE)

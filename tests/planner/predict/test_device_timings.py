@@ -69,3 +69,10 @@ def test_a_framework_need_not_be_chosen() -> None:
     assert pick_framework(held(a=(TORCH, TENSORFLOW)), "tensorflow") == "tensorflow"
     with pytest.raises(PlanError, match="framework: jax is not in the profile; profiled: tensorflow, torch"):
         pick_framework(held(a=(TORCH, TENSORFLOW)), "jax")
+
+
+def test_timings_in_several_precisions_are_not_planned_together() -> None:
+    mixed = TORCH._replace(precision="bf16")
+    with pytest.raises(PlanError, match="^net was timed in bf16 on b and c, in fp32 on a; profile all devices with"):
+        used(held(a=(TORCH,), b=(mixed,), c=(mixed,)))
+    assert used(held(a=(mixed,), b=(mixed,))) == {"a": "torch", "b": "torch"}

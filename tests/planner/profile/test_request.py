@@ -26,3 +26,24 @@ def test_what_a_device_lacks_is_named_with_where_to_find_the_remedy() -> None:
         on("tensorflow", torch=HERE, tensorflow=ABSENT)
     with pytest.raises(PlanError, match="not installed .*; it is not installed"):
         on(torch=ABSENT, tensorflow=ABSENT)
+
+
+@pytest.mark.parametrize(
+    ("precision", "needs"),
+    [
+        ("bf16", "AMX or AVX-512, or a GPU of compute capability 8.0 or later"),
+        ("fp16", "a GPU of compute capability 7.0 or later"),
+    ],
+)
+def test_a_device_without_the_instructions_is_refused_with_the_remedy(precision: str, needs: str) -> None:
+    request = ProfileRequest(("net",), precision=precision)
+    request.check_precision(profiles.facts()._replace(precisions=(precision,)))
+    with pytest.raises(PlanError, match=f"^{precision} needs {needs}; profile it with --precision fp32$"):
+        request.check_precision(profiles.facts())
+    ProfileRequest(("net",)).check_precision(profiles.facts())
+
+
+def test_mixed_precision_is_refused_where_the_framework_is_not_torch() -> None:
+    facts = profiles.facts()._replace(frameworks={"torch": ABSENT, "tensorflow": HERE})
+    with pytest.raises(PlanError, match="^bf16 needs torch; TensorFlow trains in fp32 here"):
+        ProfileRequest(("net",), precision="bf16").framework_on(facts)

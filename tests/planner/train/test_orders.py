@@ -93,8 +93,9 @@ def test_the_norm_to_clip_to_and_the_parts_of_a_batch_reach_the_devices() -> Non
     assert orders.run_spec(plan(planned("a")), options, images(120), "ckpt", None).optimizer.clip_norm == 2.0
     placed = Placed(ReplicaSpec("torch", "net"))
     assert orders.member(plan(planned("a")), options, "a", placed).replica.micro_batch == 8
-    as_profiled = plan(planned("a"))._replace(micro_batch=4)
-    assert orders.member(as_profiled, Options("x"), "a", placed).replica.micro_batch == 4
+    as_profiled = plan(planned("a"))._replace(micro_batch=4, precision="bf16")
+    replica = orders.member(as_profiled, Options("x"), "a", placed).replica
+    assert (replica.micro_batch, replica.precision) == (4, "bf16")
 
 
 def test_adam_has_no_momentum_to_give() -> None:
