@@ -43,7 +43,8 @@ class _ResponseNorm(nn.Module):
         index = torch.arange(channels)
         # Boolean, because floating-point buffers are state.
         self.near: torch.Tensor
-        self.register_buffer("near", (index[:, None] - index[None, :]).abs() <= layer.size // 2)
+        near = (index[:, None] - index[None, :]).abs() <= layer.size // 2
+        self.register_buffer("near", near, persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         sums = functional.conv2d(x * x, self.near.to(x.dtype)[:, :, None, None])

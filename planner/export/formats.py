@@ -32,9 +32,7 @@ class ExportFormat(NamedTuple):
 
 FORMATS = {
     ".pt": ExportFormat("TorchScript", "torch", (), ("torch",), torchscript_file.files, torchscript_file.lines),
-    ".onnx": ExportFormat(
-        "ONNX", "torch", ("onnx", "onnxscript"), ("numpy", "onnxruntime"), onnx_file.files, onnx_file.lines
-    ),
+    ".onnx": ExportFormat("ONNX", "torch", ("onnx", "onnxscript"), ("onnxruntime",), onnx_file.files, onnx_file.lines),
     ".safetensors": ExportFormat(
         "safetensors",
         "torch",

@@ -1,36 +1,92 @@
-"""model.safetensors holds the arrays of a user's own PyTorch module, for ``load_state_dict``."""
+"""model.safetensors is named arrays and metadata: to load it runs no code, and needs the module.
 
-import json
+That is the user's own. For a known model, a Python file of plain torch is written beside it.
+"""
+
+import ast
+import re
 from pathlib import Path
 
+from backends.models.user_source import locate
 from planner.errors import ExportError
+from planner.export.metadata import CLASSES, metadata
+from planner.export.torch_source import MARK, torch_source
 from planner.export.trained_model import TrainedModel
 
 
 def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
-    """The file's content. Raises ExportError for a known model, whose module is planner's."""
+    """The content of the file and, for a known model, of its module.
+
+    Raises ExportError where another file has the name of the module.
+    """
     from safetensors.numpy import save
 
     from backends.pytorch import export
 
-    if model.run.framework is None:
-        raise ExportError(
-            f"--to {path}: the module of {model.run.model} is planner's, so that arrays alone would not do elsewhere; "
-            "export to .pt or .onnx"
-        )
-    metadata = {"model": model.run.model, "step": str(model.run.step), "classes": json.dumps(model.classes)}
-    return {path: save(export.arrays(model.replica), metadata)}  # type: ignore[arg-type]
+    made: dict[Path, bytes] = {}
+    if model.description is not None:
+        source = _source_path(path)
+        if source.exists() and not source.read_bytes().startswith(MARK.encode()):
+            raise ExportError(
+                f"--to {path}: the module would be written to {source}, which is another file; rename one"
+            )
+        made[source] = torch_source(model.description, path.name).encode()
+    arrays = export.arrays(model.replica)  # type: ignore[arg-type]
+    return {path: save(arrays, {"format": "pt", **metadata(model)}), **made}
 
 
 def lines(model: TrainedModel, path: Path) -> tuple[str, ...]:
-    """Python that loads the arrays into the user's own module."""
-    where, _, function = model.run.model.rpartition(":")
-    module = where[: -len(".py")].rpartition("/")[2] if where.endswith(".py") else where
-    made = f"{function}().model" if model.job is not None else f"{function}()[0]"
+    """Python that loads the arrays into the module and runs it."""
+    weights = f"safetensors.safe_open({str(path)!r}, 'pt')"
+    loads = "model.load_state_dict({name: weights.get_tensor(name) for name in weights.keys()})"
+    names = f"weights.metadata()[{CLASSES!r}].split('\\n')"
+    if model.description is not None:
+        shape = ", ".join(map(str, (1, *model.replica.input_shape)))
+        return (
+            "import runpy, safetensors, torch",
+            f"model, weights = runpy.run_path({str(_source_path(path))!r})['Network']().eval(), {weights}",
+            loads,
+            f"images = torch.zeros({shape}, dtype=torch.uint8)  # put yours here",
+            f"print({names}[model(images)[0].argmax()])",
+        )
+    folder, module = _own_module(model)
+    function = model.run.model.rpartition(":")[2]
+    part = "model" if model.job is not None else "[0]"
+    made = f"importlib.import_module({module!r}).{function}(){'.' if part == 'model' else ''}{part}.eval()"
     return (
-        "from safetensors.torch import load_file",
-        f"from {module} import {function}  # your own file",
-        f"model = {made}",
-        f"print(model.load_state_dict(load_file({str(path)!r})))",
-        "model.eval()",
+        f"import importlib, safetensors, sys, torch; sys.path.insert(0, {folder!r})",
+        f"model, weights = {made}, {weights}",
+        loads,
+        *_use(model, names),
     )
+
+
+def _use(model: TrainedModel, names: str) -> tuple[str, str]:
+    """Lines that run a user's own module, which holds no preprocessing."""
+    if model.job is None:
+        height, width, channels = model.replica.input_shape
+        return (
+            f"images = torch.zeros(1, {channels}, {height}, {width}) * (2 / 255) - 1  # put yours for the zeros",
+            f"print({names}[model(images)[0].argmax()])",
+        )
+    tensors = ", ".join(f"torch.zeros({(1, *each.shape[1:])}, dtype=torch.{each.dtype})" for each in model.inputs)
+    return f"inputs = [{tensors}]  # put yours here", "print(model(*inputs))"
+
+
+def _source_path(path: Path) -> Path:
+    """Beside the weights, by a name that can be imported."""
+    return path.with_name(re.sub(r"\W|^(?=\d)", "_", path.stem) + ".py")
+
+
+def _own_module(model: TrainedModel) -> tuple[str, str]:
+    """The folder to import from, and the user's module.
+
+    A file that imports its neighbours as ``from . import block`` is a part of its folder's package.
+    """
+    if model.job is not None:
+        return str(model.job.reference.project.folder), model.job.reference.module
+    path = Path(locate(model.run.model)[0])
+    if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(path.read_bytes()))):
+        folder = path.resolve().parent
+        return str(folder.parent), f"{folder.name}.{path.stem}"
+    return str(path.parent), path.stem
