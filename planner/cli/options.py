@@ -42,7 +42,7 @@ MicroBatch = Annotated[
 ]
 Precision = Annotated[
     str | None,
-    Option(help="Forward and backward passes in fp32, bf16 or fp16; weights and what is sent stay fp32 [fp32]."),
+    Option(help="Forward and backward passes in fp32, bf16 or fp16; weights and gradients stay fp32 [fp32]."),
 ]
 Data = Annotated[
     Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files or one .npz file.")

@@ -173,6 +173,7 @@ def costs_of(
             *(f"{name}: {note}" for name, step in steps.items() for note in repeats.notes(step)),
             *(f"{name}: {note}" for name, step in steps.items() for note in data_wait.notes(step)),
             *batch_size.notes(strategy, run),
+            *_precision_notes(first),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
         server_room=ServerRoom.among(profile, steps, strategy.optimizer.name),
@@ -212,6 +213,11 @@ def _sensor_notes(profile: Profile, steps: Mapping[str, StepProfile]) -> list[st
         for name, (busy, idle) in windows.items()
         for note in disagreements(busy) or (disagreements(idle) if idle else ())
     ]
+
+
+def _precision_notes(step: StepProfile) -> list[str]:
+    computed = f"steps compute in {step.precision}, as they were profiled; weights and gradients stay {FP32}"
+    return [] if step.precision == FP32 else [computed]
 
 
 def _check_names(profile: Profile, option: str, names: Iterable[str], left_out: Mapping[str, str], remedy: str) -> None:

@@ -171,3 +171,12 @@ def test_an_ambiguous_model_or_batch_must_be_chosen() -> None:
         costs_of(profiles.profile({"a": profiles.device(), "b": profiles.device(profiles.step(batch=64))}))
     with pytest.raises(PlanError, match="profiled: none, run `planner profile`"):
         costs_of(profiles.profile({"a": profiles.device()._replace(steps=())}))
+
+
+def test_mixed_precision_is_noted() -> None:
+    devices = {name: profiles.device(profiles.step(precision="bf16")) for name in ("a", "b")}
+    found = costs_of(profiles.profile(devices))
+    assert found.precision == "bf16"
+    assert "steps compute in bf16, as they were profiled; weights and gradients stay fp32" in found.notes
+    plain = costs_of(profiles.profile({name: profiles.device() for name in ("a", "b")}))
+    assert not any("steps compute in" in note for note in plain.notes)
