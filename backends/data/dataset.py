@@ -13,7 +13,7 @@ from backends.models.layers import Shape
 
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 CIFAR_BATCHES = tuple("data_batch_%d" % number for number in range(1, 6)) + ("test_batch",)
-NPZ_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+NUMPY_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
 
 class Dataset(NamedTuple):
@@ -35,7 +35,8 @@ def load(directory: str) -> Dataset:
     """Read the image set in a directory.
 
     It holds IDX files (MNIST, Fashion-MNIST), gzipped or not, CIFAR-10 in its binary or Python
-    version, or one .npz with x_train, y_train, x_test, y_test. Raises ValueError where it does not.
+    version, or x_train, y_train, x_test, y_test as .npy files or in one .npz.
+    .npy files stay on the disk: only what is asked for is read. Raises ValueError otherwise.
     """
     if not os.path.isdir(directory):
         raise ValueError("no directory %s; give the one that holds the images" % os.path.abspath(directory))
@@ -43,23 +44,25 @@ def load(directory: str) -> Dataset:
         (IDX_FILES, ("", ".gz"), _read_idx),
         (CIFAR_BATCHES, (".bin",), functools.partial(_read_cifar, formats.read_cifar_binary)),
         (CIFAR_BATCHES, ("",), functools.partial(_read_cifar, formats.read_cifar_python)),
+        (NUMPY_ARRAYS, (".npy",), _read_npy),
     ):
         paths = [_first_present(directory, name, endings) for name in names]
         if any(paths):
             missing = [name + endings[-1] for name, path in zip(names, paths) if path is None]
             if missing:
                 raise ValueError("%s lacks %s" % (os.path.abspath(directory), ", ".join(missing)))
-            return _checked(directory, read([path for path in paths if path]))
+            return of_arrays(directory, read([path for path in paths if path]))
     archives = [name for name in os.listdir(directory) if name.endswith(".npz")]
     if len(archives) != 1:
         idx, cifar = ", ".join(IDX_FILES), ", ".join(name + ".bin" for name in CIFAR_BATCHES)
         raise ValueError(
-            "no image set in %s: expected %s (or with .gz), or %s (or without .bin), or one .npz"
-            % (os.path.abspath(directory), idx, cifar)
+            "no image set in %s: expected %s (or with .gz), or %s (or without .bin), or one .npz or %s, "
+            "or pictures in train/CLASS and test/CLASS (docs/data.md)"
+            % (os.path.abspath(directory), idx, cifar, ", ".join(name + ".npy" for name in NUMPY_ARRAYS))
         )
     path = os.path.join(directory, archives[0])
     with open(path, "rb") as source:
-        return _checked(directory, formats.read_npz(source, path, NPZ_ARRAYS))
+        return of_arrays(directory, formats.read_npz(source, path, NUMPY_ARRAYS))
 
 
 def _first_present(directory: str, name: str, endings: Tuple[str, ...]) -> Optional[str]:
@@ -78,7 +81,15 @@ def _read_cifar(read_batch: Callable[[str], Pairs], paths: List[str]) -> Tuple[n
     return (np.concatenate(images), np.concatenate(labels)) + batches[-1]
 
 
-def _checked(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
+def _read_npy(paths: List[str]) -> Tuple[np.ndarray, ...]:
+    return tuple(formats.map_npy(path) for path in paths)
+
+
+def of_arrays(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
+    """Training images and labels, test images and labels, as read from ``directory``.
+
+    Raises ValueError where they do not fit together.
+    """
     _check_pairs(directory, "training", arrays[0], arrays[1])
     _check_pairs(directory, "test", arrays[2], arrays[3])
     images = [array[..., None] if array.ndim == 3 else array for array in arrays[::2]]
@@ -93,8 +104,8 @@ def _checked(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
 def _check_pairs(directory: str, part: str, images: np.ndarray, labels: np.ndarray) -> None:
     if images.dtype != np.uint8 or images.ndim not in (3, 4):
         raise ValueError(
-            "%s: %s images must be uint8 (count, height, width[, channels]), are %s %s"
-            % (directory, part, images.dtype, images.shape)
+            "%s: %s images must be uint8 (count, height, width[, channels]), are %s %s; "
+            "train others by --job (docs/data.md)" % (directory, part, images.dtype, images.shape)
         )
     if labels.dtype.kind not in "iu" or labels.size != len(images) or not labels.size or labels.min() < 0:
         raise ValueError(

@@ -126,3 +126,14 @@ def read_npz(source: BinaryIO, shown: str, names: Tuple[str, ...]) -> Tuple[np.n
             return tuple(archive[name] for name in names)
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError("%s: %s" % (shown, error)) from None
+
+
+def map_npy(path: str) -> np.ndarray:
+    """The array of an .npy file, which stays on the disk until parts of it are read."""
+    try:
+        mapped: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError("%s: %s" % (path, error)) from None
+    if not isinstance(mapped, np.ndarray):
+        raise ValueError("%s is no .npy file" % path)
+    return mapped

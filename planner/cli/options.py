@@ -45,7 +45,12 @@ Precision = Annotated[
     Option(help="Forward and backward passes in fp32, bf16 or fp16; weights and gradients stay fp32 [fp32]."),
 ]
 Data = Annotated[
-    Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files or one .npz file.")
+    Path | None,
+    Option(
+        "--data",
+        "-d",
+        help="A directory with an image set: CIFAR-10, (Fashion-)MNIST, .npz, .npy or pictures (docs/data.md).",
+    ),
 ]
 Job = Annotated[
     str | None,

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from planner.errors import ExportError
+from planner.train import picture_folders
 
 #: In the binary version of CIFAR-10, a name a line.
 CIFAR_NAMES = "batches.meta.txt"
@@ -16,7 +17,7 @@ def class_names(given: str | None, data: str, count: int) -> tuple[str, ...]:
     Raises ExportError where ``given`` is not as many names.
     """
     if given is None:
-        found = _lines(Path(data) / CIFAR_NAMES) if (Path(data) / CIFAR_NAMES).is_file() else ()
+        found = _in_data(data)
         return found if len(found) == count else tuple(map(str, range(count)))
     path = Path(given)
     if not path.is_file() and ("," not in given or path.suffix == ".txt"):
@@ -25,6 +26,17 @@ def class_names(given: str | None, data: str, count: int) -> tuple[str, ...]:
     if len(names) != count or not all(names):
         raise ExportError(f"--classes {given}: {len([*filter(None, names)])} names, the model has {count} outputs")
     return names
+
+
+def _in_data(directory: str) -> tuple[str, ...]:
+    if (Path(directory) / CIFAR_NAMES).is_file():
+        return _lines(Path(directory) / CIFAR_NAMES)
+    if not picture_folders.present(directory):
+        return ()
+    try:
+        return tuple(picture_folders.class_names(directory))
+    except (ValueError, OSError) as error:
+        raise ExportError(str(error)) from error
 
 
 def _lines(path: Path) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from planner.jobs.reference import JobReference
 from planner.jobs.shipping import ship_job
 from planner.plan.file import Plan
 from planner.profile.model_shipping import ship_model
+from planner.train import picture_folders
 
 FIND_TIMEOUT_S = 60.0
 #: Steps at least assumed of a worker when the data are dealt out. One that is expected to make
@@ -120,7 +121,7 @@ class JobData(TrainingData):
 def load_dataset(directory: str) -> data.Dataset:
     """The data set in a directory. Raises RunError naming what is missing."""
     try:
-        return data.load(directory)
+        return picture_folders.read(directory) if picture_folders.present(directory) else data.load(directory)
     except (ValueError, OSError) as error:
         raise RunError(str(error)) from error
 

@@ -96,7 +96,7 @@ def test_both_versions_of_cifar10_are_read(tmp_path, colour, python):
 
 
 def test_an_npz_is_read(tmp_path, grey):
-    arrays = dict(zip(data.NPZ_ARRAYS, (np.asarray(array, np.uint8) for array in grey), strict=True))
+    arrays = dict(zip(data.NUMPY_ARRAYS, (np.asarray(array, np.uint8) for array in grey), strict=True))
     np.savez(tmp_path / "set.npz", **arrays)
     same(data.load(str(tmp_path)), grey[0][..., None], grey[1], grey[2][..., None], grey[3])
 
@@ -211,7 +211,7 @@ def test_a_pickle_of_something_else_is_refused(tmp_path, batch):
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(tmp_path, grey, change, complaint):
-    arrays = dict(zip(data.NPZ_ARRAYS, (np.asarray(array, np.uint8) for array in grey), strict=True))
+    arrays = dict(zip(data.NUMPY_ARRAYS, (np.asarray(array, np.uint8) for array in grey), strict=True))
     np.savez(tmp_path / "set.npz", **dict(arrays, **change))
     with pytest.raises(ValueError, match=complaint):
         data.load(str(tmp_path))
@@ -291,3 +291,16 @@ def test_a_shard_that_holds_objects_is_refused():
     np.savez(stream, images=np.array([{}], object), labels=np.zeros(1))
     with pytest.raises(ValueError, match="the shard received: Object arrays cannot be loaded"):
         data.unpack(stream.getvalue())
+
+
+def test_npy_files_stay_on_the_disk(tmp_path):
+    for name, values in zip(
+        data.NUMPY_ARRAYS, (np.zeros((5, 4, 3)), np.arange(5), np.ones((2, 4, 3)), np.arange(2)), strict=True
+    ):
+        np.save(tmp_path / f"{name}.npy", values.astype(np.uint8))
+    found = data.load(str(tmp_path))
+    assert found.input_shape == (4, 3, 1) and found.classes == 5
+    assert isinstance(found.train_images, np.memmap)
+    (tmp_path / "y_test.npy").unlink()
+    with pytest.raises(ValueError, match=r"lacks y_test\.npy"):
+        data.load(str(tmp_path))

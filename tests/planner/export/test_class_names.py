@@ -45,3 +45,13 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     names.write_bytes(b"\xff\xfe")
     with pytest.raises(ExportError, match=f"cannot read {names}: .*; give a text file in UTF-8"):
         class_names(str(names), "gone", 3)
+
+
+def test_of_folders_of_pictures_they_are_the_folders(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        for name in ("dog", "cat"):
+            (tmp_path / part / name).mkdir(parents=True)
+    assert class_names(None, str(tmp_path), 2) == ("cat", "dog")
+    (tmp_path / "test" / "bird").mkdir()
+    with pytest.raises(ExportError, match="bird"):
+        class_names(None, str(tmp_path), 2)

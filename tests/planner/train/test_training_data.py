@@ -1,5 +1,6 @@
 """Images are sent in shards; a job is sent as it is and reads its data on each device."""
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from backends.data import dataset
 from backends.protocol.orders import AssembleProject, FindFile, FindMissing, StoreFile
@@ -119,3 +121,13 @@ def test_a_job_is_sent_with_its_project_and_told_its_part_and_the_folder_of_its_
     stored = list(cache.stored)
     JobData(job, 64).place(cache, Device(name="a"), own, part, sizes.append)
     assert cache.stored == stored
+
+
+def test_folders_of_pictures_are_a_data_set(tmp_path: Path) -> None:
+    for part, name in itertools.product(("train", "test"), ("cat", "dog")):
+        (tmp_path / part / name).mkdir(parents=True)
+        Image.new("L", (4, 3)).save(tmp_path / part / name / "a.png")
+    assert load_dataset(str(tmp_path)).train_images.shape == (2, 3, 4, 1)
+    (tmp_path / "test" / "dog" / "a.png").write_bytes(b"")
+    with pytest.raises(RunError, match=r"dog/a\.png is damaged"):
+        load_dataset(str(tmp_path))
