@@ -7,6 +7,7 @@ import time
 from typing import Any, Callable, Dict, Type
 
 from backends.agent import command, files, leftovers, projects, rank_role, roles, script
+from backends.data import folder_content
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
@@ -67,6 +68,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.ServeThroughput: throughput.serve,
     orders.StartFramework: start_framework,
     orders.StoreFile: lambda task, order, data: files.store(order.name, data),
+    orders.SurveyData: lambda task, order: folder_content.survey(order.path),
     orders.SurveySensors: lambda task, order: characteristics.survey(),
     orders.TimeSteps: step_profile.time_steps,
     run_spec.TrainAlone: roles.train_alone,

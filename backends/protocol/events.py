@@ -191,6 +191,14 @@ class CommandMeasurement(NamedTuple):
     returncode: int  # negative for the signal that ended it
 
 
+class FolderContent(NamedTuple):
+    """What a folder of data holds. ``hash``: of names, sizes and parts of the content."""
+
+    files: int
+    bytes: int
+    hash: str
+
+
 class CacheFolder(NamedTuple):
     """The cache of a device."""
 

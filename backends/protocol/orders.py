@@ -142,6 +142,12 @@ class RemoveFile(NamedTuple):
     path: str
 
 
+class SurveyData(NamedTuple):
+    """What a folder of data on the device holds."""
+
+    path: str
+
+
 class FindCache(NamedTuple):
     """Where the device's cache is; the agent that tells this uses nothing of it any more."""
 

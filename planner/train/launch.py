@@ -143,6 +143,7 @@ class Launch:
         plan, options = self.plan, self.options
         samples = {worker.name: worker.steps * plan.batches[worker.name] / plan.batch for worker in plan.workers}
         shares = parts(plan.names, samples, options.seed)
+        self.data.check(self._pool.agents, self._devices)
         self._addresses = data_addresses(self._devices, self._pool.agents)
 
         def place_data(name: str) -> MemberSpec:

@@ -12,6 +12,7 @@ from backends.protocol.orders import DataPart, FindFile, ReplicaSpec
 from planner.agents.client import AgentClient
 from planner.errors import RunError
 from planner.fleet.device import Device
+from planner.jobs.data_folders import require_equal_data
 from planner.jobs.reference import JobReference
 from planner.jobs.shipping import ship_job
 from planner.plan.file import Plan
@@ -55,6 +56,10 @@ class TrainingData(ABC):
         return {}
 
     @abstractmethod
+    def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
+        """Raises PlannerError where data that are on the devices already do not fit together."""
+
+    @abstractmethod
     def place(
         self, agent: AgentClient, device: Device, plan: Plan, part: DataPart, on_send: Callable[[int], None]
     ) -> Placed:
@@ -73,6 +78,9 @@ class ShippedImages(TrainingData):
         self.classes: int | None = dataset.classes
         self._dataset = dataset
         self._test = packed(dataset.test_images, dataset.test_labels)
+
+    def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
+        """There are none: all are sent."""
 
     def described(self) -> dict[str, Any]:
         return {"input_shape": list(self._dataset.input_shape), "classes": self._dataset.classes}
@@ -103,6 +111,9 @@ class JobData(TrainingData):
     def __init__(self, job: JobReference, samples: int | None) -> None:
         self.samples = samples
         self.job = job
+
+    def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
+        require_equal_data(agents, devices)
 
     def place(
         self, agent: AgentClient, device: Device, plan: Plan, part: DataPart, on_send: Callable[[int], None]

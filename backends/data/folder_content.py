@@ -1,0 +1,61 @@
+"""What a folder of data on this device holds, so that it can be compared with other devices'."""
+
+import hashlib
+import os
+import stat
+from typing import List, Tuple
+
+from backends.protocol.events import FolderContent
+
+#: So many bytes of either end of a file are read, of so many files, evenly spread by name: a set
+#: of a million pictures on a card must not be read as a whole before each run.
+END_BYTES = 1 << 16
+FILES_READ = 1000
+
+
+def survey(path: str) -> FolderContent:
+    """Number and bytes of the files, and a hash of names, sizes and parts of the content.
+
+    Hidden files are passed over. Raises ValueError where the folder is missing, empty or cannot be
+    read.
+    """
+    if not os.path.isdir(path):
+        raise ValueError("no folder %s, which the fleet file names as data" % path)
+    try:
+        files = _files(path)
+        if not files:
+            raise ValueError("%s, which the fleet file names as data, is empty" % path)
+        return FolderContent(len(files), sum(size for _, size in files), _hash(path, files))
+    except OSError as error:
+        raise ValueError("cannot read %s: %s" % (error.filename or path, error.strerror)) from None
+
+
+def _files(folder: str) -> List[Tuple[str, int]]:
+    """Relative names with sizes, sorted."""
+    found = []  # type: List[Tuple[str, int]]
+    for directory, inner, names in os.walk(folder, onerror=_raise, followlinks=True):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        for name in names:
+            path = os.path.join(directory, name)
+            told = os.stat(path)
+            if stat.S_ISREG(told.st_mode) and not name.startswith("."):
+                found.append((os.path.relpath(path, folder), told.st_size))
+    return sorted(found)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _hash(folder: str, files: List[Tuple[str, int]]) -> str:
+    digest = hashlib.sha256()
+    for name, size in files:
+        digest.update(b"%s\0%d\0" % (os.fsencode(name), size))
+    step = max(1, -(-len(files) // FILES_READ))
+    for name, size in files[::step]:
+        with open(os.path.join(folder, name), "rb") as stream:
+            digest.update(stream.read(END_BYTES))
+            if size > END_BYTES:
+                stream.seek(max(END_BYTES, size - END_BYTES))
+                digest.update(stream.read(END_BYTES))
+    return digest.hexdigest()[:16]
