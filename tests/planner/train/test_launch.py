@@ -120,8 +120,12 @@ def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
 
 
 def test_the_figures_of_a_run_are_written_for_tensorboard_and_prometheus(pair: Path) -> None:
-    command = run(pair, *training("--steps", "40", "--tensorboard", "runs", "--metrics-file", "run.prom", "--json"))
-    assert command.popen.returncode == 0, command.errors
+    hold(pair, 1)  # so that both devices make a step
+    command = start(pair, "--steps", "40", "--tensorboard", "runs", "--metrics-file", "run.prom", "--json")
+    for name in ("desktop", "tx2"):
+        command.says(f"{name} joined")
+    release(pair)
+    assert command.ended() == 0, command.errors
     result, (folder,) = json.loads(command.output), run_folders(pair)
     written = scalars(folder)
     evaluated = [(each["step"], pytest.approx(each["metrics"]["accuracy"])) for each in result["evaluations"]]
