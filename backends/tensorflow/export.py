@@ -2,31 +2,46 @@
 
 import os
 import tempfile
-from typing import Any, List, Tuple
+import zipfile
+from typing import Any, Dict, List, Tuple
 
 import tensorflow as tf
 
 from backends.jobs.job import LoadedJob
+from backends.tensorflow.keras_layers import keras_model
+from backends.tensorflow.layers import Described
 from backends.tensorflow.replica import TensorFlowReplica
 
 
-def keras_file(replica: TensorFlowReplica) -> bytes:
+def keras_file(replica: TensorFlowReplica, texts: Dict[str, str]) -> bytes:
     """The content of a .keras file.
 
+    texts: by name, further entries of this archive, which Keras passes over.
     A classifier of images takes them as the data set has them and gives probabilities.
     Raises ValueError for what is no Keras model.
     """
-    model: Any = getattr(replica.network, "module", None)
-    if not isinstance(model, tf.keras.Model):
-        raise ValueError("it is no Keras model, which alone a .keras file holds; export it to .pt or .onnx")
+    model = _module(replica)
     if replica.input_shape:
         layers = [tf.keras.layers.Rescaling(2 / 255, -1.0), model, tf.keras.layers.Softmax()]
         model = tf.keras.Sequential([tf.keras.Input(replica.input_shape)] + layers)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.keras")
         model.save(path)
+        with zipfile.ZipFile(path, "a") as archive:
+            for name, text in texts.items():
+                archive.writestr(name, text)
         with open(path, "rb") as stream:
             return stream.read()
+
+
+def _module(replica: TensorFlowReplica) -> Any:
+    """The user's own Keras model, or that of a known network."""
+    if isinstance(replica.network, Described):
+        return keras_model(replica.network, replica.input_shape)
+    model = getattr(replica.network, "module", None)
+    if not isinstance(model, tf.keras.Model):
+        raise ValueError("it is no Keras model, which alone a .keras file holds; export it to .pt or .onnx")
+    return model
 
 
 def signature(replica: TensorFlowReplica, loaded: LoadedJob) -> Tuple[List[Any], Any]:

@@ -32,7 +32,7 @@ class Described:
             (name, tf.Variable(tf.fill(shape, float(name.endswith("running_var"))), trainable=False))
             for name, shape in found.state
         ]
-        self._layers = model.layers
+        self.layers = model.layers
         self._arrays = dict(self.trained + self.kept)
         self._seed = seed
 
@@ -41,7 +41,11 @@ class Described:
 
         step: seeds the noise of dropout.
         """
-        return _sequence(self._layers, images, Scope(self._arrays, training, self._seed, step))
+        return _sequence(self.layers, images, self.scope(training, step))
+
+    def scope(self, training: bool, step: tf.Tensor) -> "Scope":
+        """The arrays of the whole model."""
+        return Scope(self._arrays, training, self._seed, step)
 
     def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:
         """Gradients of ``rate * loss``; to scale the output gradient costs nothing."""
@@ -59,6 +63,11 @@ class Scope:
 
     def __getitem__(self, name: str) -> tf.Variable:
         return self._arrays[self._prefix + name]
+
+    @property
+    def name(self) -> str:
+        """The layer's place in the model, such as ``3_residual.branch.0_conv``."""
+        return self._prefix[:-1]
 
     def inside(self, name: str) -> "Scope":
         """The scope of a nested layer."""
@@ -131,10 +140,15 @@ def _response_norm(layer: kinds.LocalResponseNorm, x: tf.Tensor, scope: Scope) -
     Sums are products with a band matrix of ones, powers are computed through logarithms.
     """
     channels = x.shape[3]
-    index = np.arange(channels)
-    near = np.abs(index[:, None] - index[None, :]) <= layer.size // 2
-    sums = tf.matmul(tf.reshape(x * x, (-1, channels)), tf.constant(near, x.dtype))
+    sums = tf.matmul(tf.reshape(x * x, (-1, channels)), tf.constant(near_channels(channels, layer.size), x.dtype))
     return x * tf.exp(-layer.exponent * tf.math.log(tf.reshape(layer.bias + layer.scale * sums, x.shape)))
+
+
+def near_channels(channels: int, size: int) -> np.ndarray:
+    """bool (channels, channels): whether two channels are in one neighbourhood of ``size``."""
+    index = np.arange(channels)
+    near: np.ndarray = np.abs(index[:, None] - index[None, :]) <= size // 2
+    return near
 
 
 def _max_pool(layer: kinds.MaxPool, x: tf.Tensor, scope: Scope) -> tf.Tensor:
@@ -147,10 +161,10 @@ def _average_pool(layer: kinds.AveragePool, x: tf.Tensor, scope: Scope) -> tf.Te
     if not layer.padding:
         return tf.nn.avg_pool2d(x, layer.window, layer.stride, "VALID")
     mean = tf.nn.avg_pool2d(tf.pad(x, _around(layer.padding)), layer.window, layer.stride, "VALID")
-    return mean * tf.constant(_shares(layer, x.shape[1], x.shape[2]))
+    return mean * tf.constant(window_shares(layer, x.shape[1], x.shape[2]))
 
 
-def _shares(layer: kinds.AveragePool, height: int, width: int) -> np.ndarray:
+def window_shares(layer: kinds.AveragePool, height: int, width: int) -> np.ndarray:
     """The image's share of each padded window: float32 (height, width, 1) of the output.
 
     The mean over a padded window is too small by this factor.

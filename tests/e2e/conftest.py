@@ -14,6 +14,7 @@ import pytest
 
 from planner.errors import LabError
 from planner.lab import cgroups, programs
+from tests.e2e.clean_environments import CleanPython, environment
 from tests.running import MARK, until
 
 SLOWDOWNS = {"desktop": 1.5, "tx1": 3}
@@ -35,6 +36,19 @@ PermitRootLogin yes
 def program(name: str) -> str | None:
     """Where a program is; sshd is often outside of an ordinary user's path."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin")
+
+
+@pytest.fixture(scope="session")
+def clean_python(tmp_path_factory: pytest.TempPathFactory) -> CleanPython:
+    """Makes an environment with these packages and what they need, once a session; its Python."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def make(*packages: str) -> Path:
+        if packages not in made:
+            made[packages] = environment(tmp_path_factory.mktemp("clean"), packages)
+        return made[packages]
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -1,63 +1,20 @@
 """The lines that `planner export` prints run its file where only the framework is installed."""
 
 import json
-import os
-import shutil
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from tests.installed import computes_with
+from tests.e2e.clean_environments import CleanPython
+from tests.installed import computes_with, needs
 from tests.running import HANG_S, ROOT, run
 from tests.trained_runs import images, probabilities, trained_folder
 
 pytestmark = computes_with("torch")
-CONSTRAINTS = ROOT / "constraints.txt"
 IMAGES = 8
-CleanPython = Callable[..., Path]
-
-
-@pytest.fixture(scope="session")
-def clean_python(tmp_path_factory: pytest.TempPathFactory) -> CleanPython:
-    """Makes an environment with these packages and what they need, once a session; its Python."""
-    made: dict[tuple[str, ...], Path] = {}
-
-    def make(*packages: str) -> Path:
-        if packages not in made:
-            made[packages] = environment(tmp_path_factory.mktemp("clean"), packages)
-        return made[packages]
-
-    return make
-
-
-def environment(folder: Path, packages: tuple[str, ...]) -> Path:
-    """Install into a new environment. Skips, with the reason, where no package can be had."""
-    python = folder / "bin" / "python"
-    constrained = ("-c", CONSTRAINTS, *packages)
-    if shutil.which("uv"):
-        steps = [
-            ("uv", "venv", "--allow-existing", "--python", sys.executable, folder),
-            ("uv", "pip", "install", "--python", python, *constrained),
-        ]
-    else:
-        steps = [
-            (sys.executable, "-m", "venv", folder),
-            (python, "-m", "pip", "install", *constrained),
-        ]
-    links = {"UV_FIND_LINKS": ",".join(os.environ.get("PIP_FIND_LINKS", "").split())}  # as in the Makefile
-    for step in steps:
-        done = subprocess.run(
-            step, env={**os.environ, **links}, capture_output=True, text=True, check=False, timeout=HANG_S
-        )
-        if done.returncode and "CI" not in os.environ:
-            pytest.skip(f"cannot install {', '.join(packages)}: {done.stderr.strip()[-200:]}")
-        assert done.returncode == 0, done.stderr
-    return python
 
 
 class Trained(NamedTuple):
@@ -150,4 +107,21 @@ def test_onnx_loads_where_only_onnxruntime_is_installed(
     )
     printed, outputs = run_lines(clean_python("onnxruntime"), tmp_path, made["lines"], then)
     assert printed in CLASSES
+    np.testing.assert_allclose(outputs, trained.probabilities, atol=1e-4)
+
+
+#: Every kind of layer; the user's own model of this file is one of torch.
+@pytest.mark.parametrize("trained", [*KNOWN], indirect=True)
+@needs("tensorflow")
+def test_keras_files_load_where_only_tensorflow_is_installed(
+    trained: Trained, tmp_path: Path, clean_python: CleanPython
+) -> None:
+    made = exported(tmp_path, trained.folder, "model.keras")
+    assert made["loads_with"] == ["tensorflow"]
+    then = (
+        "some = tf.constant(json.load(open('images.json')), tf.uint8)\n"
+        "print(json.dumps([model(some).numpy().tolist(), classes]))"
+    )
+    printed, (outputs, classes) = run_lines(clean_python("tensorflow"), tmp_path, made["lines"], then)
+    assert printed in CLASSES and classes == CLASSES
     np.testing.assert_allclose(outputs, trained.probabilities, atol=1e-4)

@@ -1,9 +1,9 @@
 """Jobs of a user's own over real SSH servers: the examples train on two devices."""
 
 import json
+import runpy
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from PIL import Image
 from backends.data import dataset
 from planner.json_records import save
 from planner.plan.file import load_plan
+from tests.e2e.clean_environments import CleanPython
 from tests.e2e.conftest import SLOWDOWNS
 from tests.installed import computes_with, needs
 from tests.running import FASHION, HANG_S, ROOT, Command, gone, plan_file, run
@@ -66,21 +67,29 @@ def trained(folder: Path, *arguments: str) -> dict[str, Any]:
     return result
 
 
-def reloaded(folder: Path, to: str, then: str = "", **environment: str) -> str:
-    """Export the newest run and run the printed lines without planner; what ``then`` prints."""
+def reloaded(python: Path, folder: Path, to: str, then: str = "", **environment: str) -> str:
+    """Export the newest run and run the printed lines by another Python; what ``then`` prints."""
     newest = max((folder / "runs").iterdir())
     made = json.loads(run(folder, "export", str(newest), "--to", to, "--json", **environment).output)
     assert len(made["lines"]) == 5
     script = folder / "use.py"
-    script.write_text("\n".join(["import sys; sys.path.insert(0, 'jobs')", *made["lines"], then]))
+    script.write_text("\n".join([*made["lines"], then]))
     done = subprocess.run(
-        [sys.executable, "-I", script], cwd=folder, capture_output=True, text=True, check=False, timeout=HANG_S
+        [python, "-I", script], cwd=folder, capture_output=True, text=True, check=False, timeout=HANG_S
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
 
 
-def test_a_regression_with_its_own_adam_goes_the_whole_way(fleet: Path) -> None:
+@pytest.fixture(scope="module")
+def judge(fleet: Path) -> str:
+    """A line of Python that reads the regression's test set as lists x and y."""
+    table = runpy.run_path(str(fleet / "jobs/table.py"))["table"]
+    (fleet / "judge.json").write_text(json.dumps([each.tolist() for each in table(2000, 2)]))
+    return "import json; x, y = json.load(open('judge.json'))\n"
+
+
+def test_a_regression_with_its_own_adam_goes_the_whole_way(fleet: Path, judge: str, clean_python: CleanPython) -> None:
     job = ("--job", "jobs/regression.py:job")
     planner(fleet, "profile", *job, "--batch-size", "16", "--steps", "400", "--json")
     both = [argument for name in SLOWDOWNS for argument in ("--include", name)]
@@ -93,40 +102,45 @@ def test_a_regression_with_its_own_adam_goes_the_whole_way(fleet: Path) -> None:
     again = planner(fleet, "train", "--resume", str(folder), "--steps", "450", "--json")
     last = json.loads(again.output)["evaluations"][-1]
     assert last["metrics"]["rmse"] < 0.55
-    judge = "from table import table\nx, y = map(torch.from_numpy, table(2000, 2))\n"
-    for to, more in (("model.pt", ""), ("model.safetensors", "import torch\n")):
-        found = reloaded(fleet, to, f"{more}{judge}print(float((model(x) - y).square().mean()))")
+    with_torch = f"{judge}x, y = torch.tensor(x), torch.tensor(y)\nprint(float((model(x) - y).square().mean()))"
+    run_onnx = "(found,) = session.run(None, {'input_0': numpy.array(x, 'float32')})"
+    with_numpy = f"{judge}{run_onnx}\nprint(((found - y) ** 2).mean())"
+    for to, packages, then in (
+        ("model.pt", ["torch"], with_torch),
+        ("model.safetensors", ["torch", "safetensors", "numpy"], with_torch),  # the job imports numpy
+        ("model.onnx", ["onnxruntime"], with_numpy),
+    ):
+        found = reloaded(clean_python(*packages), fleet, to, then)
         assert float(found) == pytest.approx(last["loss"], rel=1e-4)
-    judge = "from table import table\nx, y = table(2000, 2)\nfound = session.run(None, {'input_0': x})[0]\n"
-    found = reloaded(fleet, "model.onnx", f"{judge}print(float(((found - y) ** 2).mean()))")
-    assert float(found) == pytest.approx(last["loss"], rel=1e-4)
 
 
-def test_a_network_learns_to_write_with_torch_distributed(fleet: Path) -> None:
+def test_a_network_learns_to_write_with_torch_distributed(fleet: Path, clean_python: CleanPython) -> None:
     planned(fleet, "jobs/characters.py:job", 120)
     result = trained(fleet, "--engine", "torch", "--optimizer", "own", "--allow-plaintext")
     assert result["engine"] == "torch" and result["evaluations"][-1]["metrics"]["perplexity"] < 25
-    assert reloaded(fleet, "writer.pt", "print(tuple(model(inputs[0]).shape))") == "(1, 32, 86)"
+    shape = reloaded(clean_python("torch"), fleet, "writer.pt", "print(tuple(model(inputs[0]).shape))")
+    assert shape == "(1, 32, 86)"
 
 
-def test_pictures_that_are_on_the_devices_are_read_there(fleet: Path) -> None:
+def test_pictures_that_are_on_the_devices_are_read_there(fleet: Path, clean_python: CleanPython) -> None:
     planned(fleet, "jobs/pictures.py:job", 150)
     result = trained(fleet, "--optimizer", "adam")
     assert result["evaluations"][-1]["metrics"]["accuracy"] > 0.4
     sent = [path for name in SLOWDOWNS for path in (fleet / f"cache-{name}").rglob("*.png")]
     assert sent == []
     third = "print(extra['classes.txt'].decode().split()[3])"
-    assert reloaded(fleet, "pictures.pt", third, PLANNER_DATA=f"{fleet}/set") == "class-3"
+    assert reloaded(clean_python("torch"), fleet, "pictures.pt", third, PLANNER_DATA=f"{fleet}/set") == "class-3"
 
 
 @needs("tensorflow")
-def test_the_same_regression_in_keras(fleet: Path) -> None:
+def test_the_same_regression_in_keras(fleet: Path, judge: str, clean_python: CleanPython) -> None:
     planned(fleet, "jobs/regression_keras.py:job", 300, "tensorflow")
     result = trained(fleet, "--strategy", "allreduce", "--optimizer", "own")
     last = result["evaluations"][-1]
     assert last["metrics"]["rmse"] < 0.7
-    judge = "from table import table\nx, y = table(2000, 2)\nprint(float(tf.reduce_mean((model(x) - y) ** 2)))"
-    assert float(reloaded(fleet, "model.keras", judge)) == pytest.approx(last["loss"], rel=1e-4)
+    then = f"{judge}x, y = tf.constant(x), tf.constant(y)\nprint(float(tf.reduce_mean((model(x) - y) ** 2)))"
+    found = reloaded(clean_python("tensorflow"), fleet, "model.keras", then)
+    assert float(found) == pytest.approx(last["loss"], rel=1e-4)
 
 
 def test_an_error_in_the_job_names_its_own_line_and_leaves_nothing_running(fleet: Path) -> None:
