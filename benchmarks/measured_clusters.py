@@ -86,7 +86,7 @@ def predicted_s(
     network = _network(run, constants, line_bytes_per_s)
     if run.algorithm == DDP:
         each, none = np.ones(run.workers), np.zeros((run.workers, run.workers))
-        work = Work(run.compute_s * each, run.optimizer_s * each, none, none, 0.0 * each)
+        work = Work(run.compute_s * each, run.optimizer_s * each, none, none, 0.0 * each, 0.0 * each)
         return synchronous(work, buckets(_layers(run)), transport, network).step_s
     connects_s = transport.connect_s if run.local_steps > WARM_UP_STEPS and run.exchanges else 0.0
     exchanges_s = run.exchanges * exchange_s(transport, network, run.model_bytes) + connects_s

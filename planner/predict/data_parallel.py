@@ -40,6 +40,7 @@ class Work(NamedTuple):
     gradient_s, update_s: (n,) seconds of the forward and backward pass, and of the optimizer.
     send_s_per_byte, receive_s_per_byte: (n, n) [from, to] processor seconds of a byte at either
         end; to receive one is also to add it.
+    hop_cpu_s: (n,) processor seconds of a hop at a member, besides those of its bytes.
     delay: (n,) seconds that a computation there loses by one of these; 0 on an accelerator.
     """
 
@@ -47,6 +48,7 @@ class Work(NamedTuple):
     update_s: Floats
     send_s_per_byte: Floats
     receive_s_per_byte: Floats
+    hop_cpu_s: Floats
     delay: Floats
 
 
@@ -65,10 +67,14 @@ class SynchronousStep(NamedTuple):
 
 
 class _Reduction(NamedTuple):
-    """An all-reduce by the byte: its links' share, seconds, and (n,) processor seconds."""
+    """An all-reduce: its links' share of a byte, seconds, and (n,) processor seconds.
+
+    handling_s: of an empty message.
+    """
 
     shares: Floats
     takes: Duration
+    handling_s: Floats
     handling_s_per_byte: Floats
 
 
@@ -100,10 +106,10 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
         small = message_bytes < transport.tree_below_bytes
         if small not in reductions:
             reductions[small] = _reduction(work, transport, network, of_message(transport, n, message_bytes))
-        shares, takes, handling_s_per_byte = reductions[small]
-        handling_s = handling_s_per_byte * bucket.message_bytes
+        shares, takes, handling_s, handling_s_per_byte = reductions[small]
+        handling_s = handling_s * bucket.messages + handling_s_per_byte * bucket.message_bytes
         during_s = takes.hops_s * bucket.messages + takes.s_per_byte * bucket.message_bytes
-        during_s = max(during_s, float((handling_s * np.maximum(1.0, work.delay)).max()))
+        during_s = max(during_s, float((handling_s * _per_cpu_s(work)).max()))
         begin_s = max(end_s, float((forward_s + bucket.passed * backward_s + delay_s).max()))
         end_s = begin_s + during_s
         if during_s > 0:
@@ -123,6 +129,14 @@ def exchange_s(transport: Transport, network: Network, message_bytes: float) -> 
 
 
 def _reduction(work: Work, transport: Transport, network: Network, made: Collective) -> _Reduction:
+    """Of one kind of message. A hop begins when the processors are done with the one before."""
     shares = made.shares
     handling = (shares * work.send_s_per_byte).sum(axis=1) + (shares * work.receive_s_per_byte).sum(axis=0)
-    return _Reduction(shares, duration(transport, network, made), handling)
+    hops_s, s_per_byte = duration(transport, network, made)
+    hops_s += made.hops * float((work.hop_cpu_s * _per_cpu_s(work)).max())
+    return _Reduction(shares, Duration(hops_s, s_per_byte), made.hops * work.hop_cpu_s, handling)
+
+
+def _per_cpu_s(work: Work) -> Floats:
+    """(n,) seconds that a processor second of the exchange takes at least: it is one thread's."""
+    return np.maximum(1.0, work.delay)

@@ -10,13 +10,17 @@ from backends.strategies.engine import Engine
 from planner.arrays import Bools, Floats
 from planner.predict import link_costs
 from planner.predict.data_parallel import BUCKET_BYTES, Bucket, buckets
-from planner.predict.message_time import rate_bytes_per_s
+from planner.predict.message_time import processor_s, rate_bytes_per_s
 from planner.profile.file import DeviceProfile, Profile
 from profilers.mixed_precision import FP16
 from profilers.records import StepProfile
 
 #: Bytes of an element as sent, by hook; those of powersgd depend on the variable.
 ELEMENT_BYTES = {"none": 4.0, "fp16": 2.0, "bf16": 2.0}
+#: gloo cuts what a member sends in a hop into at least so many messages.
+GLOO_MESSAGES = 2
+#: Bytes of a message that costs processors what any message does.
+SMALL_BYTES = 1024
 #: All-reduces of a bucket with powersgd: what is too small to compress, and both factors.
 POWERSGD_MESSAGES = 3
 #: powersgd compresses a matrix where its factors have less than this share of its elements.
@@ -28,12 +32,15 @@ class TorchCosts(NamedTuple):
 
     buckets: those of the model, as sent.
     bytes_per_s: (N, N) [from, to] of one unencrypted connection; 0 where it was not measured.
+    send_cpu_s, receive_cpu_s: (N, N) [from, to] processor seconds of a small message at either end.
     nccl: (N,), devices that NCCL can reach.
     """
 
     engine: Engine
     buckets: tuple[Bucket, ...]
     bytes_per_s: Floats
+    send_cpu_s: Floats
+    receive_cpu_s: Floats
     nccl: Bools
 
     def uses_nccl(self, ranked: Sequence[int]) -> bool:
@@ -46,15 +53,18 @@ def of_profile(
 ) -> TorchCosts:
     """Costs on the devices in ``steps``, in that order. caps: bytes/s that a network is held to."""
     links, names = link_costs.measured(profile), list(steps)
-    rates = np.zeros((len(names), len(names)))
+    rates, send_cpu_s, receive_cpu_s = np.zeros((3, len(names), len(names)))
     for i, k in np.ndindex(rates.shape):
         ends = names[i], names[k]
         if ends in links:
             rates[i, k] = min(rate_bytes_per_s(links[ends]), math.inf if i == k else min(caps[name] for name in ends))
+            send_cpu_s[i, k], receive_cpu_s[i, k] = processor_s(links[ends], SMALL_BYTES)
     return TorchCosts(
         engine=chosen,
         buckets=tuple(_buckets(next(iter(steps.values())), chosen)),
         bytes_per_s=rates,
+        send_cpu_s=send_cpu_s,
+        receive_cpu_s=receive_cpu_s,
         nccl=np.array([_has_nccl(step) for step in steps.values()]),
     )
 

@@ -13,7 +13,7 @@ from planner.predict.collectives import Network
 from planner.predict.costs import Costs
 from planner.predict.data_parallel import Work, synchronous
 from planner.predict.decentralized import Steps
-from planner.predict.torch_costs import TorchCosts
+from planner.predict.torch_costs import GLOO_MESSAGES, TorchCosts
 
 #: Part of what a ring brings that is added; the rest are sums, which replace what was there.
 ADDED = 1 / 2
@@ -38,17 +38,26 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints) -> Work:
     """What the members do. NCCL's threads and copies are in its constants."""
     devices, around, count = costs.devices, np.ix_(ranked, ranked), ranked.size
     send, receive = np.zeros((2, count, count))
+    hop_cpu_s = np.zeros(count)
     if not torch.uses_nccl(ranked.tolist()):
         send = costs.pairs.send_stolen_cpu_s[around] / costs.up_bytes
         added_s = (ADDED * devices.add_s + devices.copy_s)[ranked] / costs.up_bytes
         receive = costs.pairs.receive_stolen_cpu_s[around] / costs.up_bytes + added_s[None, :]
+        hop_cpu_s = GLOO_MESSAGES * _small_messages_s(torch, ranked)
     return Work(
         gradient_s=devices.gradient_s[ranked],
         update_s=devices.update_s[ranked],
         send_s_per_byte=send,
         receive_s_per_byte=receive,
+        hop_cpu_s=hop_cpu_s,
         delay=np.where(devices.step_cpu_s > 0, 1 / devices.cores, 0.0)[ranked],
     )
+
+
+def _small_messages_s(torch: TorchCosts, ranked: Ints) -> Floats:
+    """(n,) processor seconds of a message from the member before and of one to the next."""
+    received_s: Floats = torch.receive_cpu_s[np.roll(ranked, 1), ranked]
+    return received_s + torch.send_cpu_s[ranked, np.roll(ranked, -1)]
 
 
 def _network(costs: Costs, torch: TorchCosts, ranked: Ints) -> Network:

@@ -16,11 +16,13 @@ def network(n: int, bytes_per_s: float = 1e8, latency_s: float = 0.0) -> Network
     return Network(np.full((n, n), bytes_per_s), each, each, np.full((n, n), latency_s))
 
 
-def compute(*gradients_s: float, update_s: float = 0.0, cpu: float = 0.0, delay: float = 1.0) -> Work:
-    """cpu: seconds of a byte at either end."""
+def compute(
+    *gradients_s: float, update_s: float = 0.0, cpu: float = 0.0, hop_cpu: float = 0.0, delay: float = 1.0
+) -> Work:
+    """cpu: seconds of a byte at either end; hop_cpu: of a hop."""
     n = len(gradients_s)
     handling = np.full((n, n), cpu)
-    return Work(np.array(gradients_s), np.full(n, update_s), handling, handling, np.full(n, delay))
+    return Work(np.array(gradients_s), np.full(n, update_s), handling, handling, np.full(n, hop_cpu), np.full(n, delay))
 
 
 def step(
@@ -35,6 +37,14 @@ def test_one_bucket_of_two_equal_devices_follows_their_gradient_and_update() -> 
     assert found.exposed_s == pytest.approx(0.102)
     assert found.busy_s == pytest.approx([0.32, 0.32])
     assert found.sent_bytes == pytest.approx(np.array([[0.0, 1e7], [1e7, 0.0]]))
+
+
+@pytest.mark.parametrize(("cores", "each"), [(4.0, 1.0), (0.5, 2.0)])
+def test_the_processors_work_of_each_hop_counts_and_takes_a_core_at_most(cores: float, each: float) -> None:
+    work = compute(0.3, 0.3, 0.3, hop_cpu=0.001, delay=1 / cores)
+    found = step(work, [Bucket(3e6, 1.0, messages=2)])
+    assert found.step_s == pytest.approx(0.3 + 4e6 / 1e8 + 2 * 4 * 0.001 * each)
+    assert found.busy_s == pytest.approx(np.full(3, 0.3 + 2 * 4 * 0.001 / cores))
 
 
 def test_a_bucket_that_is_ready_earlier_is_exchanged_beside_the_backward_pass() -> None:

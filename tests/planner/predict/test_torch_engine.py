@@ -69,6 +69,16 @@ def test_the_latency_of_every_hop_counts() -> None:
     assert step_s(0.1, 0.1, latency_s=0.003) == pytest.approx(0.1 + 1e6 / RATE + 2 * 0.003 + 0.01)
 
 
+def test_the_slowest_members_two_small_messages_a_hop_count() -> None:
+    """b receives what a sends and sends on to c; a small message costs it 2 ms of half a core."""
+    found = costs(0.1, 0.1, 0.1, accelerator="cpu", cores=0.5)
+    assert found.torch is not None
+    receive_cpu_s = np.zeros((3, 3))
+    receive_cpu_s[0, 1] = receive_cpu_s[2, 1] = 0.002
+    small = found._replace(torch=found.torch._replace(receive_cpu_s=receive_cpu_s))
+    assert solved(small).cycle_s[0, 0] == pytest.approx(solved(found).cycle_s[0, 0] + 4 * 2 * 0.002 / 0.5)
+
+
 def test_a_device_alone_makes_the_step_of_one() -> None:
     assert step_s(0.1) == pytest.approx(0.1 + 0.01)
 
