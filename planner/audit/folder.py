@@ -13,6 +13,7 @@ from planner.errors import AuditError, RecordError
 from planner.json_records import load, save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
+from planner.plan.request import parse_engine
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile, load_profile
 
@@ -77,6 +78,7 @@ class AuditFolder:
                 for run in planned
                 if not self.run(run.model, run.config, run.repetition).result.exists()
             ),
+            engine=parse_engine(settings.engine),
         )
 
     def _extrapolations(self, runs: Iterable[MeasuredRun]) -> Iterator[Extrapolation]:

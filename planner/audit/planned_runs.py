@@ -14,7 +14,7 @@ from planner.errors import AuditError
 from planner.plan.file import Plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import Recommendation, make_plan, recommend
-from planner.plan.request import RecommendRequest
+from planner.plan.request import RecommendRequest, parse_engine
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile
 
@@ -75,17 +75,20 @@ def long_run(runs: list[PlannedRun], seconds: float) -> PlannedRun:
 
 def ranking(settings: Settings, profile: Profile, model: str) -> Recommendation:
     """The ranked configurations of a model. Raises PlanError where the profile lacks it."""
-    request = RecommendRequest(one_metric("time"), model, settings.framework, settings.steps, settings.batch)
-    return recommend(profile, request)
+    request = RecommendRequest(
+        one_metric("time"), model, settings.framework, settings.steps, settings.batch, allow_plaintext=True
+    )
+    return recommend(profile, request.by(parse_engine(settings.engine)))
 
 
 def audited_ranks(ranked: Recommendation, servers: str) -> list[int]:
     """Ranks from 1 of all configurations, or of those with the server on their fastest member.
 
-    That is the member with the highest throughput (Gu et al., section III).
+    That is the member with the highest throughput (Gu et al., section III). Members that exchange
+    among themselves have no server, and are one configuration.
     """
     every = range(1, len(ranked) + 1)
-    if servers == EVERY:
+    if servers == EVERY or not ranked.costs.strategy.through_server:
         return list(every)
     gradient_s = dict(zip(ranked.costs.names, ranked.costs.devices.gradient_s.tolist(), strict=True))
     configs = {rank: ranked.row(rank).config for rank in every}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from backends.strategies.engine import OWN
 from planner.errors import AuditError
 from planner.predict.device_timings import pick, pick_framework, timed_steps
 from planner.profile.file import Profile
@@ -22,6 +23,7 @@ class Settings(NamedTuple):
     seconds: of steady state in each run.
     servers: one of SERVERS.
     sample: number of configurations of each model, drawn with the seed; None for all.
+    engine: its text, as of ``--engine``.
     input_shape, classes: of the images; None for those of the models.
     """
 
@@ -39,6 +41,7 @@ class Settings(NamedTuple):
     sample: int | None = None
     input_shape: tuple[int, ...] | None = None
     classes: int | None = None
+    engine: str = OWN
 
     def added_to(self, before: "Settings") -> "Settings":
         """Extend the settings ``before`` of an audit by models, repetitions or seconds.

@@ -12,6 +12,7 @@ from planner.errors import AuditError
 
 if TYPE_CHECKING:
     from planner.audit.folder import AuditFolder
+    from planner.fleet.device import Fleet
     from planner.profile.file import Profile
 
 
@@ -37,6 +38,10 @@ def audit(
     sample: Annotated[
         int | None, Option(min=1, help="Only so many configurations of each model, drawn at random by the seed.")
     ] = None,
+    engine: Annotated[
+        str, Option(help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo (docs/engines.md).")
+    ] = "planner",
+    allow_plaintext: options.AllowPlaintext = False,
     data: options.Data = None,
     label: Annotated[str | None, Option(help="Its name in tables; the folder's if not given.")] = None,
     out: Annotated[Path, Option("--out", "-o", help="The audit's folder; what it holds is not run again.")] = Path(
@@ -51,10 +56,14 @@ def audit(
     Each runs for a short while, and counts for the planned steps at the rate it had. An audit that
     was stopped goes on where it was. With FOLDER, judge what earlier audits measured, offline.
     """
+    from backends.strategies.engine import OWN
     from planner import console
     from planner.audit.folder import AuditFolder
     from planner.audit.scoring.scoreboard import score
     from planner.audit.settings import SERVERS, Settings, audited_values
+    from planner.fleet.device import require_trust
+    from planner.fleet.file import load_fleet
+    from planner.plan.request import parse_engine
     from planner.views import audit as view
     from planner.views import auditplot
     from profilers.records import SCHEMA
@@ -70,10 +79,14 @@ def audit(
         judged = _profile(folder, profile)
         audited = audited_values(judged, model or (), framework, batch_size, steps)
         requested = Settings(
-            SCHEMA, label or out.name, str(fleet), *audited, seconds, repetitions, seed, servers, sample, shape, classes
-        )
+            SCHEMA, label or out.name, str(fleet), *audited, seconds, repetitions, seed, servers, sample, shape,
+            classes, parse_engine(engine).text,
+        )  # fmt: skip
+        reached = load_fleet(fleet)
+        if engine != OWN:
+            require_trust(reached, judged.devices, f"--engine {engine}", allow_plaintext)
         folder.begin(requested, judged)
-        failures = _run(folder, fleet)
+        failures = _run(folder, reached)
     audits = [AuditFolder(path).load() for path in folders or [out]]
     if not failures or audits[0].measured:
         board = score(audits)
@@ -96,14 +109,13 @@ def _profile(folder: "AuditFolder", given: Path | None) -> "Profile":
     return folder.profile()
 
 
-def _run(folder: "AuditFolder", fleet: Path) -> dict[str, str]:
+def _run(folder: "AuditFolder", fleet: "Fleet") -> dict[str, str]:
     from planner import console
     from planner.audit.runner import make_missing_runs
-    from planner.fleet.file import load_fleet
 
     with console.progress() as on_progress:
 
         def on_run(name: str, done: int, total: int) -> None:
             on_progress("audit", f"{done + 1}/{total}: {name}", done / total)
 
-        return make_missing_runs(load_fleet(fleet), folder, on_run)
+        return make_missing_runs(fleet, folder, on_run)

@@ -44,6 +44,9 @@ Precision = Annotated[
     str | None,
     Option(help="Forward and backward passes in fp32, bf16 or fp16; weights and gradients stay fp32 [fp32]."),
 ]
+AllowPlaintext = Annotated[
+    bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
+]
 Data = Annotated[
     Path | None,
     Option(

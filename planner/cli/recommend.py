@@ -45,9 +45,7 @@ def recommend(
         ),
     ] = "planner",
     optimizer: options.Optimizer = None,
-    allow_plaintext: Annotated[
-        bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
-    ] = False,
+    allow_plaintext: options.AllowPlaintext = False,
     top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 10,
     choose: Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")] = 1,
     out: Annotated[

@@ -70,9 +70,7 @@ def train(
     precision: Annotated[
         str | None, Option(help="Forward and backward passes in fp32, bf16 or fp16 [as they were profiled].")
     ] = None,
-    allow_plaintext: Annotated[
-        bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
-    ] = False,
+    allow_plaintext: options.AllowPlaintext = False,
     target: Annotated[
         str | None, Option(help="METRIC=VALUE: end the run when an evaluation reaches it, as in accuracy=0.9.")
     ] = None,

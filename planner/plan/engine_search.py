@@ -1,8 +1,4 @@
-"""``--engine`` chooses who moves the gradients: the planner, torch.distributed, or the better one.
-
-torch.distributed makes synchronous steps in which all members have the mean of all gradients. It
-is ranked as an all-reduce of the planner's own that takes another time.
-"""
+"""``--engine`` chooses what moves the gradients: the planner, torch.distributed, or the better."""
 
 from dataclasses import replace
 
@@ -10,7 +6,6 @@ from backends.strategies.engine import OWN, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.errors import PlanError
 from planner.plan import strategy_search
-from planner.plan.file import ALLREDUCE
 from planner.plan.recommend import Recommendation, recommend
 from planner.plan.request import RecommendRequest, parse_engine
 from planner.plan.strategy_search import AUTO
@@ -35,18 +30,14 @@ def best_of(
             return strategy_search.best_of(profile, request, strategy, efficiencies)
         if strategy != PARAMETER_SERVER.text:
             raise PlanError(f"--strategy {strategy}: --engine {engine} has its own exchange; leave one of them out")
-        return _by_torch(profile, request, chosen)
+        return recommend(profile, request.by(chosen))
     own = strategy_search.best_of(profile, request, strategy, efficiencies)
     if strategy == AUTO:  # which counts the images that synchronous workers need
         request = request._replace(sample_efficiency=1.0, critical_batch=efficiencies.critical_batch)
     try:
-        return _better(own, _by_torch(profile, request._replace(weights=own.weights), TORCH_ENGINE))
+        return _better(own, recommend(profile, request._replace(weights=own.weights).by(TORCH_ENGINE)))
     except PlanError as error:
         return replace(own, notes=(*own.notes, f"--engine auto chose planner: {error}"))
-
-
-def _by_torch(profile: Profile, request: RecommendRequest, engine: Engine) -> Recommendation:
-    return recommend(profile, request._replace(strategy=ALLREDUCE, engine=engine))
 
 
 def _better(own: Recommendation, other: Recommendation) -> Recommendation:

@@ -10,6 +10,7 @@ from backends.strategies.engine import Engine
 from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
+from planner.plan.file import ALLREDUCE
 from planner.predict.batch_size import TRAINING_SAMPLES
 from planner.predict.costs import OWN_ENGINE
 from planner.profile.file import Profile
@@ -116,6 +117,14 @@ class RecommendRequest(NamedTuple):
     allow_plaintext: bool = False
     optimizer: str | None = None
     global_batch: int | None = None
+
+    def by(self, engine: Engine) -> "RecommendRequest":
+        """This request, of clusters that an engine trains.
+
+        torch.distributed makes synchronous steps in which all members have the mean of all
+        gradients. It is ranked as an all-reduce of the planner's own that takes another time.
+        """
+        return self if engine.name == OWN_ENGINE.name else self._replace(strategy=ALLREDUCE, engine=engine)
 
     def check(self) -> None:
         """Raises PlanError naming the first number that is out of range."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
+from backends.strategies.engine import Engine
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun, SteadyWorker
+from planner.plan.request import RecommendRequest
 from planner.predict.clusters import enumerate_clusters
-from planner.predict.costs import costs_of
+from planner.predict.costs import OWN_ENGINE, costs_of
 from planner.predict.predict import predict
 from planner.profile.file import Profile
 from planner.provenance import Provenance
@@ -35,10 +37,15 @@ def run(
 
 
 def as_predicted(
-    profile: Profile, repetitions: int = 1, model: str = "net", shake: Shake = lambda run: run
+    profile: Profile,
+    repetitions: int = 1,
+    model: str = "net",
+    shake: Shake = lambda run: run,
+    engine: Engine = OWN_ENGINE,
 ) -> list[MeasuredRun]:
     """Every configuration with every server, exactly as the planner predicts it, then shaken."""
-    known = costs_of(profile, model)
+    asked = RecommendRequest().by(engine)
+    known = costs_of(profile, model, strategy=asked.strategy, engine=engine, allow_plaintext=True)
     candidates = enumerate_clusters(known.names, known.pairs.reachable)
     found = predict(known, candidates, STEPS)
     runs = []

@@ -9,6 +9,7 @@ from planner.arrays import Bools, Floats
 from planner.audit.scoring.measured import MeasuredAudit, MeasuredRun
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
+from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates, ClusterConfig
 from planner.predict.costs import Costs, costs_of
 from planner.profile.file import Profile
@@ -78,7 +79,11 @@ def step_alone_s(of: Costs) -> Floats:
 
 
 def _of_model(audit: MeasuredAudit, model: str) -> Iterable[Case]:
-    of_model = costs_of(audit.profile, model, audit.framework, audit.batch)
+    asked = RecommendRequest(allow_plaintext=True).by(audit.engine)
+    of_model = costs_of(
+        audit.profile, model, audit.framework, audit.batch,
+        strategy=asked.strategy, engine=asked.engine, allow_plaintext=asked.allow_plaintext,
+    )  # fmt: skip
     runs = [run for run in audit.measured if run.model == model]
     for run in runs:
         _check(audit.label, of_model, run)

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.strategies.engine import Engine
+from planner.predict.costs import OWN_ENGINE
 from planner.predict.predict import Prediction, run_time
 from planner.profile.file import Profile
 from planner.provenance import Provenance
@@ -92,6 +94,7 @@ class MeasuredAudit(NamedTuple):
     steps: number to which runs are extrapolated.
     batch: images of one step of one worker.
     missing: (model, repetition) of every run that was not made yet.
+    engine: of all runs.
     """
 
     label: str
@@ -102,3 +105,4 @@ class MeasuredAudit(NamedTuple):
     measured: tuple[MeasuredRun, ...]
     extrapolations: tuple[Extrapolation, ...]
     missing: tuple[tuple[str, int], ...] = ()
+    engine: Engine = OWN_ENGINE

@@ -36,6 +36,16 @@ def test_with_every_server_there_are_twelve() -> None:
     assert len(audited_ranks(ranking(requested(), THREE, "net"), "every")) == 12
 
 
+def test_members_that_exchange_among_themselves_have_no_server_and_are_one_configuration() -> None:
+    settings = requested()._replace(engine="torch:hook=bf16")
+    ranked = ranking(settings, THREE, "net")
+    for servers in ("fastest", "every"):
+        places = audited_ranks(ranked, servers)
+        assert len({frozenset(ranked.row(place).config.workers) for place in places}) == len(places) == 7
+    engines = {run.plan.engine for run in planned_runs(settings, THREE) if len(run.config.workers) > 1}
+    assert engines == {"torch:hook=bf16"}
+
+
 def test_each_repetition_has_all_of_them_in_an_order_that_the_seed_decides() -> None:
     def names(seed: int) -> list[str]:
         return [run.name for run in planned_runs(requested(repetitions=2, seed=seed), THREE)]

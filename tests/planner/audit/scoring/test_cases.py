@@ -1,8 +1,11 @@
 import pytest
 
+from backends.strategies.engine import Engine
+from planner.audit.scoring.baselines import FittedFactors, recommended
 from planner.audit.scoring.cases import cases_of
 from planner.audit.scoring.measured import MeasuredRun
 from planner.errors import AuditError, PlanError
+from planner.predict.costs import OWN_ENGINE
 from tests.planner import audits
 
 
@@ -15,6 +18,15 @@ def test_a_contest_is_one_model_in_one_repetition_smaller_and_faster_first() -> 
     ]  # fmt: skip
     assert [key[2].workers for key in first.keys] == [("b",), ("a",), ("a", "b"), ("a", "b")]
     assert first.measured.time_s[0] == pytest.approx(100_000 * 0.11)
+
+
+def test_runs_by_torch_are_compared_with_predictions_of_torch() -> None:
+    torch, fleet = Engine.from_text("torch:hook=fp16"), audits.fleet(0.2, 0.1)
+    made = audits.audit(fleet, audits.as_predicted(fleet, engine=torch))
+    (by_torch,), (by_server,) = (cases_of(made._replace(engine=engine)) for engine in (torch, OWN_ENGINE))
+    time_s = recommended(by_torch, FittedFactors()).time_s
+    assert time_s == pytest.approx(by_torch.measured.time_s)
+    assert recommended(by_server, FittedFactors()).time_s[-1] != pytest.approx(time_s[-1], rel=0.01)
 
 
 @pytest.mark.parametrize(
