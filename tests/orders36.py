@@ -15,6 +15,7 @@ import numpy as np
 from backends.agent.verbs import ORDERS
 from backends.frameworks import base
 from backends.frameworks.base import Replica, Variable
+from backends.jobs.job import Job as TrainedJob
 from backends.optimizers.sgd import Momentum
 from backends.protocol.json_messages import decode
 from backends.protocol.orders import RunPeer, RunWorker
@@ -131,7 +132,8 @@ def carry_out(run):
 def main():
     framework = types.ModuleType("least_squares")
     framework.accelerator = lambda: ("cpu", "numpy")
-    framework.build = lambda model, input_shape, classes, seed, threads: LeastSquares()
+    framework.known_job = lambda *_: TrainedJob(LeastSquares(), lambda *_: (None, None), lambda *_: 0.0, {})
+    framework.replica = lambda made: made.model
     sys.modules["least_squares"] = framework
     base.FRAMEWORKS["least_squares"] = "least_squares"
     for run in json.load(sys.stdin):

@@ -255,17 +255,18 @@ def framework(name: str) -> Any:
 
     It offers ``version() -> str``, ``accelerator() -> (kind, device name)``, ``collectives()``, the
     backends of torch.distributed that it has here, and
-    ``build(model, input_shape, classes, seed, threads) -> Replica``, which raises ValueError where
+    ``known_job(model, input_shape, classes, seed, threads) -> Job``, which raises ValueError where
     model and data do not fit, and for errors of a user's file:
 
     model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function``.
     input_shape, classes: of the data; None for the model's own.
     seed: the same seed gives the same weights.
-    threads: used without a GPU; with TensorFlow only those of the first build of a process count.
+    threads: used without a GPU; with TensorFlow only those of the first job of a process count.
 
     ``load_job(load, seed, threads) -> LoadedJob`` calls ``load``, which returns a ``UserJob``, and
     tries what it holds. It raises ValueError where that is of no use for the framework.
-    ``replica(job) -> Replica`` builds the job's model.
+    ``replica(job) -> Replica`` puts the job's model on the first GPU or else on the CPU;
+    ``build``, with the arguments of ``known_job``, is a replica of one.
 
     ``accelerator_memory() -> AcceleratorMemory``, None without an accelerator, tells the peak since
     ``forget_peak_memory()``, which frees memory of the accelerator that no array uses.

@@ -21,6 +21,8 @@ class Job(NamedTuple):
         whether it is called in training, and the number of the step.
     loss: of outputs and targets, a mean over the samples of the batch.
     optimizer: of the trained parameters. scheduler: of the optimizer; makes a step after each.
+    initial_weights: (parameters,) float32 that a replica begins with, the same in every framework;
+        None for those of the model.
     """
 
     model: Any
@@ -31,6 +33,7 @@ class Job(NamedTuple):
     classes: Optional[int] = None  # of known models
     optimizer: Optional[Callable[[Any], Any]] = None
     scheduler: Optional[Callable[[Any], Any]] = None
+    initial_weights: Optional[Any] = None
 
     @property
     def higher_is_better(self) -> Tuple[str, ...]:

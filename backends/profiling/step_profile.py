@@ -8,8 +8,7 @@ from typing import Any, Callable, Optional, TypeVar
 
 from backends import models
 from backends.data import dataset
-from backends.data.loader import ArraySamples, BatchLoader, BatchSource
-from backends.data.micro_batches import in_parts
+from backends.data.loader import ArraySamples, BatchSource
 from backends.frameworks.base import (
     OWN,
     SGD,
@@ -24,7 +23,7 @@ from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.training import step
-from backends.training.workload import Workload, job_batches, workload
+from backends.training.workload import BuiltReplica, Workload, batches, workload
 from profilers import records, steptime
 from profilers.sampling import Sampler
 
@@ -50,10 +49,10 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
     spec = order.replica
     built = loaded.build()
     replica = built.replica
-    batches = _batches(loaded, replica, order.batch)
-    loop = _Loop(replica, batches, spec.slowdown, _optimizer(loaded))
+    drawn = _batches(loaded, replica, order.batch)
+    loop = _Loop(replica, drawn, spec.slowdown, _optimizer(built))
     probe = MemoryProbe.of_this_process(framework(spec.framework))
-    batches.batch = batch = probe.largest(order.batch, _at(batches, loop.step))
+    drawn.batch = batch = probe.largest(order.batch, _at(drawn, loop.step))
     sampler, windows = Sampler(), []
 
     def begin_window() -> None:
@@ -67,7 +66,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
     parameters = int(replica.weights.size)
-    gradients_at = _at(batches, lambda: step.step(replica, batches, spec.slowdown, SETTINGS).gradient_s)
+    gradients_at = _at(drawn, lambda: step.step(replica, drawn, spec.slowdown, SETTINGS).gradient_s)
     others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
@@ -101,7 +100,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         collectives=framework(spec.framework).collectives(),
         job=spec.job is not None,
         samples=loaded.samples,
-        own_optimizer=_optimizer(loaded) == OWN,
+        own_optimizer=_optimizer(built) == OWN,
         data_s=loop.data_s,
         other_batches=tuple(other for other in others if other.batch != batch // 2),
         memory=probe.found(),
@@ -118,8 +117,9 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     spec = order.replica
     with own_code(spec.job and spec.job.folder):
         loaded = workload(spec)
-        replica = loaded.build().replica
-        loop = _Loop(replica, _batches(loaded, replica, order.batch), spec.slowdown, _optimizer(loaded))
+        built = loaded.build()
+        drawn = _batches(loaded, built.replica, order.batch)
+        loop = _Loop(built.replica, drawn, spec.slowdown, _optimizer(built))
         times = steptime.measure_repeat(
             loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set)
         )
@@ -130,16 +130,17 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
 def _batches(loaded: Workload, replica: Replica, batch: int) -> BatchSource:
     """Batches of the job's own data, or of noise, which takes a known model as long."""
     spec = loaded.spec
-    if loaded.job is not None:
-        return job_batches(loaded.job, batch, spec.seed, micro_batch=spec.micro_batch)
-    images = dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, spec.seed)
-    samples = ArraySamples(images.train_images, images.train_labels)
-    return in_parts(BatchLoader(samples, batch, spec.seed), spec.micro_batch)
+    if loaded.loaded is not None:
+        train = loaded.loaded.train
+    else:
+        images = dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, spec.seed)
+        train = ArraySamples(images.train_images, images.train_labels)
+    return batches(train, batch, spec.seed, micro_batch=spec.micro_batch)
 
 
-def _optimizer(loaded: Workload) -> str:
+def _optimizer(built: BuiltReplica) -> str:
     """The job's own optimizer, where it brings one: it updates a device alone."""
-    return OWN if loaded.job is not None and loaded.job.job.optimizer is not None else SGD
+    return SGD if built.job.optimizer is None else OWN
 
 
 def _fingerprint(spec: ReplicaSpec) -> str:

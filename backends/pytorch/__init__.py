@@ -43,29 +43,28 @@ def collectives() -> Tuple[str, ...]:
     return ("gloo", "nccl") if nccl else ("gloo",)
 
 
-def build(
+def known_job(
     model: Union[str, Model],
     input_shape: Optional[Shape] = None,
     classes: Optional[int] = None,
     seed: int = 0,
     threads: int = 1,
-) -> TorchReplica:
-    """A replica on the first GPU or else on CPU threads, see ``frameworks.base.framework``.
+) -> Job:
+    """The job of a model of images, see ``frameworks.base.framework``.
 
     A user's function returns (torch.nn.Module, (height, width, channels)). The module maps float32
     (batch, channels, height, width) to (batch, classes).
     """
     torch.set_num_threads(threads)
-    torch.manual_seed(seed)
+    jobs.seed_everything(seed)
     if isinstance(model, str) and models.is_user_model(model):
         module, shape, outputs = _user_module(model)
         models.agree(model, shape, outputs, input_shape, classes)
-        return TorchReplica(image_job(module, shape, outputs))
+        return image_job(module, shape, outputs)
     description = models.described(model, input_shape, classes)
     module = layers.build(description.layers, description.input_shape)
-    replica = TorchReplica(image_job(module, description.input_shape, description.classes))
-    replica.set_weights(models.initial_weights(description, seed))
-    return replica
+    job = image_job(module, description.input_shape, description.classes)
+    return job._replace(initial_weights=models.initial_weights(description, seed))
 
 
 def load_job(load: Callable[[], UserJob], seed: int, threads: int) -> LoadedJob:
@@ -78,6 +77,17 @@ def load_job(load: Callable[[], UserJob], seed: int, threads: int) -> LoadedJob:
 def replica(job: Job) -> TorchReplica:
     """A replica of a job on the first GPU or else on the CPU."""
     return TorchReplica(job)
+
+
+def build(
+    model: Union[str, Model],
+    input_shape: Optional[Shape] = None,
+    classes: Optional[int] = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> TorchReplica:
+    """A replica of a ``known_job``."""
+    return replica(known_job(model, input_shape, classes, seed, threads))
 
 
 def require_process_group() -> None:

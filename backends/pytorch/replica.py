@@ -51,6 +51,8 @@ class TorchReplica(Replica):
         self._updated = False
         self._precision = FP32
         self._loss_scale: Optional[LossScale] = None
+        if job.initial_weights is not None:
+            self.set_weights(job.initial_weights)
 
     def compute_in(self, precision: str) -> None:
         require(precision, self.accelerator)

@@ -53,29 +53,27 @@ def collectives() -> Tuple[str, ...]:
     return ()
 
 
-def build(
+def known_job(
     model: Union[str, Model],
     input_shape: Optional[Shape] = None,
     classes: Optional[int] = None,
     seed: int = 0,
     threads: int = 1,
-) -> TensorFlowReplica:
-    """A replica on the first GPU or else on CPU threads, see ``frameworks.base.framework``.
+) -> Job:
+    """The job of a model of images, see ``frameworks.base.framework``.
 
     A user's function returns (Keras model or tf.Module, (height, width, channels)). The model maps
     float32 (batch, height, width, channels) to (batch, classes).
     """
     _use_threads(threads)
-    kind = accelerator()[0]
+    accelerator()
     if isinstance(model, str) and models.is_user_model(model):
         own, shape, outputs = user_model.build(model, seed)
         models.agree(model, shape, outputs, input_shape, classes)
-        return TensorFlowReplica(image_job(own, shape, outputs), kind)
+        return image_job(own, shape, outputs)
     description = models.described(model, input_shape, classes)
-    network = layers.Described(description, seed)
-    replica = TensorFlowReplica(image_job(network, description.input_shape, description.classes), kind)
-    replica.set_weights(models.initial_weights(description, seed))
-    return replica
+    job = image_job(layers.Described(description, seed), description.input_shape, description.classes)
+    return job._replace(initial_weights=models.initial_weights(description, seed))
 
 
 def load_job(load: Callable[[], UserJob], seed: int, threads: int) -> LoadedJob:
@@ -89,6 +87,17 @@ def load_job(load: Callable[[], UserJob], seed: int, threads: int) -> LoadedJob:
 def replica(job: Job) -> TensorFlowReplica:
     """A replica of a job on the first GPU or else on the CPU."""
     return TensorFlowReplica(job, accelerator()[0])
+
+
+def build(
+    model: Union[str, Model],
+    input_shape: Optional[Shape] = None,
+    classes: Optional[int] = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> TensorFlowReplica:
+    """A replica of a ``known_job``."""
+    return replica(known_job(model, input_shape, classes, seed, threads))
 
 
 def require_process_group() -> None:

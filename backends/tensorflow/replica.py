@@ -43,6 +43,8 @@ class TensorFlowReplica(Replica):
         self._learn = tf.function(self._trace_gradient, autograph=False)
         self._combine = tf.function(_combined, autograph=False)
         self._judge = tf.function(self._trace_evaluation, autograph=False)
+        if job.initial_weights is not None:
+            self.set_weights(job.initial_weights)
 
     @property
     def network(self) -> Any:

@@ -1,7 +1,7 @@
 """The workload of a device: the model that it trains, and its batches."""
 
 import time
-from typing import Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from backends.data import dataset
 from backends.data.background import BackgroundLoader
@@ -10,7 +10,7 @@ from backends.data.micro_batches import in_parts
 from backends.frameworks.base import Replica, framework, usable_threads
 from backends.jobs import user_job
 from backends.jobs.failure import own_code
-from backends.jobs.job import LoadedJob
+from backends.jobs.job import Job, LoadedJob
 from backends.protocol.orders import DataPart, MemberSpec, ReplicaSpec
 from backends.training import step
 from profilers import cores
@@ -23,47 +23,50 @@ ALL = DataPart((1.0,), 0, 0)
 
 
 class BuiltReplica(NamedTuple):
-    """A replica that was built and timed.
+    """A replica of a job that was built and timed.
 
     build_s: T^B, without the import of the framework
     threads: those that it computes on
     """
 
     replica: Replica
+    job: Job
     build_s: float
     threads: int
 
 
 class Workload(NamedTuple):
-    """A replica that can be built; ``job`` is None for a model that no job brings."""
+    """A job, and the data that it brings.
+
+    make_job: makes a known model; a user's is there already, because it was tried.
+    loaded: a user's job with its data; None for known models, whose images are shipped.
+    """
 
     spec: ReplicaSpec
-    job: Optional[LoadedJob]
+    make_job: Callable[[], Job]
+    loaded: Optional[LoadedJob] = None
 
     def build(self) -> BuiltReplica:
         """Build the replica and time it; an emulated device builds as slowly as it steps.
 
         Raises ValueError for a precision that the framework does not compute in here.
         """
-        spec, threads = self.spec, _threads(self.spec)
-        backend = framework(spec.framework)
+        spec, backend = self.spec, framework(self.spec.framework)
         backend.accelerator()  # initialises the GPU, which is not part of building a model
         began = time.perf_counter()
-        if self.job is None:
-            replica = backend.build(spec.model, spec.input_shape, spec.classes, spec.seed, threads)
-        else:
-            replica = backend.replica(self.job.job)
+        job = self.make_job()
+        replica = backend.replica(job)
         if spec.precision != FP32:
             replica.compute_in(spec.precision)
         step.stretch(time.perf_counter() - began, spec.slowdown)
-        return BuiltReplica(replica, time.perf_counter() - began, threads)
+        return BuiltReplica(replica, job, time.perf_counter() - began, _threads(spec))
 
     @property
     def samples(self) -> Optional[int]:
-        """Training samples of the job, where their number is known."""
-        if self.job is None:
+        """Training samples of the job, where it brings them and their number is known."""
+        if self.loaded is None:
             return None
-        known: Optional[int] = self.job.train.count()
+        known: Optional[int] = self.loaded.train.count()
         return known
 
 
@@ -72,22 +75,21 @@ def workload(spec: ReplicaSpec) -> Workload:
 
     Raises ValueError for a job of the wrong form, JobFailure for an error in the user's code.
     """
-    job = spec.job
-    if job is None:
-        return Workload(spec, None)
-    with own_code(job.folder):
-        returned = framework(spec.framework).load_job(
-            lambda: user_job.checked(job, user_job.call(job)), spec.seed, _threads(spec)
-        )
-    return Workload(spec, returned)
+    user, backend, threads = spec.job, framework(spec.framework), _threads(spec)
+    if user is None:
+        known = (spec.model, spec.input_shape, spec.classes, spec.seed, threads)
+        return Workload(spec, lambda: backend.known_job(*known))
+    with own_code(user.folder):
+        loaded = backend.load_job(lambda: user_job.checked(user, user_job.call(user)), spec.seed, threads)
+    return Workload(spec, lambda: loaded.job, loaded)
 
 
-def job_batches(job: LoadedJob, batch: int, seed: int, part: DataPart = ALL, micro_batch: int = 0) -> BatchSource:
-    """Batches of a job's training data, or of one member's part, read ahead where that pays.
+def batches(train: Any, batch: int, seed: int, part: DataPart = ALL, micro_batch: int = 0) -> BatchSource:
+    """Batches of training samples, or of one member's part, read ahead where that pays.
 
+    train: a ``data.loader.SampleSet`` or a ``data.streams.SampleStream``.
     micro_batch: as in ReplicaSpec.
     """
-    train = job.train
     if not isinstance(train, SampleSet):
         loader: BatchSource = train.loader(batch, part.weights, part.member)
         return BackgroundLoader(in_parts(loader, micro_batch))
@@ -97,19 +99,21 @@ def job_batches(job: LoadedJob, batch: int, seed: int, part: DataPart = ALL, mic
 
 
 def member_data(member: MemberSpec, loaded: Workload, read: Callable[[str], bytes]) -> MemberData:
-    """The batches of a member and the test set.
+    """The batches of a member and the test set, of which no more are evaluated at once.
 
     read: gives the content of a file on this device, as images are shipped.
     """
+    brought = loaded.loaded
+    train, test = (brought.train, brought.test) if brought is not None else _shipped(member, read)
     most = member.replica.micro_batch
-    if loaded.job is None:
-        train, test = (ArraySamples(*dataset.unpack(read(path))) for path in (member.train, member.test))
-        test.most_at_once = min(test.most_at_once, most) if most else test.most_at_once
-        return in_parts(BatchLoader(train, member.batch, member.seed), most), test
-    part = member.part or ALL
-    evaluated = loaded.job.test
-    evaluated.most_at_once = min(evaluated.most_at_once, most or member.batch)
-    return job_batches(loaded.job, member.batch, member.seed, part, most), evaluated
+    test.most_at_once = min(test.most_at_once, most or member.batch)
+    return batches(train, member.batch, member.seed, member.part or ALL, most), test
+
+
+def _shipped(member: MemberSpec, read: Callable[[str], bytes]) -> Tuple[ArraySamples, ArraySamples]:
+    """A member's own training images, and the test images of all."""
+    train, test = (ArraySamples(*dataset.unpack(read(path))) for path in (member.train, member.test))
+    return train, test
 
 
 def _threads(spec: ReplicaSpec) -> int:

@@ -4,9 +4,10 @@ import platform
 from importlib import metadata
 
 from backends import models
+from backends.jobs.job import Job
 from backends.models import user
 from backends.models.layers import Shape
-from tests.backends.fakes import Softmax
+from tests.backends.fakes import Softmax, softmax_job
 
 
 def version() -> str:
@@ -39,10 +40,16 @@ def require_process_group() -> None:
     raise ValueError("this torch was built without torch.distributed")
 
 
-def build(
+def known_job(
     model: str, input_shape: Shape | None = None, classes: int | None = None, seed: int = 0, threads: int = 1
-) -> Softmax:
-    """A replica of a user's model, whose function returns a Softmax and its input shape."""
-    replica, shape = user.returned(model, Softmax.__name__, lambda result: isinstance(result, Softmax))
-    models.agree(model, shape, replica.classes, input_shape, classes)
-    return replica
+) -> Job:
+    """The job of a user's model, whose function returns a Softmax and its input shape."""
+    made, shape = user.returned(model, Softmax.__name__, lambda result: isinstance(result, Softmax))
+    models.agree(model, shape, made.classes, input_shape, classes)
+    return softmax_job(made)
+
+
+def replica(job: Job) -> Softmax:
+    """A Softmax is a replica already."""
+    assert isinstance(job.model, Softmax)
+    return job.model

@@ -23,7 +23,7 @@ from backends.protocol.orders import (
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import HostRun, RunSpec, TrainAlone
 from planner.agents.certificates import Authority
-from tests.backends.fakes import BATCH, TEST, Softmax, images
+from tests.backends.fakes import BATCH, TEST, Softmax, images, softmax_job
 from tests.running import HANG_S
 from tests.serving import LOOPBACK
 
@@ -38,7 +38,8 @@ def softmax(monkeypatch):
     """The name of a framework of softmax regressions."""
     backend = ModuleType("softmax_regression")
     backend.accelerator = lambda: ("cpu", "numpy")
-    backend.build = lambda model, input_shape, classes, seed, threads: Softmax(seed)
+    backend.known_job = lambda model, input_shape, classes, seed, threads: softmax_job(Softmax(seed))
+    backend.replica = lambda job: job.model
     monkeypatch.setitem(sys.modules, backend.__name__, backend)
     monkeypatch.setitem(FRAMEWORKS, "softmax", backend.__name__)
     return "softmax"
