@@ -52,7 +52,10 @@ def _fail(problem: PlannerError | str, code: int) -> int:
 
 @app.callback(invoke_without_command=True)
 def root(context: typer.Context, version: Version = False) -> None:
-    """Which of your machines should train this network, and what will it cost?"""
+    """Choose which of your machines train a network together, and train it on them.
+
+    The order of use: init, check, profile, recommend, then train or launch, then export.
+    """
     if version:
         from planner import __version__
 
@@ -64,12 +67,12 @@ def root(context: typer.Context, version: Version = False) -> None:
 #: In the order in which `planner --help` lists them, each with an example.
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "init": (fleet.init, "planner init && $EDITOR fleet.toml"),
-    "check": (fleet.check, "planner check --json"),
+    "check": (fleet.check, "planner check --job train.py:job"),
     "trust": (fleet.trust, "planner trust tx2"),
     "models": (profile.models, "planner models --json"),
-    "profile": (profile.profile, "planner profile --model cifar10 --model resnet --batch-size 32"),
+    "profile": (profile.profile, "planner profile --job train.py:job && planner profile --model resnet"),
     "recommend": (recommend.recommend, "planner recommend --metric edp --rate desktop=100mbit"),
-    "train": (train.train, "planner train --data ./cifar-10-batches-bin --metric edp --steps 20000"),
+    "train": (train.train, "planner train --target mae=0.3 && planner train --data cifar --metric edp"),
     "launch": (launch.launch, "planner launch plan.json --allow-plaintext -- python train.py --epochs 3"),
     "runs": (runs.runs, "planner runs && planner runs --compare runs/2026-01-31T12-00-00-cipher audit/runs"),
     "export": (export.export, "planner export runs/2026-01-31T12-00-00-cipher --to model.pt"),

@@ -37,7 +37,7 @@ def train(
     schedule: Annotated[str | None, Option(help="Learning rate over the run: [constant], cosine or step.")] = None,
     warmup: Annotated[int | None, Option(min=0, help="Steps over which the learning rate rises [0].")] = None,
     seed: Annotated[
-        int | None, Option(min=0, help="Seed of the initial weights, of who gets which images, and of their order [0].")
+        int | None, Option(min=0, help="Seed of the first weights, of who gets which samples, and of their order [0].")
     ] = None,
     evaluate_every: Annotated[
         int | None, Option(min=0, help="Evaluate every so many steps; 0 for once an epoch [0].")
@@ -94,7 +94,11 @@ def train(
     verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Train on the planned cluster and compare with the prediction."""
+    """Train on the planned cluster and compare with the prediction.
+
+    A plan for a job names the job; one for a known model needs --data. Ctrl-C ends the run with a
+    checkpoint, and the last lines tell how to go on and how to export the model.
+    """
     from backends.frameworks.base import FRAMEWORKS
     from planner import console
     from planner.plan.rank import METRICS

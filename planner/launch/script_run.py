@@ -168,7 +168,8 @@ class ScriptRun:
             if cause is not None:
                 return self._failed(cause)
         result = self._result(0, None, "")
-        self._on_note(f"all {len(result.ranks)} ranks ended with exit code 0 after {seconds(result.seconds)}")
+        ended = f"all {len(result.ranks)} ranks" if len(result.ranks) > 1 else "the only rank"
+        self._on_note(f"{ended} ended with exit code 0 after {seconds(result.seconds)}")
         return result
 
     def _handle(self, name: str, heard: Heard, ended_by: str | None = None) -> None:

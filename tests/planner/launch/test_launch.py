@@ -64,6 +64,13 @@ def test_every_rank_runs_in_a_copy_of_the_project_and_knows_its_place(folder: Pa
     assert len(list(folder.glob("cache-*/planner/project-*/made"))) == 2
 
 
+def test_a_plan_of_one_device_has_one_rank(folder: Path) -> None:
+    plan_file(folder / "plan.json", "cipher", NAMES[:1], 10, fingerprint="none")
+    command = launched(folder, "print(os.environ['WORLD_SIZE'])", "pass")
+    assert (command.popen.returncode, command.output) == (0, "[tx2] 1\n"), command.errors
+    assert command.last_line.startswith("the only rank ended with exit code 0")
+
+
 def test_the_first_rank_that_fails_ends_all_with_its_exit_code(folder: Path) -> None:
     command = launched(folder, WAIT, "sys.exit(7)", "--json")
     assert command.popen.returncode == 7
