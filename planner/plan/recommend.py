@@ -11,7 +11,7 @@ from backends.strategies.engine import OWN
 from planner.errors import PlanError
 from planner.plan.file import Plan, PlannedWorker
 from planner.plan.rank import Ranking, exponents, rank
-from planner.plan.request import RecommendRequest, with_optimizer
+from planner.plan.request import RecommendRequest, training_samples, with_optimizer
 from planner.plan.shared_batch import weighing_samples
 from planner.predict.batch_size import RunLength
 from planner.predict.clusters import Candidates, ClusterConfig, enumerate_clusters, of_peers
@@ -171,7 +171,8 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     if request.global_batch is not None and request.engine.name == OWN:
         strategy = weighing_samples(strategy)
     steps = profile.steps_planned if request.steps is None else request.steps
-    run = RunLength(steps, request.training_samples, request.sample_efficiency, request.critical_batch)
+    samples = training_samples(profile, request.model, request.training_samples)
+    run = RunLength(steps, samples, request.sample_efficiency, request.critical_batch)
     costs = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
         request.engine, request.allow_plaintext, request.global_batch,

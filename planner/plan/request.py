@@ -57,6 +57,12 @@ def optimizer_of_job(profile: Profile, model: str | None, given: str | None) -> 
     return OWN if given is None and steps and all(step.own_optimizer for step in steps) else given
 
 
+def training_samples(profile: Profile, model: str | None, given: int | None) -> int:
+    """How many there are: as given, or else of the profiled job, or else the usual number."""
+    steps = (step for device in profile.devices.values() for step in device.steps if model in (None, step.model))
+    return given or next((step.samples for step in steps if step.samples), TRAINING_SAMPLES)
+
+
 def without_server(strategy: str, optimizer: str | None) -> tuple[str, tuple[str, ...]]:
     """A strategy that has no server in place of the default one, for a job's own optimizer.
 
@@ -92,7 +98,8 @@ class RecommendRequest(NamedTuple):
     count_idle: add the idle watts of devices left out (Eq. 5 counts members alone).
     base_watts: watts added to every cluster.
     rates: what-if line rates of devices' networks, bytes/s.
-    training_samples, sample_efficiency, critical_batch: as in ``batch_size.RunLength``.
+    training_samples, sample_efficiency, critical_batch: as in ``batch_size.RunLength``; the first
+        is the job's own where it is not given.
     engine: torch.distributed has an exchange of its own in place of ``strategy``.
     allow_plaintext: whether its gradients may cross networks as they are.
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
@@ -110,7 +117,7 @@ class RecommendRequest(NamedTuple):
     base_watts: float = 0.0
     rates: Mapping[str, float] = MappingProxyType({})
     strategy: Strategy = PARAMETER_SERVER
-    training_samples: int = TRAINING_SAMPLES
+    training_samples: int | None = None
     sample_efficiency: float | None = None
     critical_batch: float | None = None
     engine: Engine = OWN_ENGINE

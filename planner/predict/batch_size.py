@@ -35,7 +35,7 @@ class RunLength(NamedTuple):
     """What decides on the number and the batch sizes of a run's steps.
 
     steps: in all; None for batches as they are at the beginning.
-    training_samples: images of the data set.
+    training_samples: those of the data set.
     sample_efficiency: if given, ``steps`` are those of one device alone, and the run makes more: it
         takes 1 / sample_efficiency times the images of synchronous workers with fixed batches.
     critical_batch: images, by which ``images_factor`` tells theirs; None where it is unknown.
@@ -80,7 +80,7 @@ def of_global(size: int, devices: int, usual: int, run: RunLength) -> BatchSizes
 def notes(strategy: Strategy, run: RunLength) -> list[str]:
     """Notes for the operator on batches that are not fixed."""
     by_kind = {
-        "dynamic": [f"batch sizes grow as they do on {run.training_samples:,} training images"],
+        "dynamic": [f"batch sizes grow as they do on {run.training_samples:,} training samples"],
         "stream": [f"batch sizes follow streams of images whose rates are drawn with --seed {SEED}"],
     }
     return by_kind.get(strategy.batching, [])

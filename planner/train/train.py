@@ -23,7 +23,7 @@ from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
 from planner.plan.request import RecommendRequest, optimizer_of_job, parse_strategy, with_optimizer, without_server
 from planner.plan.strategy_search import AUTO
-from planner.predict.batch_size import TRAINING_SAMPLES, notes_scaled
+from planner.predict.batch_size import notes_scaled
 from planner.predict.sample_efficiency import newest
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.profiler import Profiler
@@ -261,7 +261,7 @@ def _plan_now(
         raise PlanError("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
     to_recommend = RecommendRequest(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
-        training_samples=source.samples or TRAINING_SAMPLES,
+        training_samples=source.samples,
         allow_plaintext=request.allow_plaintext or fleet.trusted_network,
         optimizer=optimizer_of_job(profile, model, options.optimizer),
     )  # fmt: skip

@@ -1,6 +1,6 @@
-"""A job that brings its own optimizer is planned with it, and without a server."""
+"""A job is planned with its own optimizer, without a server, and for its own number of samples."""
 
-from planner.plan.request import optimizer_of_job, without_server
+from planner.plan.request import optimizer_of_job, training_samples, without_server
 from tests.planner import profiles
 
 
@@ -18,3 +18,10 @@ def test_the_default_strategy_is_then_one_without_a_server_and_it_is_said() -> N
     assert strategy == "allreduce" and "brings its own optimizer" in note
     assert without_server("sgp", "own") == ("sgp", ())
     assert without_server("parameter-server", "adam") == ("parameter-server", ())
+
+
+def test_a_job_is_planned_for_its_own_training_samples_unless_others_are_given() -> None:
+    job = profiles.profile({"a": profiles.device(profiles.step(job=True, samples=3_200))})
+    assert training_samples(job, None, None) == training_samples(job, "net", None) == 3_200
+    assert training_samples(job, "net", 500) == 500
+    assert training_samples(job, "another", None) == 60_000

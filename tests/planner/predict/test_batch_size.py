@@ -36,7 +36,7 @@ def test_or_over_as_many_rounds_as_so_many_images_take() -> None:
 def test_few_training_images_let_it_grow_little() -> None:
     assert mean_batch(Strategy.from_text("dlion"), 3, 32, 3_000, rounds=10_000) <= 2 * 300 / 3 + 1
     assert notes(Strategy.from_text("dlion"), RunLength(training_samples=3_000)) == [
-        "batch sizes grow as they do on 3,000 training images"
+        "batch sizes grow as they do on 3,000 training samples"
     ]
 
 
