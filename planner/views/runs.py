@@ -32,7 +32,7 @@ def render(runs: Sequence[RunSummary]) -> RenderableType:
     )  # fmt: skip
     words = ("run", "model", "cluster", "exchange", "last evaluation", "target", "state")
     optional = ("began", "predicted energy", "exchange", "predicted", "target", "energy", "model")
-    made = TextTable(f"{len(runs)} runs", columns, left=words, optional=optional)
+    made = TextTable("1 run" if len(runs) == 1 else f"{len(runs)} runs", columns, left=words, optional=optional)
     for run in runs:
         made.add_row(
             run.name, run.date.replace("T", " "), run.model or "-", _cluster(run), _exchange(run), _steps(run),

@@ -70,3 +70,7 @@ def test_a_folder_without_runs_is_an_empty_table(planner: Planner) -> None:
 
 def test_where_there_are_no_runs_the_remedy_is_named(planner: Planner) -> None:
     assert planner("runs").problem().startswith("runs: there is no such folder; name a run folder")
+
+
+def test_a_single_run_is_counted_as_one(with_runs: Planner) -> None:
+    assert with_runs("runs", "runs/peers").out.startswith("1 run\n")
