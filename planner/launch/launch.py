@@ -39,7 +39,7 @@ def launch(request: LaunchRequest, callbacks: LaunchCallbacks) -> LaunchResult:
     """
     fleet, ranks = _ranks(request)
     if len(ranks) > 1:
-        require_trust(fleet, [rank.name for rank in ranks], "planner launch", request.allow_plaintext)
+        require_trust(fleet, [rank.name for rank in ranks], "launch", request.allow_plaintext)
     project = Project.of(request.project.resolve())
     _check_script(project, request.command)
     for path in project.outside:

@@ -22,7 +22,7 @@ def planned(planner: Planner) -> Planner:
 
 def test_a_network_must_be_trusted_as_nothing_is_encrypted(planned: Planner) -> None:
     problem = planned("launch", "plan.json", "--", "python", "train.py").problem()
-    assert "planner launch: torch.distributed has no encryption" in problem and "--allow-plaintext" in problem
+    assert problem.startswith("launch: torch.distributed has no encryption") and "--allow-plaintext" in problem
 
 
 @pytest.mark.parametrize("command", [("python", "nets/train.py", "-x"), ("./train.sh",), ("python", "-u", "nope.py")])
