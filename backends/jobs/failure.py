@@ -21,7 +21,7 @@ def own_code(folder: Optional[str]) -> Iterator[None]:
         yield
     except JobFailure:
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # Ctrl-C is never raised on a device
         place = None if folder is None else place_in(folder, error)
         if place is None:
             raise
@@ -38,13 +38,16 @@ def place_in(folder: str, error: BaseException) -> Optional[Tuple[str, int]]:
     if isinstance(error, SyntaxError) and error.filename:
         places.append((error.filename, int(error.lineno or 0)))
     start = os.path.join(os.path.realpath(folder), "")
-    own = [(path, line) for path, line in places if os.path.realpath(path).startswith(start)]
+    own = [(path, line) for path, line in places if os.path.isabs(path) and os.path.realpath(path).startswith(start)]
     return own[-1] if own else None
 
 
 def _said(error: BaseException) -> str:
-    """An error's message in one line: the last, where frameworks put a traceback before it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """An error's message in one line: the last, where frameworks put a traceback before it.
+
+    TensorFlow names the node of its graph behind that.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and "{{node " not in line]
     if not lines:
         return "no message"
     return lines[-1] if PLACE.search(str(error)) else lines[0]
