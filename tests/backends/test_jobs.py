@@ -154,6 +154,12 @@ def with_a_metric():
     return plain(optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1),
                  scheduler=torch.optim.lr_scheduler.ReduceLROnPlateau)
 
+def labels_beyond():
+    labels = torch.zeros(64, dtype=torch.long)
+    labels[40] = 12
+    return plain(TensorDataset(x, labels), model=nn.Linear(1, 10), loss=nn.functional.cross_entropy,
+                 metrics={"mae": lambda outputs, targets: 0.0})
+
 def breaks_later():
     class Broken(Pairs):
         def __getitem__(self, at):
@@ -330,7 +336,7 @@ def test_a_loss_without_a_gradient_is_refused(tmp_path) -> None:
 
 
 def test_test_samples_that_do_not_fit_are_found_before_the_first_step(tmp_path) -> None:
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+    with pytest.raises(JobFailure, match="shapes cannot be multiplied"):
         loaded(tmp_path, "other_test_samples")
 
 
@@ -416,6 +422,13 @@ def test_what_a_generator_raises_is_said_and_not_the_node_of_the_graph(tmp_path)
 def test_a_data_set_that_raises_in_the_middle_is_named_with_its_line(tmp_path) -> None:
     found = loaded(tmp_path, "breaks_later")
     with pytest.raises(JobFailure, match=r"OSError: no such picture, at .*task\.py:\d+"), own_code(str(tmp_path)):
+        learned(found)
+
+
+def test_what_the_framework_cannot_use_is_the_jobs_fault(tmp_path) -> None:
+    found = loaded(tmp_path, "labels_beyond")
+    failure = pytest.raises(JobFailure, match=r"IndexError: Target 12 is out of bounds.*, at .*torch.*\.py:\d+")
+    with failure, own_code(str(tmp_path)):
         learned(found)
 
 
