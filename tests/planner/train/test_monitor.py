@@ -281,7 +281,7 @@ def test_an_error_in_the_users_code_ends_the_run_though_others_work(tmp_path: Pa
 
 
 class SlowAgent(Agent):
-    """Its files come when somebody has asked for the failure of a worker."""
+    """Its files come when somebody has been told of the failure of a worker."""
 
     def __init__(self, asked: threading.Event) -> None:
         super().__init__()
@@ -299,8 +299,10 @@ def test_the_checkpoint_that_is_on_its_way_then_is_waited_for(tmp_path: Path) ->
     class Asked(BadJob):
         @property
         def failure(self) -> str | None:
-            asked.set()
-            return super().failure
+            found = super().failure
+            if found is not None:
+                asked.set()
+            return found
 
     call = ServerCall(STOPPED, saved(tmp_path), waits=True)
     run = Run(tmp_path, call, workers={"tx1": Asked("tx1: KeyError: 'x', at /home/me/train.py:3", after=2)})
