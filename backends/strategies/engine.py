@@ -3,9 +3,9 @@
 It is written NAME or NAME:key=value,..., as in ``torch:hook=powersgd,rank=2``.
 """
 
-from typing import Any, Callable, Dict, NamedTuple, Sequence
+from typing import Any, Callable, Dict, NamedTuple
 
-from backends.strategies.name_and_options import name_of, options_of, typed, whole_number
+from backends.strategies.name_and_options import name_of, options_of, typed, whole_number, word_of
 
 OWN, TORCH = "planner", "torch"
 #: How torch.distributed may change gradients on their way, by hooks that torch itself brings.
@@ -42,15 +42,6 @@ class Engine(NamedTuple):
         return cls(name=name, text=text, **values)
 
 
-def _one_of(known: Sequence[str]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in known:
-            raise ValueError("one of %s" % ", ".join(known))
-        return text
-
-    return read
-
-
 def _from(least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         value = whole_number(text)
@@ -63,8 +54,8 @@ def _from(least: int) -> Callable[[str], int]:
 
 #: PowerSGD's own least start is 2: torch rebuilds its buckets in the first round.
 _READERS: Dict[str, Callable[[str], Any]] = {
-    "hook": _one_of(HOOKS),
+    "hook": word_of(HOOKS),
     "rank": _from(1),
     "start": _from(2),
-    "backend": _one_of(BACKENDS),
+    "backend": word_of(BACKENDS),
 }
