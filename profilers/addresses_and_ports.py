@@ -56,7 +56,11 @@ def interface_with(address: str) -> str:
 
 def address_towards(job: object, target: str) -> str:
     """The address from which this device sends to a host; nothing is sent. Raises OSError."""
-    family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD_PORT, type=socket.SOCK_DGRAM)[0]
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD_PORT, type=socket.SOCK_DGRAM)[0]
+    except socket.gaierror as error:
+        what = "no address is known here of %s, another device's data_address or host (%s)" % (target, error.strerror)
+        raise OSError("%s; correct it in the fleet file" % what) from error
     with socket.socket(family, kind) as probe:
         probe.connect(address)
         return str(probe.getsockname()[0])
@@ -81,7 +85,7 @@ def await_connections(job: Any, address: str) -> None:
     Raises OSError where the address is none of this device's.
     """
     token = binascii.hexlify(os.urandom(_TOKEN_BYTES))
-    with _listener(address) as listener:
+    with listen(address) as listener:
         listener.settimeout(_POLL_S)
         job.emit(Listening(listener.getsockname()[1], token.decode()))
         while not job.stopping.is_set():
@@ -105,11 +109,16 @@ def probe_port(job: Any, address: str, port: int, token: str) -> Optional[str]:
     return None if greeting == token.encode() else "%s:%d is another machine" % (address, port)
 
 
-def _listener(address: str) -> socket.socket:
+def listen(address: str, port: int = 0) -> socket.socket:
+    """A listening socket on one address of this device; port 0 lets the system choose.
+
+    Raises OSError that names the address and the remedy.
+    """
     try:
-        family, kind, _, _, where = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
+        family, kind, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind)
         try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(where)
             listener.listen(64)
         except OSError:

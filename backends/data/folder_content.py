@@ -11,6 +11,7 @@ from backends.protocol.events import FolderContent
 #: of a million pictures on a card must not be read as a whole before each run.
 END_BYTES = 1 << 16
 FILES_READ = 1000
+REMEDY = "copy the set there, or correct `data` in the fleet file"
 
 
 def survey(path: str) -> FolderContent:
@@ -20,14 +21,14 @@ def survey(path: str) -> FolderContent:
     read.
     """
     if not os.path.isdir(path):
-        raise ValueError("no folder %s, which the fleet file names as data" % path)
+        raise ValueError("no folder %s, which the fleet file names as data; %s" % (path, REMEDY))
     try:
         files = _files(path)
         if not files:
-            raise ValueError("%s, which the fleet file names as data, is empty" % path)
+            raise ValueError("%s, which the fleet file names as data, is empty; %s" % (path, REMEDY))
         return FolderContent(len(files), sum(size for _, size in files), _hash(path, files))
     except OSError as error:
-        raise ValueError("cannot read %s: %s" % (error.filename or path, error.strerror)) from None
+        raise ValueError("cannot read %s: %s; %s" % (error.filename or path, error.strerror, REMEDY)) from None
 
 
 def _files(folder: str) -> List[Tuple[str, int]]:

@@ -9,6 +9,11 @@ from typing import Iterator, Optional, Tuple
 #: How texts of tracebacks name a place.
 PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
+BOLD = re.compile(r"\x1b\[\d*m")
+#: Folders of installed packages, and the one with this program's, which may be installed as well.
+INSTALLED = ("site-packages", "dist-packages")
+OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+
 
 class JobFailure(Exception):
     """The user's own code has failed; the message names its file and line."""
@@ -16,13 +21,17 @@ class JobFailure(Exception):
 
 @contextlib.contextmanager
 def own_code(folder: Optional[str]) -> Iterator[None]:
-    """Raise JobFailure for errors that pass through a file of this folder; None for no folder."""
+    """Raise JobFailure for errors that pass through a file of this folder; None for no folder.
+
+    Those that an installed package raises count too: the job has handed it what it cannot use,
+    such as a label beyond the classes.
+    """
     try:
         yield
     except JobFailure:
         raise
-    except (Exception, SystemExit) as error:
-        place = None if folder is None else place_in(folder, error)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # Ctrl-C is never raised on a device
+        place = None if folder is None else place_in(folder, error) or place_in_package(error)
         if place is None:
             raise
         raise JobFailure("%s: %s, at %s:%d" % ((type(error).__name__, _said(error)) + place)) from error
@@ -38,13 +47,26 @@ def place_in(folder: str, error: BaseException) -> Optional[Tuple[str, int]]:
     if isinstance(error, SyntaxError) and error.filename:
         places.append((error.filename, int(error.lineno or 0)))
     start = os.path.join(os.path.realpath(folder), "")
-    own = [(path, line) for path, line in places if os.path.realpath(path).startswith(start)]
+    own = [(path, line) for path, line in places if os.path.isabs(path) and os.path.realpath(path).startswith(start)]
     return own[-1] if own else None
 
 
+def place_in_package(error: BaseException) -> Optional[Tuple[str, int]]:
+    """The file of an installed package, and the line, that raised an error; None for others."""
+    frames = traceback.extract_tb(error.__traceback__)
+    path, line = (frames[-1][0], int(frames[-1][1] or 0)) if frames else ("", 0)
+    is_installed = any(part in INSTALLED for part in path.split(os.sep)) and not path.startswith(OURS)
+    return (path, line) if is_installed else None
+
+
 def _said(error: BaseException) -> str:
-    """An error's message in one line: the last, where frameworks put a traceback before it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """An error's message in one line: the last, where frameworks put a traceback before it.
+
+    TensorFlow names the node of its graph behind that; Keras first says what it called, and then in
+    bold why that failed.
+    """
+    text = BOLD.sub("", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "{{node " not in line]
     if not lines:
         return "no message"
-    return lines[-1] if PLACE.search(str(error)) else lines[0]
+    return lines[-1] if PLACE.search(text) else " ".join(lines[:2])

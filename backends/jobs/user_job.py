@@ -4,6 +4,8 @@ The function is called in the folder of its project, whose files it can import a
 """
 
 import importlib
+import inspect
+import numbers
 import os
 import sys
 from types import ModuleType
@@ -16,6 +18,14 @@ from backends.protocol.orders import JobSpec
 DATA_VARIABLE = "PLANNER_DATA"
 REQUIRED = ("model", "train", "test", "loss")
 OPTIONAL = ("metrics", "optimizer", "scheduler", "collate", "forward", "classes")
+#: What the functions of a job are called with.
+ARGUMENTS = {
+    "loss": ("outputs", "targets"),
+    "optimizer": ("parameters",),
+    "scheduler": ("optimizer",),
+    "collate": ("samples",),
+    "forward": ("model", "batch"),
+}
 #: Words in a metric's name by which lower values are better.
 LOWER = ("loss", "error", "mae", "mse", "rmse", "perplexity", "wer", "cer")
 
@@ -45,9 +55,9 @@ class UserJob(NamedTuple):
     @property
     def class_names(self) -> Tuple[str, ...]:
         """Names of the classes; numbers where the job tells how many; none where nothing."""
-        if isinstance(self.classes, int):
-            return tuple(map(str, range(self.classes)))
-        return tuple(map(str, self.classes or ()))
+        if isinstance(self.classes, numbers.Integral):
+            return tuple(map(str, range(int(self.classes))))
+        return () if self.classes is None else tuple(map(str, self.classes))
 
 
 def call(spec: JobSpec) -> Any:
@@ -62,47 +72,71 @@ def call(spec: JobSpec) -> Any:
         os.environ[DATA_VARIABLE] = spec.data
     function = getattr(_imported(spec), spec.function, None)
     if not callable(function):
-        raise ValueError("job %s: module %s has no function %s" % (spec.text, spec.module, spec.function))
+        raise ValueError("module %s has no function %s" % (spec.module, spec.function))
+    _require_arguments("the function %s" % spec.function, function, ())
     return function()
 
 
-def checked(spec: JobSpec, returned: Any) -> UserJob:
+def checked(returned: Any) -> UserJob:
     """The job's attributes. Raises ValueError that names the one that is missing or of no use."""
     missing = [name for name in REQUIRED if getattr(returned, name, None) is None]
     if missing:
         raise ValueError(
-            "job %s returned %s without %s; return an object with %s, for example types.SimpleNamespace(model=..., ...)"
-            % (spec.text, _kind(returned), ", ".join(missing), ", ".join(REQUIRED))
+            "it returned %s without %s; return an object with %s, for example types.SimpleNamespace(model=..., ...)"
+            % (_kind(returned), ", ".join(missing), ", ".join(REQUIRED))
         )
-    for name in ("loss", "optimizer", "scheduler", "collate", "forward"):
+    for name, arguments in ARGUMENTS.items():
         value = getattr(returned, name, None)
         if value is not None and not callable(value):
-            raise ValueError("job %s: its %s is %s, and must be a function" % (spec.text, name, _kind(value)))
+            raise ValueError("its %s is %s, and must be a function" % (name, _kind(value)))
+        if name == "loss" and inspect.isclass(value):
+            raise ValueError("its loss is the class %s; give an instance of it" % value.__name__)
+        if value is not None:
+            _require_arguments("its %s" % name, value, arguments)
+    _check_classes(getattr(returned, "classes", None))
     values: Dict[str, Any] = {name: getattr(returned, name, None) for name in REQUIRED + OPTIONAL}
-    return UserJob(**dict(values, metrics=_metrics(spec, values["metrics"])))
+    return UserJob(**dict(values, metrics=_metrics(values["metrics"])))
 
 
-def _metrics(spec: JobSpec, given: Any) -> Dict[str, Metric]:
+def _metrics(given: Any) -> Dict[str, Metric]:
     """Metrics by name from functions, or from pairs of a function and "higher" or "lower"."""
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise ValueError(
-            "job %s: its metrics are %s, and must be a dictionary of functions" % (spec.text, _kind(given))
-        )
-    return {str(name): _metric(spec, str(name), value) for name, value in given.items()}
+        raise ValueError("its metrics are %s, and must be a dictionary of functions" % _kind(given))
+    return {str(name): _metric(str(name), value) for name, value in given.items()}
 
 
-def _metric(spec: JobSpec, name: str, value: Any) -> Metric:
+def _metric(name: str, value: Any) -> Metric:
     function, better = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
     if not callable(function) or better not in (None, "higher", "lower"):
         raise ValueError(
-            'job %s: metric %s must be a function of outputs and targets, or (function, "higher" or "lower")'
-            % (spec.text, name)
+            'its metric %s must be a function of outputs and targets, or (function, "higher" or "lower")' % name
         )
+    _require_arguments("its metric %s" % name, function, ARGUMENTS["loss"])
     if better is None:
         better = "lower" if any(word in name.lower() for word in LOWER) else "higher"
     return Metric(function, better == "higher")
+
+
+def _check_classes(classes: Any) -> None:
+    """Raises ValueError for what is neither a number of classes nor their names."""
+    is_number = isinstance(classes, numbers.Integral) and int(classes) > 0
+    if classes is not None and not is_number and not isinstance(classes, (list, tuple)):
+        raise ValueError("its classes are %r, and must be a list of names, or how many there are" % (classes,))
+
+
+def _require_arguments(what: str, function: Any, arguments: Tuple[str, ...]) -> None:
+    """Raises ValueError where a function cannot be called with these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of some built-in functions nothing is known
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        wanted = " and ".join(arguments) or "no argument"
+        raise ValueError("%s takes %s, and must take %s" % (what, signature, wanted)) from None
 
 
 def _kind(value: Any) -> str:
@@ -126,5 +160,5 @@ def _enter(folder: str) -> None:
 def _imported(spec: JobSpec) -> ModuleType:
     path = os.path.join(spec.folder, *spec.module.split("."))
     if not os.path.isfile(path + ".py") and not os.path.isfile(os.path.join(path, "__init__.py")):
-        raise ValueError("job %s: there is no %s.py in its project" % (spec.text, spec.module.replace(".", "/")))
+        raise ValueError("there is no %s.py in its project" % spec.module.replace(".", "/"))
     return importlib.import_module(spec.module)

@@ -18,6 +18,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple, Type, TypeVar
 
 from backends.protocol.json_messages import decode, encode_list
 from backends.protocol.orders import Identity
+from profilers import addresses_and_ports
 
 _HEADER = struct.Struct("!4sIQ")
 _MAGIC = b"plnr"
@@ -30,6 +31,8 @@ _WAKE_BYTES = 1 << 15
 _RECORD_BYTES = 1 << 15  # more than a TLS record, which the library may have taken from the socket in part
 #: The server's name in its certificate; no device can be called so.
 SERVER = "parameter server"
+#: A listening socket on one address of this device.
+listen = addresses_and_ports.listen
 
 
 Head = TypeVar("Head")
@@ -165,16 +168,6 @@ class Connection:
     def close(self) -> None:
         """Close the socket. Idempotent."""
         self._sock.close()
-
-
-def listen(address: str, port: int = 0) -> socket.socket:
-    """A listening socket on one address of this device; port 0 lets the system choose."""
-    family = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0][0]
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((address, port))
-    listener.listen(64)
-    return listener
 
 
 def accept(sock: socket.socket, tls: ssl.SSLContext, timeout_s: float) -> Connection:

@@ -63,10 +63,14 @@ class Replaced(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """The host has lost a member, or sent it away."""
+    """The host has lost a member, or sent it away.
+
+    unfit: whether it would be sent away again.
+    """
 
     member: str
     reason: str
+    unfit: bool = False
 
 
 class Refused(NamedTuple):

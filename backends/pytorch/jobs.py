@@ -17,6 +17,7 @@ from backends.jobs.user_job import UserJob
 
 #: Samples of the batch that a job is tried with: batch normalisation cannot learn from one.
 TRIED = 2
+NO_DATA = "its %s is a %s; give a torch.utils.data.Dataset or IterableDataset"
 
 
 def seed_everything(seed: int) -> None:
@@ -33,6 +34,7 @@ def load_job(user: UserJob) -> LoadedJob:
     """
     if not isinstance(user.model, nn.Module):
         raise ValueError("its model is a %s; with --framework torch it must be a torch.nn.Module" % _kind(user.model))
+    _require_float32(user.model)
     train, test = (_samples(name, data, user.collate) for name, data in (("train", user.train), ("test", user.test)))
     job = Job(
         user.model, user.forward or _forward, user.loss, user.metrics,
@@ -40,7 +42,8 @@ def load_job(user: UserJob) -> LoadedJob:
     )  # fmt: skip
     if user.scheduler is not None and user.optimizer is None:
         raise ValueError("it has a scheduler and no optimizer for it; add the optimizer, or use --schedule")
-    _try(job, train)
+    for name, data in (("train", train), ("test", test)):
+        _try(job, name, data)
     if not any(parameter.requires_grad for parameter in user.model.parameters()):
         raise ValueError("its model has no parameter that is trained: requires_grad is false for all, or there is none")
     return LoadedJob(job, train, test, user.class_names)
@@ -49,16 +52,33 @@ def load_job(user: UserJob) -> LoadedJob:
 def _samples(name: str, data: Any, collate: Optional[Callable[[List[Any]], Any]]) -> Any:
     if isinstance(data, DataLoader):
         raise ValueError("its %s is a DataLoader; give the data set itself, for planner makes the batches" % name)
+    if isinstance(data, (dict, str)):
+        raise ValueError(NO_DATA % (name, _kind(data)))
     if type(data) is TensorDataset and collate is None:  # all rows of a batch are then read at once
         return ArraySamples(*data.tensors)
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        samples = ItemSamples(data, collate or default_collate)
+        samples = ItemSamples(data, collate or _collate)
         if not len(samples):
             raise ValueError("its %s is empty" % name)
         return samples
+    if hasattr(data, "__next__"):
+        raise ValueError(
+            "its %s is a %s, which can be read only once; give an IterableDataset, whose __iter__ begins again"
+            % (name, _kind(data))
+        )
     if hasattr(data, "__iter__"):
-        return SampleStream(functools.partial(iter, data), collate or default_collate)
-    raise ValueError("its %s is a %s; give a torch.utils.data.Dataset or IterableDataset" % (name, _kind(data)))
+        return SampleStream(functools.partial(iter, data), collate or _collate)
+    raise ValueError(NO_DATA % (name, _kind(data)))
+
+
+def _collate(samples: List[Any]) -> Any:
+    try:
+        return default_collate(samples)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            "no batch can be made of its samples: %s; give samples of one shape, or the job a collate"
+            % str(error).splitlines()[0]
+        ) from error
 
 
 def _forward(module: nn.Module, batch: Any) -> Tuple[Any, Any]:
@@ -71,19 +91,22 @@ def _forward(module: nn.Module, batch: Any) -> Tuple[Any, Any]:
     return module(*batch[:-1]), batch[-1]
 
 
-def _try(job: Job, train: Any) -> None:
+def _try(job: Job, name: str, data: Any) -> None:
     """Compute the loss and the metrics of a few samples, without learning from them."""
-    first = next((batch for _, batch in train.batches(TRIED)), None)
+    first = next(data.batches(TRIED), None)
     if first is None:
-        raise ValueError("its train is empty")
-    module = job.model
-    module.eval()
+        raise ValueError("its %s is empty" % name)
+    job.model.eval()
     with torch.no_grad():
-        outputs, targets = job.forward(module, as_tensors(first))
-        loss = job.loss(outputs, targets)
+        found = job.forward(job.model, as_tensors(first[1]))
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise ValueError("its forward returns a %s; it must return outputs and targets" % _kind(found))
+        loss = job.loss(*found)
+        if not isinstance(loss, torch.Tensor):
+            raise ValueError("its loss gives a %s; it must give a tensor, the mean over the samples" % _kind(loss))
         _require_one(loss, "loss")
-        for name, metric in job.metrics.items():
-            _require_one(metric.function(outputs, targets), "metric %s" % name)
+        for metric_name, metric in job.metrics.items():
+            _require_one(metric.function(*found), "metric %s" % metric_name)
 
 
 def _require_one(value: Any, what: str) -> None:
@@ -92,6 +115,18 @@ def _require_one(value: Any, what: str) -> None:
         raise ValueError(
             "its %s gives %d numbers for a batch; it must give one, the mean over the samples" % (what, elements)
         )
+    if not isinstance(value, (torch.Tensor, np.generic, np.ndarray, float, int)):
+        raise ValueError("its %s gives a %s; it must give one number" % (what, _kind(value)))
+
+
+def _require_float32(model: nn.Module) -> None:
+    """Raises ValueError for a model whose parameters another type holds: they would be rounded."""
+    for name, parameter in model.named_parameters():
+        if parameter.dtype != torch.float32:
+            raise ValueError(
+                "its model's parameter %s is %s, and weights are float32 here; call model.float(), "
+                "and compute in another precision with --precision" % (name, parameter.dtype)
+            )
 
 
 def as_tensors(batch: Any, device: Optional[torch.device] = None) -> Any:

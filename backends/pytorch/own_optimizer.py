@@ -1,5 +1,6 @@
 """The optimizer that a job brings, with its scheduler, and what they keep as bytes."""
 
+import inspect
 import io
 from typing import Any, List
 
@@ -23,7 +24,15 @@ class TorchOptimizer:
                 "the job's optimizer returns a %s; it must return a torch.optim optimizer of the parameters it is given"
                 % type(self._optimizer).__name__
             )
+        _require_alone("optimizer", self._optimizer)
+        held = {id(each) for group in self._optimizer.param_groups for each in group["params"]}
+        if not held & {id(each) for each in parameters}:
+            raise ValueError(
+                "the job's optimizer holds none of the parameters that it is given, and would train nothing"
+            )
         self._scheduler: Any = None if job.scheduler is None else job.scheduler(self._optimizer)
+        if job.scheduler is not None:
+            _require_alone("scheduler", self._scheduler)
 
     def step(self) -> None:
         """One step with the gradients of the parameters, and one of the scheduler."""
@@ -50,3 +59,14 @@ class TorchOptimizer:
         self._optimizer.load_state_dict(saved["optimizer"])
         if self._scheduler is not None and saved["scheduler"] is not None:
             self._scheduler.load_state_dict(saved["scheduler"])
+
+
+def _require_alone(what: str, made: Any) -> None:
+    """Raises ValueError for what cannot make a step by itself, as with a closure or a metric."""
+    try:
+        inspect.signature(made.step).bind()
+    except (AttributeError, TypeError):
+        raise ValueError(
+            "the job's %s returns a %s; it must return one of torch.optim whose step() needs no argument"
+            % (what, type(made).__name__)
+        ) from None

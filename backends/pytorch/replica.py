@@ -13,6 +13,12 @@ from backends.pytorch.own_optimizer import TorchOptimizer
 from backends.pytorch.updates import FlatUpdate
 from profilers.mixed_precision import FP16, FP32
 
+#: Said of a loss that does not know how it was computed.
+NO_GRADIENT = (
+    "the loss does not depend on the trained parameters; compute it of the model's outputs, "
+    "without detach(), item() or no_grad()"
+)
+
 
 class TorchReplica(Replica):
     """A torch module whose parameters, gradients and state are views into flat tensors.
@@ -121,6 +127,8 @@ class TorchReplica(Replica):
 
     def _loss(self, batch: Any) -> torch.Tensor:
         found: torch.Tensor = self._job.loss(*self._job.forward(self.module, as_tensors(batch, self._device)))
+        if not found.requires_grad:
+            raise ValueError(NO_GRADIENT)
         return found
 
     def fetch(self) -> None:

@@ -5,7 +5,7 @@ It is written NAME or NAME:key=value,..., as in ``torch:hook=powersgd,rank=2``.
 
 from typing import Any, Callable, Dict, NamedTuple
 
-from backends.strategies.name_and_options import name_of, one_of, options_of, typed, whole_number
+from backends.strategies.name_and_options import name_of, options_of, typed, whole_number, word_of
 
 OWN, TORCH = "planner", "torch"
 #: How torch.distributed may change gradients on their way, by hooks that torch itself brings.
@@ -34,20 +34,12 @@ class Engine(NamedTuple):
         name = name_of("engine", text, (OWN, TORCH))
         readers = _READERS if name == TORCH else {}
         options = options_of(text, tuple(readers))
-        values = typed(text, options, readers)
+        values = typed("engine %s" % name, options, readers)
         hook = values.get("hook", "none")
         for key in ("rank", "start"):
             if key in values and hook != "powersgd":
                 raise ValueError("%s: %s belongs to hook=powersgd; leave it out, or add the hook" % (text, key))
         return cls(name=name, text=text, **values)
-
-
-def _hook(text: str) -> str:
-    return one_of("hook", text, HOOKS)
-
-
-def _backend(text: str) -> str:
-    return one_of("backend", text, BACKENDS)
 
 
 def _from(least: int) -> Callable[[str], int]:
@@ -62,8 +54,8 @@ def _from(least: int) -> Callable[[str], int]:
 
 #: PowerSGD's own least start is 2: torch rebuilds its buckets in the first round.
 _READERS: Dict[str, Callable[[str], Any]] = {
-    "hook": _hook,
+    "hook": word_of(HOOKS),
     "rank": _from(1),
     "start": _from(2),
-    "backend": _backend,
+    "backend": word_of(BACKENDS),
 }

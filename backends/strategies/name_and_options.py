@@ -67,6 +67,18 @@ def typed(what: str, options: Mapping[str, str], readers: Mapping[str, Callable[
     return found
 
 
+def word_of(known: Sequence[str]) -> Callable[[str], str]:
+    """A reader of one of these words."""
+
+    def read(text: str) -> str:
+        if text not in known:
+            near = difflib.get_close_matches(text, known, n=1)
+            raise ValueError("one of %s%s" % (", ".join(known), "".join(" (did you mean %s?)" % each for each in near)))
+        return text
+
+    return read
+
+
 def whole_number(text: str) -> int:
     try:
         return int(text)

@@ -28,7 +28,8 @@ def load_job(user: UserJob) -> LoadedJob:
     train, test = (_samples(name, data) for name, data in (("train", user.train), ("test", user.test)))
     metrics = {name: metric._replace(function=_in_order(metric.function)) for name, metric in user.metrics.items()}
     loss = _in_order(user.loss)
-    _try(user, train, loss, metrics)
+    for data in (train, test):
+        _try(user, data, loss, metrics)
     network = UserNetwork(user.model)
     if not network.trained:
         raise ValueError("its model has no variable that is trained: trainable is false for all, or there is none")
@@ -86,16 +87,25 @@ def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
     return forward
 
 
-def _try(user: UserJob, train: DatasetSamples, loss: Callable[[Any, Any], Any], metrics: Dict[str, Metric]) -> None:
-    first: Optional[Any] = next(batch for _, batch in train.batches(TRIED))
-    outputs, targets = _forward(user)(first, False)
-    _require_one(loss(outputs, targets), "loss")
+def _try(user: UserJob, data: DatasetSamples, loss: Callable[[Any, Any], Any], metrics: Dict[str, Metric]) -> None:
+    first: Optional[Any] = next(batch for _, batch in data.batches(TRIED))
+    found = _forward(user)(first, False)
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        raise ValueError("its forward returns a %s; it must return outputs and targets" % _kind(found))
+    outputs, targets = found
+    found_loss = loss(outputs, targets)
+    if not tf.is_tensor(found_loss):
+        raise ValueError("its loss gives a %s; it must give a tensor, the mean over the samples" % _kind(found_loss))
+    _require_one(found_loss, "loss")
     for name, metric in metrics.items():
         _require_one(metric.function(outputs, targets), "metric %s" % name)
 
 
 def _require_one(value: Any, what: str) -> None:
-    elements = int(tf.size(value).numpy())
+    try:
+        elements = int(tf.size(tf.cast(value, tf.float32)).numpy())
+    except (TypeError, ValueError, tf.errors.OpError):
+        raise ValueError("its %s gives a %s; it must give one number" % (what, _kind(value))) from None
     if elements != 1:
         raise ValueError(
             "its %s gives %d numbers for a batch; it must give one, the mean over the samples" % (what, elements)

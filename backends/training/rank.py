@@ -7,6 +7,7 @@ the same round. Between two meetings nothing but gradients is exchanged.
 """
 
 import functools
+import hashlib
 import math
 import time
 from typing import Callable, Dict, Optional, Sequence, Tuple
@@ -14,12 +15,12 @@ from typing import Callable, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import OWN, Replica
+from backends.frameworks.base import OWN, Replica, layout_of
 from backends.frameworks.process_group import ProcessGroup
 from backends.protocol.events import Diverged, Emit, Joined, MemberProgress, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import STEP
 from backends.training import checkpoint, single_device
-from backends.training.run_spec import STOPPED, RunSpec, divergence_reason, last_evaluated
+from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
 from backends.training.step import combine_parts, evaluate, stretch
 from backends.training.step_queue import RunProgress, StepQueue, WorkItem
@@ -48,11 +49,21 @@ def run(
 
     names: of all ranks, in order. The first evaluates and writes checkpoints.
     on_end: called when all ranks have made their last exchange: they leave in any order.
-    Raises GroupError where the exchange with the others breaks off.
+    Raises GroupError where the exchange with the others breaks off, ValueError on all ranks where
+    they have built different models.
     """
+    _require_one_model(replica, group, names)
     group.average_gradients(replica, data[0].batch)
     rank = Rank(spec, replica, group, names, emit, began, on_end)
     return single_device.work(rank, *data, should_stop, slowdown, on_step)
+
+
+def _require_one_model(replica: Replica, group: ProcessGroup, names: Sequence[str]) -> None:
+    digest = hashlib.sha256(repr(layout_of(replica)).encode()).hexdigest()
+    digests = group.gather((float(int(digest[:12], 16)),))[:, 0]  # of 48 bits, which a float holds
+    for name, other in zip(names, digests):
+        if other != digests[0]:
+            raise ValueError("%s: %s" % (name, OTHER_MODEL))
 
 
 class RoundQueue(StepQueue):

@@ -141,7 +141,7 @@ class RunHost(abc.ABC):
                 while self._serve_item(member, connection):
                     pass
             except (framing.WireError, ValueError) as error:
-                lost = self._report_loss(member, connection, str(error))
+                lost = self._report_loss(member, connection, error)
             finally:
                 self._remove(member, connection, lost)
 
@@ -175,14 +175,14 @@ class RunHost(abc.ABC):
             if member.connection is connection:
                 member.connection = None
 
-    def _report_loss(self, member: MemberStats, connection: framing.Connection, reason: str) -> bool:
+    def _report_loss(self, member: MemberStats, connection: framing.Connection, error: Exception) -> bool:
         """Emit why a connection ended; return whether its member is lost."""
         if member.connection is not connection:
             self._emit(Replaced(connection.peer))
             return False
         if self._over.is_set():
             return False
-        self._emit(Dropped(connection.peer, reason))
+        self._emit(Dropped(connection.peer, str(error), isinstance(error, ValueError)))
         return True
 
     def progress(self) -> Progress:

@@ -13,6 +13,8 @@ from backends.training.stopping import StopRule
 
 #: The reason of a run that was asked to stop before its last step.
 STOPPED = "stopped"
+#: Why a member is sent away whose arrays differ from those of the run.
+OTHER_MODEL = "its model is not the run's: the arrays have other names or shapes; let every device build the same model"
 
 
 class RunSpec(NamedTuple):
@@ -100,6 +102,8 @@ def divergence_reason(spec: RunSpec, name: str, kind: str, step: int, loss: floa
     where = (source, step, name, loss)
     finding = "the %s at step %d on %s gave a loss of %s or gradients that are not finite" % where
     remedy = "lower the learning rate of %g" % spec.optimizer.rate
-    if spec.members > 1 and spec.strategy.sync.waits_for(spec.members) == 1:
+    if not step and kind != EVALUATE:
+        remedy = "the weights are still the initial ones: look at the data, the model and the loss"
+    elif spec.members > 1 and spec.strategy.sync.waits_for(spec.members) == 1:
         remedy += ", or let workers wait for one another (sync=synchronous): gradients that come late need a lower one"
     return "training diverged: %s; %s" % (finding, remedy)

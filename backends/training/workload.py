@@ -9,7 +9,7 @@ from backends.data.loader import ArraySamples, BatchLoader, BatchSource, Evaluat
 from backends.data.micro_batches import in_parts
 from backends.frameworks.base import Replica, framework, usable_threads
 from backends.jobs import user_job
-from backends.jobs.failure import own_code
+from backends.jobs.failure import JobFailure, own_code
 from backends.jobs.job import Job, LoadedJob
 from backends.protocol.orders import DataPart, MemberSpec, ReplicaSpec
 from backends.training import step
@@ -73,14 +73,17 @@ class Workload(NamedTuple):
 def workload(spec: ReplicaSpec) -> Workload:
     """The workload of a spec. A user's job is loaded, which calls the user's function.
 
-    Raises ValueError for a job of the wrong form, JobFailure for an error in the user's code.
+    Raises JobFailure for a job of the wrong form, and for an error in the user's code.
     """
     user, backend, threads = spec.job, framework(spec.framework), _threads(spec)
     if user is None:
         known = (spec.model, spec.input_shape, spec.classes, spec.seed, threads)
         return Workload(spec, lambda: backend.known_job(*known))
-    with own_code(user.folder):
-        loaded = backend.load_job(lambda: user_job.checked(user, user_job.call(user)), spec.seed, threads)
+    try:
+        with own_code(user.folder):
+            loaded = backend.load_job(lambda: user_job.checked(user_job.call(user)), spec.seed, threads)
+    except ValueError as error:
+        raise JobFailure("the job cannot be used: %s" % error) from error
     return Workload(spec, lambda: loaded.job, loaded)
 
 

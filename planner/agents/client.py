@@ -32,6 +32,8 @@ START_S = 60.0
 LOST = ("DeviceLostError", "WireError")
 UNREACHED = "let the firewall there pass TCP from the other devices, or set data_address in the fleet file"
 ENDED = "the agent ended"
+#: Nobody here has ended it.
+UNASKED = f"{ENDED}: its process was killed, as the system does where memory is short, or code of the job ended it"
 #: How the agent's first line begins.
 HELLO = b'{"hello":'
 #: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
@@ -183,9 +185,9 @@ class AgentClient:
         if error["kind"] in LOST:
             remedy = f"; {UNREACHED}" if error["message"].startswith("cannot reach") else ""
             return DeviceLostError(self._named(error["message"]) + remedy)
+        where = self._keep(f"--- {self.name}: {order}\n{error['traceback']}\n")
         if error["kind"] == JobFailure.__name__:
             return JobError(self._named(error["message"]), error["traceback"])
-        where = self._keep(f"--- {self.name}: {order}\n{error['traceback']}\n")
         return AgentError(f"{self.name}: {order}: {_reason(error)}{where}", error["traceback"])
 
     def _keep(self, traceback: str) -> str:
@@ -247,7 +249,7 @@ class AgentClient:
                 if call is not None:  # an order's threads may say something after its end
                     call.answers.put((message, blob))
         except EOFError:
-            self._give_up(ENDED)
+            self._give_up(UNASKED)
         except (DeviceLostError, ValueError, KeyError, TypeError) as error:
             self._give_up(str(error))
 

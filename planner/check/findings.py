@@ -22,6 +22,8 @@ CHECKS = (
     "gpu", "disk", "memory", "iperf3", "power", "clock", "framework", "data plane",
 )  # fmt: skip
 
+#: The check of the folder with a device's data, where the fleet file names one.
+DATA = "data"
 #: The check of what a job requires, where one is named.
 JOB = "job"
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 
 from backends.frameworks.base import FRAMEWORKS
+from backends.protocol.events import FolderContent
 from backends.protocol.orders import (
     AwaitReachability,
     CollectFacts,
@@ -15,6 +16,7 @@ from backends.protocol.orders import (
     ProbeReachability,
     ReadClock,
     StartFramework,
+    SurveyData,
     SurveySensors,
 )
 from planner.agents.addresses import try_addresses
@@ -25,6 +27,7 @@ from planner.check.findings import FAILED, OK, SKIPPED, CheckReport, Finding
 from planner.console import OnProgress
 from planner.errors import AgentError, DeviceLostError, PlannerError, suggest
 from planner.fleet.device import Device, Fleet
+from planner.jobs.data_folders import SURVEY_S
 from planner.json_records import decode
 from planner.remote import connect
 from planner.remote.base import Remote
@@ -53,9 +56,11 @@ def check(
     for name in frameworks:
         if name not in FRAMEWORKS:
             raise PlannerError(f'no framework "{name}"; {suggest(name, FRAMEWORKS)}')
+    with_data = any(device.data is not None for device in fleet.devices)
     with ExitStack() as stack:
         exams = {
-            device.name: DeviceCheck(device, frameworks, stack, on_progress, requirements) for device in fleet.devices
+            device.name: DeviceCheck(device, frameworks, stack, on_progress, requirements, with_data)
+            for device in fleet.devices
         }
         in_parallel(exams, lambda name: exams[name].run())
         agents = {name: exam.agent for name, exam in exams.items() if exam.agent is not None}
@@ -81,6 +86,7 @@ class DeviceCheck:
         stack: ExitStack,
         on_progress: OnProgress,
         requirements: Sequence[Requirement] = (),
+        with_data: bool = False,
     ) -> None:
         self.device = device
         self._requirements = requirements
@@ -90,7 +96,8 @@ class DeviceCheck:
         self._stack = stack
         self._on_progress = on_progress
         self._found: dict[str, Finding] = {}
-        self._checks = (*findings.CHECKS, findings.JOB) if requirements else findings.CHECKS
+        further = ((findings.DATA, with_data), (findings.JOB, bool(requirements)))
+        self._checks = (*findings.CHECKS, *(name for name, asked_for in further if asked_for))
         self._now = self._checks[0]
 
     def run(self) -> None:
@@ -98,6 +105,7 @@ class DeviceCheck:
             remote, agent = self._connect()
             facts = self._ask(agent)
             self._start_frameworks(remote, facts)
+            self._survey_data(agent)
             self._find_packages(agent)
             self.agent = agent
         except PlannerError as error:
@@ -157,6 +165,17 @@ class DeviceCheck:
             if findings.suffices(facts, started[name]):
                 break
         self.note(findings.of_frameworks(self.device, facts, started))
+
+    def _survey_data(self, agent: AgentClient) -> None:
+        """Look into the folder with its data; a missing one hides no other finding."""
+        if self.device.data is None:
+            return
+        self._begin(findings.DATA)
+        try:
+            found = decode(FolderContent, agent.call(SurveyData(self.device.data), SURVEY_S), self.device.name)
+            self.note(Finding(self.device.name, findings.DATA, OK, f"{found.files} files"))
+        except AgentError as error:
+            self.note(findings.of_error(self.device, findings.DATA, error))
 
     def _find_packages(self, agent: AgentClient) -> None:
         """Look for what the job requires."""

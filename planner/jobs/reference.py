@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from planner.agents.project import Project
-from planner.errors import PlanError
+from planner.errors import PlanError, suggest
 
 #: Frameworks by the packages that a job imports.
 IMPORTED = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow"}
@@ -98,8 +98,8 @@ def _parsed(path: Path) -> ast.Module:
 
 def _require_function(path: Path, function: str, text: str) -> None:
     """Raises PlanError where a module's own text binds no such name."""
-    names = set[str]()
-    for node in ast.walk(_parsed(path)):
+    names, tree = set[str](), _parsed(path)
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -107,7 +107,8 @@ def _require_function(path: Path, function: str, text: str) -> None:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.asname or alias.name for alias in node.names}
     if function not in names and "*" not in names:
-        raise PlanError(f"--job {text}: {path} has no function {function}")
+        functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+        raise PlanError(f"--job {text}: {path} has no function {function}; {suggest(function, functions)}")
 
 
 def _imported(path: Path, module: str) -> Iterator[str]:

@@ -133,7 +133,9 @@ def costs_of(
             raise PlanError(f"--engine {engine.text}: no device can take part ({reasons})")
         if too_small:
             raise PlanError(f"no device can train {model} ({reasons})")
-        option = "" if batch is None else f" --model {model} --batch-size {batch}"
+        is_job = any(step.job for device in profile.devices.values() for step in device.steps if step.model == model)
+        named = f" {'--job' if is_job else '--model'} {model}"
+        option = "" if batch is None else f"{named} --batch-size {batch}"
         raise PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
     first, batch = next(iter(steps.values())), planned
     names, timed = tuple(steps), list(steps.values())

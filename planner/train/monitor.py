@@ -170,7 +170,7 @@ class RunMonitor:
         elif isinstance(event, MemberEnded | MemberLost):
             self.supervisors[source].joined = False
         elif isinstance(event, Dropped):
-            self.supervisors[event.member].dropped(event.reason)
+            self.supervisors[event.member].dropped(event.reason, event.unfit)
         elif isinstance(event, Evaluated) and self.server.evaluation_stops_all:
             self._held_up_s += event.seconds
         elif isinstance(event, CheckpointFailed):
@@ -185,6 +185,7 @@ class RunMonitor:
         elif reason is None and failures and len(failures) == len(self.supervisors):
             reason = "; ".join(failures)
         if reason is not None:
+            self.fetcher.wait()
             self._remove_files()
             raise self._failed(reason)
 
@@ -202,7 +203,7 @@ class RunMonitor:
             raise self._failed(f"the trained weights could not be saved: {self.fetcher.unsaved}")
         if interrupted:
             raise self._interrupted(f"stopped {where}")
-        raise self._failed(f"{account.reason or 'the server ended early'} {where}")
+        raise self._failed(f"{where}: {account.reason or 'the server ended early'}")
 
     def _is_saved(self, account: RunAccount) -> bool:
         """Whether the run has been trained to its end and its weights are in the run folder."""

@@ -161,7 +161,7 @@ def _source(request: TrainRequest, options: Options, before: RunFolder | None) -
     named = options.job if not request.options.get("data") else None
     if named is None and not options.data and request.metric is None:
         path = before.plan if before is not None and request.plan is None else request.plan or Path(PLAN)
-        plan = load_plan(path) if path.exists() else None
+        plan = load_plan(path) if path.exists() or request.plan is not None else None
         named = plan.model if plan is not None and plan.job else None
     if named is not None:
         return TrainingSource(job=find_job(named))

@@ -48,7 +48,8 @@ class WorkerSupervisor:
     ready: the worker has been ready to begin.
     joined: the server has let it in.
     failure: why it was given up.
-    fails_run: whether that ends the run, though others may work: the user's own code has failed.
+    fails_run: whether that ends the run, though others may work: the user's own code has failed, or
+        gives another model there.
     """
 
     name: str
@@ -72,9 +73,12 @@ class WorkerSupervisor:
         """
         threading.Thread(target=self._keep_working, args=(order,), daemon=True).start()
 
-    def dropped(self, reason: str) -> None:
-        """The server has dropped the worker, for this reason."""
+    def dropped(self, reason: str, unfit: bool = False) -> None:
+        """The server has dropped the worker, for this reason; one that is unfit fails the run."""
         self._drop_reason = reason
+        if unfit:
+            self.failure = f"{self.name}: {reason}"
+            self.fails_run = True
         if self.joined:
             # A stopped process reports no error: end it, so that another is started.
             self.joined = False

@@ -102,6 +102,64 @@ def single_tensors():
 def empty():
     return plain([])
 
+def numbers_instead_of_a_loss():
+    return plain(loss=lambda outputs, targets: 3.0)
+
+def a_loss_of_nothing():
+    return plain(loss=lambda outputs, targets: ((outputs - targets) ** 2).mean().detach())
+
+def a_word_as_metric():
+    return plain(metrics={"mae": lambda outputs, targets: "good"})
+
+def outputs_only():
+    return plain(forward=lambda model, batch: model(batch[0]))
+
+def doubles():
+    return plain(model=nn.Linear(1, 1).double())
+
+def empty_test():
+    return plain(test=InOrderOf([]))
+
+class InOrderOf(IterableDataset):
+    def __init__(self, samples):
+        self.samples = samples
+    def __iter__(self):
+        return iter(self.samples)
+
+def one_pass():
+    return plain(iter([(u, v) for u, v in zip(x, y)]))
+
+def a_dictionary():
+    return plain({"x": x, "y": y})
+
+def nothing_collated():
+    return plain(collate=lambda samples: None)
+
+def other_test_samples():
+    return plain(test=[(torch.zeros(2), v) for v in y])
+
+def unequal_samples():
+    return plain([(u.repeat(1 + at % 3), v) for at, (u, v) in enumerate(zip(x, y))])
+
+def other_parameters():
+    return plain(optimizer=lambda parameters: torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1))
+
+def with_a_closure():
+    return plain(optimizer=lambda parameters: torch.optim.LBFGS(parameters))
+
+def no_scheduler():
+    return plain(optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1), scheduler=lambda optimizer: None)
+
+def with_a_metric():
+    return plain(optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1),
+                 scheduler=torch.optim.lr_scheduler.ReduceLROnPlateau)
+
+def labels_beyond():
+    labels = torch.zeros(64, dtype=torch.long)
+    labels[40] = 12
+    return plain(TensorDataset(x, labels), model=nn.Linear(1, 10), loss=nn.functional.cross_entropy,
+                 metrics={"mae": lambda outputs, targets: 0.0})
+
 def breaks_later():
     class Broken(Pairs):
         def __getitem__(self, at):
@@ -148,6 +206,27 @@ def adam():
 
 def no_dataset():
     return plain(train=(x, y))
+
+def number_as_loss():
+    return plain(loss=lambda outputs, targets: 3.0)
+
+def word_as_metric():
+    return plain(metrics={"mae": lambda outputs, targets: "good"})
+
+def outputs_only():
+    return plain(forward=lambda model, batch: model(batch[0]))
+
+def other_test_samples():
+    return plain(test=tf.data.Dataset.from_tensor_slices((np.zeros((3, 7), np.float32), y[:3])))
+
+def breaks_later():
+    def rows():
+        for at in range(64):
+            if at > 20:
+                raise OSError("no such row")
+            yield x[at], y[at]
+    signature = (tf.TensorSpec((1,)), tf.TensorSpec((1,)))
+    return plain(train=tf.data.Dataset.from_generator(rows, output_signature=signature))
 """
 
 
@@ -237,6 +316,30 @@ def test_what_is_no_optimizer_is_refused(tmp_path) -> None:
         own_steps(loaded(tmp_path, "no_optimizer"), 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("other_parameters", "the job's optimizer holds none of the parameters that it is given"),
+        ("with_a_closure", r"the job's optimizer returns a LBFGS; .* whose step\(\) needs no argument"),
+        ("no_scheduler", r"the job's scheduler returns a NoneType; .* whose step\(\) needs no argument"),
+        ("with_a_metric", "the job's scheduler returns a ReduceLROnPlateau"),
+    ],
+)
+def test_so_is_what_could_make_no_step_or_would_train_nothing(tmp_path, name, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        own_steps(loaded(tmp_path, name), 1)
+
+
+def test_a_loss_without_a_gradient_is_refused(tmp_path) -> None:
+    with pytest.raises(ValueError, match="the loss does not depend on the trained parameters"):
+        learned(loaded(tmp_path, "a_loss_of_nothing"), 1)
+
+
+def test_test_samples_that_do_not_fit_are_found_before_the_first_step(tmp_path) -> None:
+    with pytest.raises(JobFailure, match="shapes cannot be multiplied"):
+        loaded(tmp_path, "other_test_samples")
+
+
 def test_a_damaged_state_is_refused(tmp_path) -> None:
     with pytest.raises(ValueError, match="the state of the job's optimizer cannot be read"):
         own_steps(loaded(tmp_path, "adam"), 1, np.zeros(20, np.uint8))
@@ -276,23 +379,56 @@ def test_equal_seeds_give_equal_weights(tmp_path) -> None:
         ("frozen", "no parameter that is trained"),
         ("no_module", "its model is a builtin_function_or_method"),
         ("single_tensors", "a batch of its training data is a Tensor and not"),
-        ("empty", "its train is empty"),
+        ("empty", "^the job cannot be used: its train is empty"),
+        ("empty_test", "its test is empty"),
+        ("numbers_instead_of_a_loss", "its loss gives a float; it must give a tensor"),
+        ("a_word_as_metric", "its metric mae gives a str; it must give one number"),
+        ("outputs_only", "its forward returns a Tensor; it must return outputs and targets"),
+        ("doubles", r"its model's parameter weight is torch.float64, .* call model.float\(\)"),
+        ("one_pass", "its train is a list_iterator, which can be read only once"),
+        ("a_dictionary", "its train is a dict; give a torch.utils.data.Dataset"),
+        ("nothing_collated", "a batch of its training data is a NoneType and not"),
+        ("unequal_samples", "no batch can be made of its samples: .*; give samples of one shape, or the job a collate"),
     ],
 )
 def test_a_job_that_returns_the_wrong_thing_is_refused(tmp_path, name, message) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(JobFailure, match=message):
         loaded(tmp_path, name)
 
 
 @needs("tensorflow")
-def test_data_of_another_kind_are_refused_in_tensorflow(tmp_path) -> None:
-    with pytest.raises(ValueError, match=r"its train is a tuple; give a tf\.data\.Dataset"):
-        loaded(tmp_path, "no_dataset", "tensorflow")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_dataset", r"its train is a tuple; give a tf\.data\.Dataset"),
+        ("number_as_loss", "its loss gives a float; it must give a tensor"),
+        ("word_as_metric", "its metric mae gives a str; it must give one number"),
+        ("outputs_only", "its forward returns a .*; it must return outputs and targets"),
+        ("other_test_samples", "expected axis -1 of input shape to have value 1"),
+    ],
+)
+def test_so_is_one_of_tensorflow(tmp_path, name, message) -> None:
+    with pytest.raises(JobFailure, match=message):
+        loaded(tmp_path, name, "tensorflow")
+
+
+@needs("tensorflow")
+def test_what_a_generator_raises_is_said_and_not_the_node_of_the_graph(tmp_path) -> None:
+    found = loaded(tmp_path, "breaks_later", "tensorflow")
+    with pytest.raises(JobFailure, match=r"OSError: no such row, at .*task\.py:\d+"), own_code(str(tmp_path)):
+        learned(found)
 
 
 def test_a_data_set_that_raises_in_the_middle_is_named_with_its_line(tmp_path) -> None:
     found = loaded(tmp_path, "breaks_later")
     with pytest.raises(JobFailure, match=r"OSError: no such picture, at .*task\.py:\d+"), own_code(str(tmp_path)):
+        learned(found)
+
+
+def test_what_the_framework_cannot_use_is_the_jobs_fault(tmp_path) -> None:
+    found = loaded(tmp_path, "labels_beyond")
+    failure = pytest.raises(JobFailure, match=r"IndexError: Target 12 is out of bounds.*, at .*torch.*\.py:\d+")
+    with failure, own_code(str(tmp_path)):
         learned(found)
 
 

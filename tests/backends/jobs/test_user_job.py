@@ -75,28 +75,28 @@ def test_a_job_that_is_not_there_is_named(tmp_path, module, function, message) -
 # -- attributes ------------------------------------------------------------------------------------
 
 
-def test_what_a_job_lacks_is_none(tmp_path) -> None:
-    job = user_job.checked(spec(tmp_path), whole())
+def test_what_a_job_lacks_is_none() -> None:
+    job = user_job.checked(whole())
     assert job.optimizer is job.scheduler is job.collate is job.forward is job.classes is None
     assert job.metrics == {} and job.loss is max
 
 
 @pytest.mark.parametrize("name", user_job.REQUIRED)
-def test_a_job_without_a_required_attribute_is_refused(tmp_path, name) -> None:
+def test_a_job_without_a_required_attribute_is_refused(name) -> None:
     with pytest.raises(ValueError, match=f"without {name}; return an object with model, train, test, loss"):
-        user_job.checked(spec(tmp_path), whole(**{name: None}))
+        user_job.checked(whole(**{name: None}))
 
 
 @pytest.mark.parametrize("returned", [None, 3, {"model": 1}])
-def test_so_is_anything_else(tmp_path, returned) -> None:
+def test_so_is_anything_else(returned) -> None:
     with pytest.raises(ValueError, match="without model, train, test, loss"):
-        user_job.checked(spec(tmp_path), returned)
+        user_job.checked(returned)
 
 
 @pytest.mark.parametrize("name", ["loss", "optimizer", "scheduler", "collate", "forward"])
-def test_what_must_be_a_function_is_one(tmp_path, name) -> None:
+def test_what_must_be_a_function_is_one(name) -> None:
     with pytest.raises(ValueError, match=f"its {name} is a str, and must be a function"):
-        user_job.checked(spec(tmp_path), whole(**{name: "mse"}))
+        user_job.checked(whole(**{name: "mse"}))
 
 
 @pytest.mark.parametrize(
@@ -109,15 +109,55 @@ def test_what_must_be_a_function_is_one(tmp_path, name) -> None:
         ("bleu", (max, "lower"), False),
     ],
 )
-def test_a_metric_has_a_direction_by_its_name_or_as_stated(tmp_path, name, value, higher) -> None:
-    metric = user_job.checked(spec(tmp_path), whole(metrics={name: value})).metrics[name]
+def test_a_metric_has_a_direction_by_its_name_or_as_stated(name, value, higher) -> None:
+    metric = user_job.checked(whole(metrics={name: value})).metrics[name]
     assert metric.function is max and metric.higher_is_better is higher
 
 
 @pytest.mark.parametrize("metrics", [{"a": 1}, {"a": (max, "up")}, [max]])
-def test_metrics_of_another_form_are_refused(tmp_path, metrics) -> None:
+def test_metrics_of_another_form_are_refused(metrics) -> None:
     with pytest.raises(ValueError, match="metric"):
-        user_job.checked(spec(tmp_path), whole(metrics=metrics))
+        user_job.checked(whole(metrics=metrics))
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "message"),
+    [
+        ("loss", lambda outputs: 1, r"its loss takes \(outputs\), and must take outputs and targets"),
+        ("optimizer", lambda: 1, r"its optimizer takes \(\), and must take parameters"),
+        ("scheduler", lambda optimizer, steps: 1, r"its scheduler takes \(optimizer, steps\), and must take optimizer"),
+        ("collate", lambda: 1, r"its collate takes \(\), and must take samples"),
+        ("forward", lambda model: 1, r"its forward takes \(model\), and must take model and batch"),
+    ],
+)
+def test_a_function_takes_what_it_is_called_with(name, function, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        user_job.checked(whole(**{name: function}))
+
+
+def test_a_class_is_no_loss() -> None:
+    with pytest.raises(ValueError, match="its loss is the class SimpleNamespace; give an instance of it"):
+        user_job.checked(whole(loss=SimpleNamespace))
+
+
+def test_so_do_metrics_and_the_jobs_own_function(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"its metric mae takes \(outputs\), and must take outputs and targets"):
+        user_job.checked(whole(metrics={"mae": lambda outputs: 1}))
+    project(tmp_path, task="def job(size):\n    return 1\n\ndef other(size=3):\n    return size\n")
+    with pytest.raises(ValueError, match=r"the function job takes \(size\), and must take no argument"):
+        user_job.call(spec(tmp_path))
+    assert user_job.call(spec(tmp_path, function="other")) == 3
+
+
+@pytest.mark.parametrize(("classes", "names"), [(None, ()), (2, ("0", "1")), (["cat", "dog"], ("cat", "dog"))])
+def test_classes_are_names_or_their_number(classes, names) -> None:
+    assert user_job.checked(whole(classes=classes)).class_names == names
+
+
+@pytest.mark.parametrize("classes", [2.5, -1, "ab", max, object()], ids=str)
+def test_other_classes_are_refused(classes) -> None:
+    with pytest.raises(ValueError, match="its classes are .* and must be a list of names, or how many there are"):
+        user_job.checked(whole(classes=classes))
 
 
 # -- errors in the user's code ---------------------------------------------------------------------
@@ -137,6 +177,7 @@ def test_an_error_names_the_users_own_line(tmp_path) -> None:
 
 
 def test_so_do_an_error_of_syntax_a_missing_module_and_an_exit(tmp_path) -> None:
+    assert failing(tmp_path, "raise KeyboardInterrupt\n") == f"KeyboardInterrupt: no message, at {tmp_path}/task.py:1"
     assert failing(tmp_path, "def job():\n    return (\n").endswith("task.py:2")
     assert failing(tmp_path, "\nimport no_such_package\n").endswith("task.py:2")
     assert failing(tmp_path, "raise SystemExit(3)\n") == f"SystemExit: 3, at {tmp_path}/task.py:1"
@@ -147,6 +188,12 @@ def test_an_error_elsewhere_is_passed_on(tmp_path) -> None:
         raise KeyError("ours")
     with pytest.raises(KeyError), own_code(None):
         raise KeyError("ours")
+
+
+def test_generated_code_without_a_file_is_not_the_users(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ZeroDivisionError), own_code(str(tmp_path)):
+        exec(compile("1 / 0", "<string>", "exec"))
 
 
 def test_a_line_that_a_framework_names_in_its_text_counts_as_well(tmp_path) -> None:

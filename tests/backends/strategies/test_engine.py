@@ -30,7 +30,7 @@ def test_an_engine_is_written_as_a_name_with_options(text, expected):
     [
         ("horovod", "unknown engine 'horovod'; known: planner, torch"),
         ("torch:hook=fp61", "did you mean fp16"),
-        ("torch:backend=mpi", "unknown backend 'mpi'"),
+        ("torch:backend=mpi", "backend is one of auto, gloo, nccl, not 'mpi'"),
         ("torch:rank=2", "belongs to hook=powersgd"),
         ("torch:hook=powersgd,rank=0", "a whole number from 1 on"),
         ("torch:hook=powersgd,start=1", "a whole number from 2 on"),

@@ -120,6 +120,13 @@ def test_a_loss_that_is_not_finite_ends_all_and_names_its_rank(spec, bad, tmp_pa
     assert not (tmp_path / "checkpoint.npz").exists()
 
 
+def test_ranks_with_different_models_do_not_begin(spec):
+    other = Softmax()
+    other.variables = other.variables[::-1]
+    with pytest.raises(ValueError, match="rank1: its model is not the run's: .* let every device build the same model"):
+        RankThreads(spec(8), (8, 8), [Softmax(), other]).end()
+
+
 def test_divergence_in_the_very_last_round_is_no_success(spec):
     run = RankThreads(spec(6), (8, 8), [Diverging(loss=float("nan")), Softmax()])
     (account, _), _ = run.end()

@@ -39,3 +39,8 @@ def test_the_reason_of_divergence_names_step_member_and_remedy(tmp_path, kind, s
     reason = divergence_reason(spec(tmp_path), "nano", kind, 7, float("inf"))
     assert reason.startswith(f"training diverged: the {source} at step 7 on nano gave a loss of inf")
     assert reason.endswith("; lower the learning rate of 0.2")
+
+
+def test_the_learning_rate_is_not_blamed_for_the_first_gradient(tmp_path) -> None:
+    reason = divergence_reason(spec(tmp_path), "nano", STEP, 0, float("nan"))
+    assert reason.endswith("; the weights are still the initial ones: look at the data, the model and the loss")

@@ -290,3 +290,17 @@ def test_frameworks_are_started_until_one_works(
 def test_an_unknown_framework_names_those_there_are() -> None:
     with pytest.raises(PlannerError, match=r'no framework "tork"; did you mean "torch"\?'):
         check(fleet(Device(name="here")), ["tork"])
+
+
+def test_the_folder_with_a_devices_data_is_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set/one").write_text("1")
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    entries = {"here": str(tmp_path / "set"), "gone": str(tmp_path / "none"), "other": None}
+    devices = [Device(name=name, python=sys.executable, data=data, environment=cache) for name, data in entries.items()]
+    report = check(fleet(*devices), ())
+    found = {each.device: each for each in report.findings if each.check == "data"}
+    assert {name: each.status for name, each in found.items()} == {"here": "ok", "gone": "failed", "other": "skipped"}
+    assert found["gone"].detail == f"no folder {tmp_path}/none, which the fleet file names as data"
+    assert found["gone"].remedy == "copy the set there, or correct `data` in the fleet file"
+    assert "data" in shown(render(report))

@@ -42,7 +42,7 @@ def test_the_project_is_the_folder_from_which_the_module_is_imported(tmp_path, f
         (":job", "write FILE.py:function"),
         ("none.py:job", "there is no file .*/none.py"),
         ("none:job", "there is no module none in"),
-        ("task.py:other", "task.py has no function other"),
+        ("task.py:jop", r'task.py has no function jop; did you mean "job"\? \(known: job\)'),
         ("broken.py:job", r"broken\.py:1: not Python"),
     ],
 )

@@ -278,3 +278,35 @@ def test_an_error_in_the_users_code_ends_the_run_though_others_work(tmp_path: Pa
     workers = {"tx1": Rank(None), "nano": BadJob("nano: KeyError: 'x', at /home/me/train.py:3")}
     with pytest.raises(RunError, match="^nano: KeyError: 'x', at /home/me/train.py:3"):
         Run(tmp_path, ServerCall(STOPPED, waits=True), workers=workers).monitor.run()
+
+
+class SlowAgent(Agent):
+    """Its files come when somebody has been told of the failure of a worker."""
+
+    def __init__(self, asked: threading.Event) -> None:
+        super().__init__()
+        self._asked = asked
+
+    def fetch(self, path: str) -> bytes:
+        self._asked.wait()
+        time.sleep(0.05)
+        return super().fetch(path)
+
+
+def test_the_checkpoint_that_is_on_its_way_then_is_waited_for(tmp_path: Path) -> None:
+    asked = threading.Event()
+
+    class Asked(BadJob):
+        @property
+        def failure(self) -> str | None:
+            found = super().failure
+            if found is not None:
+                asked.set()
+            return found
+
+    call = ServerCall(STOPPED, saved(tmp_path), waits=True)
+    run = Run(tmp_path, call, workers={"tx1": Asked("tx1: KeyError: 'x', at /home/me/train.py:3", after=2)})
+    run.fetcher.pool = SlowAgent(asked)  # type: ignore[assignment]
+    with pytest.raises(RunError, match=f"^tx1: KeyError.* the last checkpoint is {tmp_path}/checkpoint.npz"):
+        run.monitor.run()
+    assert run.fetcher.has(STEPS)

@@ -123,7 +123,7 @@ def refused(folder: Path, *arguments: str) -> str:
 def test_what_the_engine_cannot_do_is_refused_at_once(tmp_path: Path) -> None:
     new_pair(tmp_path)
     assert "has its own exchange" in refused(tmp_path, "--engine", "torch", "--strategy", "gaia")
-    assert "unknown hook" in refused(tmp_path, "--engine", "torch:hook=fp8")
+    assert "hook is one of none, bf16, fp16, powersgd, not 'fp8'" in refused(tmp_path, "--engine", "torch:hook=fp8")
     plan_file(
         tmp_path / "plan.json", f"{tmp_path}/tiny.py:tiny", ("desktop", "tx2"), 10, frameworks={"tx2": "tensorflow"}
     )

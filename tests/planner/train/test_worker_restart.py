@@ -116,6 +116,14 @@ class FailingWorker:
         raise self._error
 
 
+def test_a_worker_that_the_server_would_send_away_again_fails_the_run() -> None:
+    signals = Signals(threading.Event(), threading.Event(), queue.Queue())
+    pool: Any = FailingWorker(DeviceLostError("tx2: parameter server closed the connection"))
+    supervisor = WorkerSupervisor("tx2", pool, False, Telemetry(["tx2"]), signals)
+    supervisor.dropped("its model is not the run's", unfit=True)
+    assert supervisor.fails_run and supervisor.failure == "tx2: its model is not the run's"
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
