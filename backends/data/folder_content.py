@@ -23,7 +23,7 @@ def survey(path: str) -> FolderContent:
     try:
         files = _files(path)
         if not files:
-            raise ValueError("%s, which the fleet file names as data, is empty" % path)
+            raise ValueError("%s, which the fleet file names as data, is empty; copy the data there" % path)
         return FolderContent(len(files), sum(size for _, size in files), _hash(path, files))
     except OSError as error:
         raise ValueError("cannot read %s: %s" % (error.filename or path, error.strerror)) from None

@@ -1,13 +1,18 @@
 """A user's job trains in its framework: regression, several inputs, frozen parameters."""
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from backends.data import background
+from backends.data.loader import BatchSource
 from backends.frameworks.base import OWN, GradientSettings, OptimizerSettings, Replica, framework
 from backends.jobs.failure import JobFailure, own_code
+from backends.profiling.step_profile import _Loop
 from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec
 from backends.training.step import evaluate, step
 from backends.training.workload import Workload, member_data, workload
@@ -16,6 +21,7 @@ from tests.installed import computes_with, needs
 pytestmark = computes_with("torch")
 
 TORCH = """
+import time
 from types import SimpleNamespace
 
 import torch
@@ -74,6 +80,21 @@ def ragged():
 def lazy():
     return plain(model=nn.LazyLinear(1))
 
+class Slow(Pairs):
+    def __getitem__(self, at):
+        time.perf_counter.read()
+        return super().__getitem__(at)
+
+class SlowInOrder(IterableDataset):
+    def __iter__(self):
+        return map(Slow().__getitem__, range(64))
+
+def slow():
+    return plain(Slow())
+
+def slow_stream():
+    return plain(SlowInOrder())
+
 def adam():
     return plain(optimizer=lambda parameters: torch.optim.Adam(parameters, lr=0.1),
                  scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 40, 0.5))
@@ -112,6 +133,7 @@ def breaks_later():
 """
 
 TENSORFLOW = """
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -145,6 +167,15 @@ def pairs_of_inputs():
 
 def adam():
     return plain(optimizer=lambda variables: tf.keras.optimizers.Adam(0.1))
+
+def slow():
+    def samples():
+        for sample in zip(x, y):
+            time.perf_counter.read()
+            yield sample
+    shape = tf.TensorSpec((1,))
+    data = tf.data.Dataset.from_generator(samples, output_signature=(shape, shape))
+    return plain(train=data, test=data)
 
 def no_dataset():
     return plain(train=(x, y))
@@ -184,6 +215,56 @@ def test_a_job_of_torch_learns(tmp_path, name) -> None:
 def test_so_does_one_of_tensorflow(tmp_path, name) -> None:
     before, after = learned(loaded(tmp_path, name, "tensorflow"))
     assert after < before / 3
+
+
+class ReadingClock:
+    """Stands still but for samples that are read, a quarter of a second each, when asked for.
+
+    So what TensorFlow reads ahead in threads of its own always waits for the next step.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.asked = threading.Semaphore(1000)  # while the job is loaded
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def read(self) -> None:
+        self.asked.acquire()
+        self.now_s += 0.25
+
+
+class Asking(BatchSource):
+    """Batches of a source, whose samples are read when they are asked for and not before."""
+
+    def __init__(self, source: BatchSource, clock: ReadingClock) -> None:
+        self._source, self._clock, self.batch = source, clock, source.batch
+        while clock.asked.acquire(blocking=False):
+            pass
+
+    def __next__(self) -> object:
+        for _ in range(self.batch):
+            self._clock.asked.release()
+        return next(self._source)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("slow", "torch"), ("slow_stream", "torch"), pytest.param("slow", "tensorflow", marks=needs("tensorflow"))],
+)
+def test_what_a_step_waits_for_its_data_is_measured(tmp_path, monkeypatch, name, kind) -> None:
+    clock = ReadingClock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    monkeypatch.setattr(background, "WORTH_S", float("inf"))  # nothing is read ahead
+    found = loaded(tmp_path, name, kind)
+    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 8, 1), found, lambda path: b"")
+    loop = _Loop(found.build().replica, Asking(batches, clock), 1.0)
+    try:
+        assert [loop.step() for _ in range(3)] == [(2.0, 0.0, 0.0)] * 3
+        assert loop.data_s == 2.0
+    finally:
+        clock.asked.release(1000)  # else a thread of TensorFlow would wait for ever
 
 
 def own_steps(found: Workload, steps: int, state: np.ndarray | None = None) -> tuple[Replica, list[float]]:
