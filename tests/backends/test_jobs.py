@@ -80,6 +80,20 @@ def ragged():
 def lazy():
     return plain(model=nn.LazyLinear(1))
 
+class Outputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(1, 1), nn.Linear(1, 1)
+    def forward(self, x):
+        return self.a(x), self.b(x)
+
+def several_outputs():
+    return plain(model=Outputs(), metrics={"mae": lambda outputs, targets: sum(mae(each, targets) for each in outputs)},
+                 loss=lambda outputs, targets: sum(((each - targets) ** 2).mean() for each in outputs))
+
+def normalised():
+    return plain(model=nn.Sequential(nn.BatchNorm1d(1), nn.Linear(1, 1)))
+
 class Slow(Pairs):
     def __getitem__(self, at):
         time.perf_counter.read()
@@ -168,6 +182,31 @@ def pairs_of_inputs():
 def adam():
     return plain(optimizer=lambda variables: tf.keras.optimizers.Adam(0.1))
 
+def several_outputs():
+    given = tf.keras.Input((1,))
+    model = tf.keras.Model(given, [tf.keras.layers.Dense(1)(given), tf.keras.layers.Dense(1)(given)])
+    def mae(outputs, targets):
+        return sum(tf.reduce_mean(abs(each - targets)) for each in outputs)
+    def loss(outputs, targets):
+        return sum(tf.reduce_mean((each - targets) ** 2) for each in outputs)
+    return plain(model=model, loss=loss, metrics={"mae": mae})
+
+def normalised():
+    return plain(model=tf.keras.Sequential([tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(1)]))
+
+def frozen_layer():
+    still = tf.keras.layers.Dense(1, use_bias=False, trainable=False)
+    return plain(model=tf.keras.Sequential([still, tf.keras.layers.Dense(1)]))
+
+def padded():
+    def samples():
+        for at, (u, v) in enumerate(zip(x, y)):
+            yield np.repeat(u, 1 + at % 3), v
+    shapes = tf.TensorSpec((None,)), tf.TensorSpec((1,))
+    data = tf.data.Dataset.from_generator(samples, output_signature=shapes)
+    data = data.map(lambda u, v: (tf.ensure_shape(tf.pad(u, [[0, 3 - tf.shape(u)[0]]]), (3,)), v))
+    return plain(train=data, test=data)
+
 def slow():
     def samples():
         for sample in zip(x, y):
@@ -204,14 +243,27 @@ def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
     return before, evaluate(replica, test).metrics["mae"]
 
 
-@pytest.mark.parametrize("name", ["plain", "tensors", "stream", "pairs_of_inputs", "dictionaries", "ragged", "lazy"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain",
+        "tensors",
+        "stream",
+        "pairs_of_inputs",
+        "dictionaries",
+        "ragged",
+        "lazy",
+        "several_outputs",
+        "normalised",
+    ],
+)
 def test_a_job_of_torch_learns(tmp_path, name) -> None:
     before, after = learned(loaded(tmp_path, name))
     assert after < before / 2
 
 
 @needs("tensorflow")
-@pytest.mark.parametrize("name", ["plain", "batched", "dictionaries", "pairs_of_inputs"])
+@pytest.mark.parametrize("name", ["plain", "batched", "dictionaries", "pairs_of_inputs", "several_outputs"])
 def test_so_does_one_of_tensorflow(tmp_path, name) -> None:
     before, after = learned(loaded(tmp_path, name, "tensorflow"))
     assert after < before / 3
@@ -327,6 +379,26 @@ def test_frozen_parameters_are_state_and_stay(tmp_path) -> None:
     replica = loaded(tmp_path, "pairs_of_inputs").build().replica
     assert [variable.name for variable in replica.variables] == ["a.weight", "a.bias"]
     assert [variable.name for variable in replica.state_variables] == ["b.weight", "b.bias"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "state"),
+    [
+        ("normalised", "torch", ["0.running_mean", "0.running_var"]),
+        pytest.param("normalised", "tensorflow", ["0_moving_mean", "1_moving_variance"], marks=needs("tensorflow")),
+        pytest.param("frozen_layer", "tensorflow", ["0_kernel"], marks=needs("tensorflow")),
+    ],
+)
+def test_what_is_not_trained_is_state(tmp_path, name, kind, state) -> None:
+    replica = loaded(tmp_path, name, kind).build().replica
+    assert [variable.name for variable in replica.state_variables] == state
+    assert len(replica.variables) == (4 if name == "normalised" else 2)
+
+
+@needs("tensorflow")
+def test_sequences_are_padded_in_the_dataset(tmp_path) -> None:
+    before, after = learned(loaded(tmp_path, "padded", "tensorflow"), 100)
+    assert after < before
 
 
 def test_members_draw_from_parts_of_their_own(tmp_path) -> None:
