@@ -9,7 +9,6 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from backends.data.folder_content import require_folder
 from backends.jobs.job import Metric
 from backends.protocol.orders import JobSpec
 
@@ -55,12 +54,11 @@ def call(spec: JobSpec) -> Any:
     """What the user's function returns.
 
     The process then is in the folder of the project. Modules of another project, which may have
-    the same names, are forgotten. Raises ValueError where there is no such function or no
-    folder of its data; the user's own exceptions are passed on.
+    the same names, are forgotten. Raises ValueError where there is no such function; the user's own
+    exceptions are passed on.
     """
     _enter(spec.folder)
     if spec.data is not None:
-        require_folder(spec.data)
         os.environ[DATA_VARIABLE] = spec.data
     function = getattr(_imported(spec), spec.function, None)
     if not callable(function):

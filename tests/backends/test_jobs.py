@@ -437,6 +437,12 @@ def test_a_job_that_returns_the_wrong_thing_is_refused(tmp_path, name, message) 
         loaded(tmp_path, name)
 
 
+def test_a_folder_of_data_that_is_not_there_is_named_before_the_job_is_called(tmp_path) -> None:
+    job = JobSpec("task.py:plain", str(tmp_path), "task", "plain", "/none")
+    with pytest.raises(ValueError, match="^no folder /none, which the fleet file names as data; copy the data there, "):
+        workload(ReplicaSpec("torch", job.text, job=job))
+
+
 @needs("tensorflow")
 def test_data_of_another_kind_are_refused_in_tensorflow(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"its train is a tuple; give a tf\.data\.Dataset"):

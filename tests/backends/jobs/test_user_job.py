@@ -46,12 +46,6 @@ def test_the_function_is_called_in_its_folder_with_its_siblings_and_the_folder_o
     assert user_job.call(spec(folder, data=str(tmp_path))) == ("sibling", "beside it", str(tmp_path))
 
 
-def test_a_folder_of_data_that_is_not_there_is_named(tmp_path) -> None:
-    folder = project(tmp_path, task="def job():\n    return 1\n")
-    with pytest.raises(ValueError, match="^no folder /none, which the fleet file names as data; copy the data there, "):
-        user_job.call(spec(folder, data="/none"))
-
-
 def test_a_function_may_be_in_a_package(tmp_path) -> None:
     folder = project(
         tmp_path,
