@@ -11,6 +11,8 @@ import time
 from typing import Any, Dict, Set
 
 from backends.agent.command import GRACE_S, LEFT_S, TICK_S, pass_on
+from backends.data.folder_content import require_folder
+from backends.jobs.user_job import DATA_VARIABLE
 from backends.protocol.orders import RunScript
 from profilers.addresses_and_ports import interface_with
 from profilers.cores import usable_cores
@@ -70,8 +72,10 @@ def _environment(order: RunScript) -> Dict[str, str]:
     """The agent's variables and those of the rank.
 
     What the fleet file sets for the interface and the threads holds. Raises ValueError where no
-    interface has the address.
+    interface has the address, or the folder of its data is missing.
     """
+    if DATA_VARIABLE in order.environment:
+        require_folder(order.environment[DATA_VARIABLE])
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_TORCHRUN)}
     environment.update(order.environment)
     environment.setdefault("PYTHONUNBUFFERED", "1")  # lines are seen as they are printed

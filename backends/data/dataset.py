@@ -17,7 +17,10 @@ NUMPY_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
 
 class Dataset(NamedTuple):
-    """images: uint8 (count, height, width, channels); labels: int64 (count,), 0 to classes - 1."""
+    """images: bytes or floats (count, height, width, channels); labels: int64, 0 to classes - 1.
+
+    Models are given bytes scaled to -1 to 1, floats as they are, as float32.
+    """
 
     train_images: np.ndarray
     train_labels: np.ndarray
@@ -29,6 +32,11 @@ class Dataset(NamedTuple):
     def input_shape(self) -> Shape:
         """(height, width, channels) of an image."""
         return tuple(self.train_images.shape[1:])
+
+    @property
+    def image_dtype(self) -> str:
+        """uint8 or float32, as devices get the images."""
+        return str(as_shipped(self.train_images[:1]).dtype)
 
 
 def load(directory: str) -> Dataset:
@@ -62,7 +70,10 @@ def load(directory: str) -> Dataset:
         )
     path = os.path.join(directory, archives[0])
     with open(path, "rb") as source:
-        return of_arrays(directory, formats.read_npz(source, path, NUMPY_ARRAYS))
+        arrays = formats.read_npz(source, path, NUMPY_ARRAYS)
+    for name, array in zip(NUMPY_ARRAYS, arrays):
+        formats.require_finite("%s of %s" % (name, path), array)
+    return of_arrays(directory, arrays)
 
 
 def _first_present(directory: str, name: str, endings: Tuple[str, ...]) -> Optional[str]:
@@ -82,7 +93,10 @@ def _read_cifar(read_batch: Callable[[str], Pairs], paths: List[str]) -> Tuple[n
 
 
 def _read_npy(paths: List[str]) -> Tuple[np.ndarray, ...]:
-    return tuple(formats.map_npy(path) for path in paths)
+    arrays = tuple(formats.map_npy(path) for path in paths)
+    for path, array in zip(paths, arrays):
+        formats.require_finite(path, array)
+    return arrays
 
 
 def of_arrays(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
@@ -94,6 +108,11 @@ def of_arrays(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
     _check_pairs(directory, "test", arrays[2], arrays[3])
     images = [array[..., None] if array.ndim == 3 else array for array in arrays[::2]]
     labels = [array.reshape(-1).astype(np.int64) for array in arrays[1::2]]
+    if images[0].dtype.kind != images[1].dtype.kind:
+        raise ValueError(
+            "%s: training images are %s, test images %s; give both as bytes or both as floats"
+            % (directory, images[0].dtype, images[1].dtype)
+        )
     if images[0].shape[1:] != images[1].shape[1:]:
         raise ValueError(
             "%s: training images are %s, test images %s" % (directory, images[0].shape[1:], images[1].shape[1:])
@@ -102,9 +121,9 @@ def of_arrays(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
 
 
 def _check_pairs(directory: str, part: str, images: np.ndarray, labels: np.ndarray) -> None:
-    if images.dtype != np.uint8 or images.ndim not in (3, 4):
+    if (images.dtype != np.uint8 and images.dtype.kind != "f") or images.ndim not in (3, 4):
         raise ValueError(
-            "%s: %s images must be uint8 (count, height, width[, channels]), are %s %s; "
+            "%s: %s images must be uint8 or float32 (count, height, width[, channels]), are %s %s; "
             "train others by --job (docs/data.md)" % (directory, part, images.dtype, images.shape)
         )
     if labels.dtype.kind not in "iu" or labels.size != len(images) or not labels.size or labels.min() < 0:
@@ -152,8 +171,13 @@ def apportion(count: int, share: np.ndarray) -> np.ndarray:
 def pack(images: np.ndarray, labels: np.ndarray) -> bytes:
     """A shard as one npz, uncompressed: on a fast link compressing takes longer than it saves."""
     stream = io.BytesIO()
-    np.savez(stream, images=images, labels=labels)
+    np.savez(stream, images=as_shipped(images), labels=labels)
     return stream.getvalue()
+
+
+def as_shipped(images: np.ndarray) -> np.ndarray:
+    """Bytes as they are, floats of any width as float32."""
+    return images.astype(np.float32, copy=False) if images.dtype.kind == "f" else images
 
 
 def unpack(content: bytes) -> Pairs:

@@ -20,8 +20,7 @@ def survey(path: str) -> FolderContent:
     Hidden files are passed over. Raises ValueError where the folder is missing, empty or cannot be
     read.
     """
-    if not os.path.isdir(path):
-        raise ValueError("no folder %s, which the fleet file names as data; %s" % (path, REMEDY))
+    require_folder(path)
     try:
         files = _files(path)
         if not files:
@@ -29,6 +28,12 @@ def survey(path: str) -> FolderContent:
         return FolderContent(len(files), sum(size for _, size in files), _hash(path, files))
     except OSError as error:
         raise ValueError("cannot read %s: %s; %s" % (error.filename or path, error.strerror, REMEDY)) from None
+
+
+def require_folder(path: str) -> None:
+    """Raises ValueError where a folder that the fleet file names is not on this device."""
+    if not os.path.isdir(path):
+        raise ValueError("no folder %s, which the fleet file names as data; %s" % (path, REMEDY))
 
 
 def _files(folder: str) -> List[Tuple[str, int]]:

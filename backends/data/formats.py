@@ -1,7 +1,8 @@
-"""Readers load image sets as they are published: IDX (MNIST, Fashion-MNIST), CIFAR-10, npz.
+"""Readers load image sets as they are published: IDX (MNIST, Fashion-MNIST), CIFAR-10, arrays.
 
 Readers take paths and return arrays; all raise ValueError that names the file and what is wrong
-with it. Images are uint8 (count, height, width, channels), labels int64 (count,).
+with it. Images are uint8 (count, height, width, channels), labels int64 (count,); arrays of .npz
+and .npy files are as they were saved.
 """
 
 import pickle
@@ -18,6 +19,9 @@ Pairs = Tuple[np.ndarray, np.ndarray]
 CIFAR_RECORD_BYTES = 1 + 3 * 32 * 32
 
 IDX_IMAGES, IDX_LABELS = 0x803, 0x801
+
+#: So much of an array, which can be larger than memory, is checked at a time.
+CHECKED_BYTES = 1 << 26
 
 
 def read_idx(path: str, magic: int) -> np.ndarray:
@@ -137,3 +141,22 @@ def map_npy(path: str) -> np.ndarray:
     if not isinstance(mapped, np.ndarray):
         raise ValueError("%s is no .npy file" % path)
     return mapped
+
+
+def require_finite(shown: str, array: np.ndarray) -> None:
+    """Raises ValueError where floats of images are NaN or beyond float32.
+
+    Errors call the array ``shown``.
+    """
+    if array.dtype.kind != "f" or array.ndim < 2:  # labels are judged by their type
+        return
+    rows = max(1, CHECKED_BYTES // max(1, array[:1].nbytes))
+    for start in range(0, len(array), rows):
+        with np.errstate(over="ignore"):
+            part = array[start : start + rows].astype(np.float32)
+        bad = np.argwhere(~np.isfinite(part))
+        if len(bad):
+            raise ValueError(
+                "%s holds %g at image %d, which is no finite float32; replace such values"
+                % (shown, array[start : start + rows][tuple(bad[0])], start + bad[0][0])
+            )

@@ -57,7 +57,7 @@ class SampleSet(EvaluationSet):
 class ArraySamples(SampleSet):
     """Rows of arrays; a batch is a tuple with the same rows of each.
 
-    Images: uint8 (count, height, width, channels), and labels: int64 (count,).
+    Images: uint8 or float32 (count, height, width, channels), and labels: int64 (count,).
     """
 
     def __init__(self, *arrays: np.ndarray) -> None:

@@ -183,8 +183,8 @@ class Replica(abc.ABC):
         """Compute the gradients of rate (loss + weight_decay |w|^2 / 2); return the mean loss.
 
         adds: to the gradients at hand, and not in their place; then without weight decay.
-        batch: as the job's forward takes it; of known models a pair of images, uint8 (samples,
-        height, width, channels), and labels, int64 (samples,).
+        batch: as the job's forward takes it; of known models a pair of images, (samples,
+        height, width, channels) of uint8 or float32, and labels, int64 (samples,).
         Done when it returns: work on a GPU is synchronised.
         """
 

@@ -24,15 +24,17 @@ class ImageClassifier(nn.Module):
     """Images as a data set has them to probabilities: scaling, the trained module and a softmax.
 
     Maps (batch, height, width, channels), uint8 or float of 0 to 255, to (batch, classes).
+    dtype: of the data set's images; those of float32 are not scaled.
     """
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, dtype: str) -> None:
         super().__init__()
         self.network = network
+        self.scale, self.shift = (2 / 255.0, -1.0) if dtype == "uint8" else (1.0, 0.0)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         # Not in place, as in training: of float images, this tensor may be the caller's own.
-        scaled = images.permute(0, 3, 1, 2).contiguous().float() * (2 / 255.0) - 1.0
+        scaled = images.permute(0, 3, 1, 2).contiguous().float() * self.scale + self.shift
         return functional.softmax(self.network(scaled), 1)
 
 
@@ -45,34 +47,37 @@ def detached(replica: TorchReplica) -> nn.Module:
     return module
 
 
-def classifier(replica: TorchReplica) -> ImageClassifier:
+def classifier(replica: TorchReplica, dtype: str) -> ImageClassifier:
     """The replica's module, which it takes over, with scaling before it and a softmax behind it."""
-    whole = ImageClassifier(detached(replica))
+    whole = ImageClassifier(detached(replica), dtype)
     whole.eval()
     return whole
 
 
-def torchscript(replica: TorchReplica, extra_files: Dict[str, str]) -> bytes:
-    """The content of a file that ``torch.jit.load`` reads. ``extra_files``: texts in it, by name.
+def torchscript(replica: TorchReplica, dtype: str, extra_files: Dict[str, str]) -> bytes:
+    """The content of a file that ``torch.jit.load`` reads.
 
+    dtype: of the data set's images. extra_files: texts in it, by name.
     Raises ValueError where the module, once traced, computes something else.
     """
-    module = classifier(replica)
+    module = classifier(replica, dtype)
     stream = io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that torch.export is newer, and that shapes become constants
-        traced = torch.jit.trace(module, _images(replica, 2), check_trace=False)
-        _compare(traced, module, replica)
+        traced = torch.jit.trace(module, _images(replica, dtype, 2), check_trace=False)
+        _compare(traced, module, replica, dtype)
         torch.jit.save(traced, stream, _extra_files=extra_files)
     return stream.getvalue()
 
 
-def onnx(replica: TorchReplica, metadata: Dict[str, str]) -> bytes:
-    """The content of an ONNX file, for any batch size. ``metadata``: its ``metadata_props``.
+def onnx(replica: TorchReplica, dtype: str, metadata: Dict[str, str]) -> bytes:
+    """The content of an ONNX file, for any batch size.
 
+    dtype: of the data set's images. metadata: its ``metadata_props``.
     Raises ValueError where this torch is too old.
     """
-    return saved_as_onnx(classifier(replica), (_images(replica, 2),), ["images"], "probabilities", metadata)
+    inputs = (_images(replica, dtype, 2),)
+    return saved_as_onnx(classifier(replica, dtype), inputs, ["images"], "probabilities", metadata)
 
 
 def saved_as_onnx(
@@ -107,15 +112,17 @@ def arrays(replica: TorchReplica) -> Dict[str, np.ndarray]:
     return {name: tensor.contiguous().numpy() for name, tensor in module.state_dict().items()}
 
 
-def _images(replica: TorchReplica, count: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(count)
-    return torch.randint(0, 256, (count,) + tuple(replica.input_shape), dtype=torch.uint8, generator=generator)
+def _images(replica: TorchReplica, dtype: str, count: int) -> torch.Tensor:
+    shape, generator = (count,) + tuple(replica.input_shape), torch.Generator().manual_seed(count)
+    if dtype == "uint8":
+        return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    return torch.randn(shape, generator=generator)
 
 
-def _compare(traced: Any, module: ImageClassifier, replica: TorchReplica) -> None:
+def _compare(traced: Any, module: ImageClassifier, replica: TorchReplica, dtype: str) -> None:
     """Raises ValueError where they differ: control flow of Python is not in a trace."""
     for count in COMPARED_BATCHES:
-        images = _images(replica, count)
+        images = _images(replica, dtype, count)
         try:
             same = torch.allclose(traced(images), module(images), rtol=0, atol=TOLERANCE)
         except RuntimeError:  # a shape of the traced batch has become a constant

@@ -17,8 +17,14 @@ def image_job(module: nn.Module, input_shape: Shape, classes: int) -> Job:
 
 
 def scaled(images: torch.Tensor) -> torch.Tensor:
-    """uint8 (batch, height, width, channels) -> float32, channels first, -1 to 1."""
-    return images.permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255.0).sub_(1.0)
+    """Images to float32, channels first: bytes to -1 to 1, floats as they are.
+
+    images: (batch, height, width, channels).
+    """
+    planes = images.permute(0, 3, 1, 2)
+    if images.is_floating_point():
+        return planes.clone(memory_format=torch.contiguous_format)  # a module may write to its input
+    return planes.contiguous().float().mul_(2 / 255.0).sub_(1.0)
 
 
 def _forward(module: nn.Module, batch: Tuple[torch.Tensor, torch.Tensor]) -> Tuple[torch.Tensor, torch.Tensor]:

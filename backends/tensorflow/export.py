@@ -13,17 +13,19 @@ from backends.tensorflow.layers import Described
 from backends.tensorflow.replica import TensorFlowReplica
 
 
-def keras_file(replica: TensorFlowReplica, texts: Dict[str, str]) -> bytes:
+def keras_file(replica: TensorFlowReplica, scales: bool, texts: Dict[str, str]) -> bytes:
     """The content of a .keras file.
 
+    scales: the images that a classifier takes are bytes.
     texts: by name, further entries of this archive, which Keras passes over.
     A classifier of images takes them as the data set has them and gives probabilities.
     Raises ValueError for what is no Keras model.
     """
     model = _module(replica)
     if replica.input_shape:
-        layers = [tf.keras.layers.Rescaling(2 / 255, -1.0), model, tf.keras.layers.Softmax()]
-        model = tf.keras.Sequential([tf.keras.Input(replica.input_shape)] + layers)
+        scaling = [tf.keras.layers.Rescaling(2 / 255, -1.0)] if scales else []
+        layers = [tf.keras.Input(replica.input_shape)] + scaling + [model, tf.keras.layers.Softmax()]
+        model = tf.keras.Sequential(layers)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.keras")
         model.save(path)

@@ -14,8 +14,9 @@ def image_job(network: Any, input_shape: Shape, classes: int) -> Job:
 
 
 def scaled(images: tf.Tensor) -> tf.Tensor:
-    """uint8 (batch, height, width, channels) -> float32, -1 to 1."""
-    return tf.cast(images, tf.float32) * (2 / 255.0) - 1.0
+    """(batch, height, width, channels) -> float32: bytes as -1 to 1, floats as they are."""
+    floats = tf.cast(images, tf.float32)
+    return floats if images.dtype.is_floating else floats * (2 / 255.0) - 1.0
 
 
 def _forward(network: Any, batch: Any, training: bool, step: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:

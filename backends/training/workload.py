@@ -5,6 +5,7 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from backends.data import dataset
 from backends.data.background import BackgroundLoader
+from backends.data.folder_content import require_folder
 from backends.data.loader import ArraySamples, BatchLoader, BatchSource, EvaluationSet, PartOfSamples, SampleSet
 from backends.data.micro_batches import in_parts
 from backends.frameworks.base import Replica, framework, usable_threads
@@ -73,12 +74,15 @@ class Workload(NamedTuple):
 def workload(spec: ReplicaSpec) -> Workload:
     """The workload of a spec. A user's job is loaded, which calls the user's function.
 
-    Raises JobFailure for a job of the wrong form, and for an error in the user's code.
+    Raises JobFailure for a job of the wrong form, and for an error in the user's code; ValueError
+    for a missing folder of its data.
     """
     user, backend, threads = spec.job, framework(spec.framework), _threads(spec)
     if user is None:
         known = (spec.model, spec.input_shape, spec.classes, spec.seed, threads)
         return Workload(spec, lambda: backend.known_job(*known))
+    if user.data is not None:
+        require_folder(user.data)
     try:
         with own_code(user.folder):
             loaded = backend.load_job(lambda: user_job.checked(user_job.call(user)), spec.seed, threads)

@@ -12,7 +12,8 @@ def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
     """The file's content. Raises ValueError for what is no Keras model."""
     from backends.tensorflow import export
 
-    return {path: export.keras_file(model.replica, {CLASSES: "\n".join(model.classes)})}  # type: ignore[arg-type]
+    texts = {CLASSES: "\n".join(model.classes)}
+    return {path: export.keras_file(model.replica, model.image_dtype == "uint8", texts)}  # type: ignore[arg-type]
 
 
 def lines(model: TrainedModel, path: Path) -> tuple[str, ...]:

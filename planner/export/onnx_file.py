@@ -13,7 +13,7 @@ def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
     told, replica = metadata(model), model.replica
     if model.job is not None:
         return {path: job_export.onnx(replica, model.job.loaded, told)}  # type: ignore[arg-type]
-    return {path: export.onnx(replica, told)}  # type: ignore[arg-type]
+    return {path: export.onnx(replica, model.image_dtype, told)}  # type: ignore[arg-type]
 
 
 def lines(model: TrainedModel, path: Path) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
             raise ExportError(
                 f"--to {path}: the module would be written to {source}, which is another file; rename one"
             )
-        made[source] = torch_source(model.description, path.name).encode()
+        made[source] = torch_source(model.description, model.image_dtype, path.name).encode()
     arrays = export.arrays(model.replica)  # type: ignore[arg-type]
     return {path: save(arrays, {"format": "pt", **metadata(model)}), **made}
 
@@ -46,7 +46,7 @@ def lines(model: TrainedModel, path: Path) -> tuple[str, ...]:
             "import runpy, safetensors, torch",
             f"model, weights = runpy.run_path({str(_source_path(path))!r})['Network']().eval(), {weights}",
             loads,
-            f"images = torch.zeros({shape}, dtype=torch.uint8)  # put yours here",
+            f"images = torch.zeros({shape}, dtype=torch.{model.image_dtype})  # put yours here",
             f"print({names}[model(images)[0].argmax()])",
         )
     folder, module = _own_module(model)
@@ -65,8 +65,9 @@ def _use(model: TrainedModel, names: str) -> tuple[str, str]:
     """Lines that run a user's own module, which holds no preprocessing."""
     if model.job is None:
         height, width, channels = model.replica.input_shape
+        scaling = " * (2 / 255) - 1" if model.image_dtype == "uint8" else ""
         return (
-            f"images = torch.zeros(1, {channels}, {height}, {width}) * (2 / 255) - 1  # put yours for the zeros",
+            f"images = torch.zeros(1, {channels}, {height}, {width}){scaling}  # put yours for the zeros",
             f"print({names}[model(images)[0].argmax()])",
         )
     tensors = ", ".join(f"torch.zeros({(1, *each.shape[1:])}, dtype=torch.{each.dtype})" for each in model.inputs)

@@ -13,7 +13,7 @@ MARK = '"""Written by `planner export`'
 
 _HEAD = """{mark} for {weights}: {model}, {source}.
 
-Network() maps images, uint8 or float (batch, {height}, {width}, {channels}) of 0 to 255, to
+Network() maps images, {images}, to
 probabilities, float32 (batch, {classes}). The names of its arrays are those of {weights}.
 \"\"\"
 
@@ -64,19 +64,25 @@ class Network(nn.Sequential):
         super().__init__(OrderedDict([{layers}]))
 
     def forward(self, images):
-        scaled = images.permute(0, 3, 1, 2).contiguous().float() * (2 / 255.0) - 1.0
-        return functional.softmax(super().forward(scaled), 1)
+        planes = images.permute(0, 3, 1, 2).contiguous().float(){scaling}
+        return functional.softmax(super().forward(planes), 1)
 """
 
 
-def torch_source(model: Model, weights: str) -> str:
-    """The file's text. ``weights``: the name of the file of weights that it belongs to."""
-    height, width, channels = model.input_shape
+def torch_source(model: Model, dtype: str, weights: str) -> str:
+    """The file's text.
+
+    dtype: of the data set's images. weights: the name of the file of weights that it belongs to.
+    """
+    shape = "(batch, {}, {}, {})".format(*model.input_shape)
+    is_bytes = dtype == "uint8"
+    images = f"uint8 or float {shape} of 0 to 255" if is_bytes else f"float {shape} as trained on"
     head = _HEAD.format(
         mark=MARK, weights=weights, model=model.name, source=model.source,
-        height=height, width=width, channels=channels, classes=model.classes,
+        images=images, classes=model.classes,
     )  # fmt: skip
-    network = _NETWORK.format(layers=_layers(model.layers, model.input_shape, 12) + "\n        ")
+    layers = _layers(model.layers, model.input_shape, 12) + "\n        "
+    network = _NETWORK.format(layers=layers, scaling=" * (2 / 255.0) - 1.0" if is_bytes else "")
     helpers = (text for name, text in _HELPERS.items() if f" {name}(" in network)
     return "".join([head, *helpers, network])
 

@@ -18,7 +18,7 @@ def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
     names, replica = {CLASSES: "\n".join(model.classes)}, model.replica
     if model.job is not None:
         return {path: job_export.torchscript(replica, model.job.loaded, names)}  # type: ignore[arg-type]
-    return {path: export.torchscript(replica, names)}  # type: ignore[arg-type]
+    return {path: export.torchscript(replica, model.image_dtype, names)}  # type: ignore[arg-type]
 
 
 def lines(model: TrainedModel, path: Path) -> tuple[str, ...]:

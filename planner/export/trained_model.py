@@ -48,6 +48,7 @@ class TrainedModel(NamedTuple):
     classes: a name for each output; none for a job that names none.
     notes: for the operator.
     job: of a run of a job, whose inputs are those that its forward gives the model.
+    inputs: of other runs, the images as the data set has them.
     """
 
     run: TrainedRun
@@ -58,6 +59,11 @@ class TrainedModel(NamedTuple):
     output: TensorDescription
     notes: tuple[str, ...] = ()
     job: TrainedJob | None = None
+
+    @property
+    def image_dtype(self) -> str:
+        """Of the images that a classifier takes: uint8, which it scales, or float32."""
+        return self.inputs[0].dtype
 
 
 def trained_run(folder: RunFolder) -> TrainedRun:
@@ -104,7 +110,8 @@ def trained_model(run: TrainedRun, computes_with: str, classes: str | None) -> T
     replica.set_weights(saved.weights)
     replica.state[:] = saved.state
     replica.load()
-    images = TensorDescription("images", "uint8", (None, *replica.input_shape))
+    dtype = checkpoint.peek(str(run.folder.checkpoint)).get("image_dtype", "uint8")  # older runs knew bytes only
+    images = TensorDescription("images", dtype, (None, *replica.input_shape))
     probabilities = TensorDescription("probabilities", "float32", (None, replica.classes))
     names = class_names(classes, options.data, replica.classes)
     return TrainedModel(run, description, replica, names, (images,), probabilities, notes)

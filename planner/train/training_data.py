@@ -83,7 +83,10 @@ class ShippedImages(TrainingData):
         """There are none: all are sent."""
 
     def described(self) -> dict[str, Any]:
-        return {"input_shape": list(self._dataset.input_shape), "classes": self._dataset.classes}
+        images = self._dataset
+        return {
+            "input_shape": list(images.input_shape), "classes": images.classes, "image_dtype": images.image_dtype
+        }  # fmt: skip
 
     def place(
         self, agent: AgentClient, device: Device, plan: Plan, part: DataPart, on_send: Callable[[int], None]

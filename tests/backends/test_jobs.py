@@ -1,13 +1,18 @@
 """A user's job trains in its framework: regression, several inputs, frozen parameters."""
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from backends.data import background
+from backends.data.loader import BatchSource
 from backends.frameworks.base import OWN, GradientSettings, OptimizerSettings, Replica, framework
 from backends.jobs.failure import JobFailure, own_code
+from backends.profiling.step_profile import _Loop
 from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec
 from backends.training.step import evaluate, step
 from backends.training.workload import Workload, member_data, workload
@@ -16,6 +21,7 @@ from tests.installed import computes_with, needs
 pytestmark = computes_with("torch")
 
 TORCH = """
+import time
 from types import SimpleNamespace
 
 import torch
@@ -73,6 +79,35 @@ def ragged():
 
 def lazy():
     return plain(model=nn.LazyLinear(1))
+
+class Outputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(1, 1), nn.Linear(1, 1)
+    def forward(self, x):
+        return self.a(x), self.b(x)
+
+def several_outputs():
+    return plain(model=Outputs(), metrics={"mae": lambda outputs, targets: sum(mae(each, targets) for each in outputs)},
+                 loss=lambda outputs, targets: sum(((each - targets) ** 2).mean() for each in outputs))
+
+def normalised():
+    return plain(model=nn.Sequential(nn.BatchNorm1d(1), nn.Linear(1, 1)))
+
+class Slow(Pairs):
+    def __getitem__(self, at):
+        time.perf_counter.read()
+        return super().__getitem__(at)
+
+class SlowInOrder(IterableDataset):
+    def __iter__(self):
+        return map(Slow().__getitem__, range(64))
+
+def slow():
+    return plain(Slow())
+
+def slow_stream():
+    return plain(SlowInOrder())
 
 def adam():
     return plain(optimizer=lambda parameters: torch.optim.Adam(parameters, lr=0.1),
@@ -170,6 +205,7 @@ def breaks_later():
 """
 
 TENSORFLOW = """
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -203,6 +239,40 @@ def pairs_of_inputs():
 
 def adam():
     return plain(optimizer=lambda variables: tf.keras.optimizers.Adam(0.1))
+
+def several_outputs():
+    given = tf.keras.Input((1,))
+    model = tf.keras.Model(given, [tf.keras.layers.Dense(1)(given), tf.keras.layers.Dense(1)(given)])
+    def mae(outputs, targets):
+        return sum(tf.reduce_mean(abs(each - targets)) for each in outputs)
+    def loss(outputs, targets):
+        return sum(tf.reduce_mean((each - targets) ** 2) for each in outputs)
+    return plain(model=model, loss=loss, metrics={"mae": mae})
+
+def normalised():
+    return plain(model=tf.keras.Sequential([tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(1)]))
+
+def frozen_layer():
+    still = tf.keras.layers.Dense(1, use_bias=False, trainable=False)
+    return plain(model=tf.keras.Sequential([still, tf.keras.layers.Dense(1)]))
+
+def padded():
+    def samples():
+        for at, (u, v) in enumerate(zip(x, y)):
+            yield np.repeat(u, 1 + at % 3), v
+    shapes = tf.TensorSpec((None,)), tf.TensorSpec((1,))
+    data = tf.data.Dataset.from_generator(samples, output_signature=shapes)
+    data = data.map(lambda u, v: (tf.ensure_shape(tf.pad(u, [[0, 3 - tf.shape(u)[0]]]), (3,)), v))
+    return plain(train=data, test=data)
+
+def slow():
+    def samples():
+        for sample in zip(x, y):
+            time.perf_counter.read()
+            yield sample
+    shape = tf.TensorSpec((1,))
+    data = tf.data.Dataset.from_generator(samples, output_signature=(shape, shape))
+    return plain(train=data, test=data)
 
 def no_dataset():
     return plain(train=(x, y))
@@ -252,17 +322,80 @@ def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
     return before, evaluate(replica, test).metrics["mae"]
 
 
-@pytest.mark.parametrize("name", ["plain", "tensors", "stream", "pairs_of_inputs", "dictionaries", "ragged", "lazy"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain",
+        "tensors",
+        "stream",
+        "pairs_of_inputs",
+        "dictionaries",
+        "ragged",
+        "lazy",
+        "several_outputs",
+        "normalised",
+    ],
+)
 def test_a_job_of_torch_learns(tmp_path, name) -> None:
     before, after = learned(loaded(tmp_path, name))
     assert after < before / 2
 
 
 @needs("tensorflow")
-@pytest.mark.parametrize("name", ["plain", "batched", "dictionaries", "pairs_of_inputs"])
+@pytest.mark.parametrize("name", ["plain", "batched", "dictionaries", "pairs_of_inputs", "several_outputs"])
 def test_so_does_one_of_tensorflow(tmp_path, name) -> None:
     before, after = learned(loaded(tmp_path, name, "tensorflow"))
     assert after < before / 3
+
+
+class ReadingClock:
+    """Stands still but for samples that are read, a quarter of a second each, when asked for.
+
+    So what TensorFlow reads ahead in threads of its own always waits for the next step.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.asked = threading.Semaphore(1000)  # while the job is loaded
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def read(self) -> None:
+        self.asked.acquire()
+        self.now_s += 0.25
+
+
+class Asking(BatchSource):
+    """Batches of a source, whose samples are read when they are asked for and not before."""
+
+    def __init__(self, source: BatchSource, clock: ReadingClock) -> None:
+        self._source, self._clock, self.batch = source, clock, source.batch
+        while clock.asked.acquire(blocking=False):
+            pass
+
+    def __next__(self) -> object:
+        for _ in range(self.batch):
+            self._clock.asked.release()
+        return next(self._source)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("slow", "torch"), ("slow_stream", "torch"), pytest.param("slow", "tensorflow", marks=needs("tensorflow"))],
+)
+def test_what_a_step_waits_for_its_data_is_measured(tmp_path, monkeypatch, name, kind) -> None:
+    clock = ReadingClock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    monkeypatch.setattr(background, "WORTH_S", float("inf"))  # nothing is read ahead
+    found = loaded(tmp_path, name, kind)
+    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 8, 1), found, lambda path: b"")
+    loop = _Loop(found.build().replica, Asking(batches, clock), 1.0)
+    try:
+        assert [loop.step() for _ in range(3)] == [(2.0, 0.0, 0.0)] * 3
+        assert loop.data_s == 2.0
+    finally:
+        clock.asked.release(1000)  # else a thread of TensorFlow would wait for ever
 
 
 def own_steps(found: Workload, steps: int, state: np.ndarray | None = None) -> tuple[Replica, list[float]]:
@@ -351,6 +484,26 @@ def test_frozen_parameters_are_state_and_stay(tmp_path) -> None:
     assert [variable.name for variable in replica.state_variables] == ["b.weight", "b.bias"]
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "state"),
+    [
+        ("normalised", "torch", ["0.running_mean", "0.running_var"]),
+        pytest.param("normalised", "tensorflow", ["0_moving_mean", "1_moving_variance"], marks=needs("tensorflow")),
+        pytest.param("frozen_layer", "tensorflow", ["0_kernel"], marks=needs("tensorflow")),
+    ],
+)
+def test_what_is_not_trained_is_state(tmp_path, name, kind, state) -> None:
+    replica = loaded(tmp_path, name, kind).build().replica
+    assert [variable.name for variable in replica.state_variables] == state
+    assert len(replica.variables) == (4 if name == "normalised" else 2)
+
+
+@needs("tensorflow")
+def test_sequences_are_padded_in_the_dataset(tmp_path) -> None:
+    before, after = learned(loaded(tmp_path, "padded", "tensorflow"), 100)
+    assert after < before
+
+
 def test_members_draw_from_parts_of_their_own(tmp_path) -> None:
     found = loaded(tmp_path, "plain")
     drawn = []
@@ -394,6 +547,12 @@ def test_equal_seeds_give_equal_weights(tmp_path) -> None:
 def test_a_job_that_returns_the_wrong_thing_is_refused(tmp_path, name, message) -> None:
     with pytest.raises(JobFailure, match=message):
         loaded(tmp_path, name)
+
+
+def test_a_folder_of_data_that_is_not_there_is_named_before_the_job_is_called(tmp_path) -> None:
+    job = JobSpec("task.py:plain", str(tmp_path), "task", "plain", "/none")
+    with pytest.raises(ValueError, match="^no folder /none, which the fleet file names as data; copy the set there, "):
+        workload(ReplicaSpec("torch", job.text, job=job))
 
 
 @needs("tensorflow")

@@ -112,6 +112,14 @@ def test_an_address_of_no_interface_is_named():
         script.run_script(KeptTask(), order("pass", address="192.0.2.1"))
 
 
+def test_a_folder_of_data_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match=f"no folder {tmp_path}/set, which the fleet file names as data; copy the"):
+        script.run_script(KeptTask(), order("pass", {"PLANNER_DATA": str(tmp_path / "set")}))
+    assert printed("import os; print(os.environ['PLANNER_DATA'])", {"PLANNER_DATA": str(tmp_path)}).strip() == str(
+        tmp_path
+    )
+
+
 def test_a_program_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="no-such-program: No such file"):
         script.run_script(KeptTask(), RunScript(("no-such-program",), "/", {}, None))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from hypothesis.extra import numpy as arrays
 
 from backends.data import dataset as data
 from backends.data import formats
@@ -205,7 +206,9 @@ def test_a_pickle_of_something_else_is_refused(tmp_path, batch):
 @pytest.mark.parametrize(
     "change, complaint",
     [
-        ({"x_train": np.zeros((5, 4, 3))}, "training images must be uint8"),
+        ({"x_train": np.zeros((5, 4, 3), int)}, "training images must be uint8 or float32 .* are int64"),
+        ({"x_train": np.zeros((5, 4, 3))}, "training images are float64, test images uint8; give both as bytes or"),
+        ({"y_train": np.zeros(5)}, "as many labels from 0 up, there are float64"),
         ({"y_test": np.zeros(2, np.uint8)}, "3 test images need as many labels"),
         ({"x_test": np.zeros((3, 5, 3), np.uint8)}, r"training images are \(4, 3, 1\), test images \(5, 3, 1\)"),
     ],
@@ -304,3 +307,47 @@ def test_npy_files_stay_on_the_disk(tmp_path):
     (tmp_path / "y_test.npy").unlink()
     with pytest.raises(ValueError, match=r"lacks y_test\.npy"):
         data.load(str(tmp_path))
+
+
+def save_floats(folder, archive, **changes):
+    """Five training and three test images of 4x3 with values around 0."""
+    sets = {"x_train": RANDOM.randn(5, 4, 3), "y_train": np.arange(5), "x_test": RANDOM.randn(3, 4, 3)}
+    sets = {**sets, "y_test": np.arange(3), **changes}
+    if archive:
+        np.savez(folder / "set.npz", **sets)
+    for name, values in () if archive else sets.items():
+        np.save(folder / f"{name}.npy", values)
+    return sets
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_arrays_of_floats_are_images_as_they_are(tmp_path, archive):
+    saved = save_floats(tmp_path, archive)
+    found = data.load(str(tmp_path))
+    np.testing.assert_array_equal(found.train_images[..., 0], saved["x_train"])
+    assert found.input_shape == (4, 3, 1) and found.image_dtype == "float32"
+    assert isinstance(found.train_images, np.memmap) != archive
+
+
+@pytest.mark.parametrize("archive, array", [(True, "x_test of .*set.npz"), (False, ".*/x_test.npy")])
+def test_values_that_are_no_numbers_are_refused(tmp_path, monkeypatch, archive, array):
+    monkeypatch.setattr(formats, "CHECKED_BYTES", 100)  # an image at a time
+    for bad, shown in ((np.nan, "nan"), (np.inf, "inf"), (-1e39, "-1e\\+39")):
+        images = np.zeros((3, 4, 3))
+        images[2, 1, 1] = bad
+        save_floats(tmp_path, archive, x_test=images)
+        with pytest.raises(ValueError, match=f"^{array} holds {shown} at image 2, .*replace such values$"):
+            data.load(str(tmp_path))
+
+
+@given(
+    arrays.arrays(
+        some.sampled_from([np.uint8, np.float16, np.float32, np.float64, ">f4"]),
+        some.tuples(*[some.integers(1, 4)] * 4),
+        elements={"min_value": 0, "max_value": 200},
+    )
+)
+def test_a_shard_has_bytes_as_bytes_and_floats_as_float32(images):
+    shipped, _ = data.unpack(data.pack(images, np.zeros(len(images), np.int64)))
+    assert shipped.dtype == (np.uint8 if images.dtype == np.uint8 else np.float32)
+    np.testing.assert_array_equal(shipped, images.astype(shipped.dtype))

@@ -16,14 +16,14 @@ SMALL = {"cipher": (28, 28, 1), "nin": (32, 32, 3), "cifar10": (32, 32, 3), "squ
 
 
 def test_the_head_names_the_weights_and_what_the_network_takes_and_gives() -> None:
-    text = torch_source(models.model("cipher", (28, 28, 1), 10), "mine.safetensors")
+    text = torch_source(models.model("cipher", (28, 28, 1), 10), "uint8", "mine.safetensors")
     assert text.startswith(MARK) and "for mine.safetensors: cipher" in text
     assert "(batch, 28, 28, 1)" in text and "(batch, 10)" in text
 
 
 @pytest.mark.parametrize("name", models.MODELS)
 def test_it_is_python_that_imports_nothing_but_torch(name: str) -> None:
-    text = torch_source(models.model(name), "model.safetensors")
+    text = torch_source(models.model(name), "uint8", "model.safetensors")
     compile(text, "model.py", "exec")
     imports = [line for line in text.splitlines() if line.startswith(("import ", "from "))]
     assert imports == [
@@ -44,7 +44,7 @@ class TestWithTorch:
         some = images(shape).test_images[:4]
         expected = probabilities(replica, some)
         made: dict[str, Any] = {}
-        exec(torch_source(models.model(name, shape, 10), "model.safetensors"), made)  # noqa: S102
+        exec(torch_source(models.model(name, shape, 10), "uint8", "model.safetensors"), made)  # noqa: S102
         network = made["Network"]().eval()
         network.load_state_dict({key: torch.from_numpy(value) for key, value in export.arrays(replica).items()})
         np.testing.assert_allclose(network(torch.from_numpy(some)).detach().numpy(), expected, atol=1e-4)
