@@ -21,6 +21,7 @@ from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader, SampleSet
 from backends.frameworks.base import framework
 from backends.pytorch.images import scaled
+from backends.training.step import evaluate
 from profilers import records
 from profilers.sampling import Sampler
 
@@ -92,7 +93,7 @@ class Member:
             step += 1
             if first and self._trained_s() - evaluated_s >= self._orders["evaluate_s"]:
                 evaluated_s = self._trained_s()
-                scores = step.evaluate(self._replica, tests)
+                scores = evaluate(self._replica, tests)
                 self._cost_s += scores.seconds
                 say({"evaluated": {**scores._asdict(), "step": step * members, "worker": self._orders["name"]}})
         account = {"steps": step * members, "time_s": self._trained_s()}
