@@ -79,7 +79,7 @@ def recommend(
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
     optimizer = optimizer_of_job(profile, request.model, optimizer)
-    strategy, noted = (strategy, ()) if engine != OWN else without_server(strategy, optimizer)
+    strategy, noted = without_server(strategy, optimizer, engine)
     ranked = best_of(profile, request._replace(optimizer=optimizer), engine, strategy, newest(Path()))
     ranked = replace(ranked, notes=(*noted, *ranked.notes))
     planned = make_plan(ranked, str(fleet), choose)

@@ -7,8 +7,7 @@ from backends.strategies.strategy import PARAMETER_SERVER
 from planner.errors import PlanError
 from planner.plan import strategy_search
 from planner.plan.recommend import Recommendation, recommend
-from planner.plan.request import RecommendRequest, parse_engine
-from planner.plan.strategy_search import AUTO
+from planner.plan.request import AUTO, RecommendRequest, parse_engine, parse_strategy
 from planner.predict.sample_efficiency import SampleEfficiencies
 from planner.profile.file import Profile
 from planner.units import seconds
@@ -31,11 +30,21 @@ def best_of(
         if strategy != PARAMETER_SERVER.text:
             raise PlanError(f"--strategy {strategy}: --engine {engine} has its own exchange; leave one of them out")
         return recommend(profile, request.by(chosen))
-    own = strategy_search.best_of(profile, request, strategy, efficiencies)
+    if strategy != AUTO:
+        parse_strategy(strategy)  # a misspelt one is no reason to choose torch
+    by_torch = request.by(TORCH_ENGINE)
     if strategy == AUTO:  # which counts the images that synchronous workers need
-        request = request._replace(sample_efficiency=1.0, critical_batch=efficiencies.critical_batch)
+        by_torch = by_torch._replace(sample_efficiency=1.0, critical_batch=efficiencies.critical_batch)
     try:
-        return _better(own, recommend(profile, request._replace(weights=own.weights).by(TORCH_ENGINE)))
+        own = strategy_search.best_of(profile, request, strategy, efficiencies)
+    except PlanError as error:
+        try:
+            other = recommend(profile, by_torch)
+        except PlanError:
+            raise error from None
+        return replace(other, notes=(*other.notes, f"--engine auto chose torch: {error}"))
+    try:
+        return _better(own, recommend(profile, by_torch._replace(weights=own.weights)))
     except PlanError as error:
         return replace(own, notes=(*own.notes, f"--engine auto chose planner: {error}"))
 

@@ -15,6 +15,8 @@ from planner.predict.batch_size import TRAINING_SAMPLES
 from planner.predict.costs import OWN_ENGINE
 from planner.profile.file import Profile
 
+#: The text of a strategy or an engine that is to be found.
+AUTO = "auto"
 #: The strategy without a server that comes nearest to one.
 SERVERLESS = "allreduce"
 
@@ -63,12 +65,14 @@ def training_samples(profile: Profile, model: str | None, given: int | None) -> 
     return given or next((step.samples for step in steps if step.samples), TRAINING_SAMPLES)
 
 
-def without_server(strategy: str, optimizer: str | None) -> tuple[str, tuple[str, ...]]:
+def without_server(strategy: str, optimizer: str | None, engine: str) -> tuple[str, tuple[str, ...]]:
     """A strategy that has no server in place of the default one, for a job's own optimizer.
 
-    The second part holds the note that says so, if any.
+    engine: that of torch.distributed alone has no use for a strategy. The second part holds the
+    note that says so, if any. Raises PlanError for an unknown engine.
     """
-    if optimizer != OWN or strategy != PARAMETER_SERVER.text:
+    uses_strategy = engine == AUTO or parse_engine(engine).name == OWN_ENGINE.name
+    if optimizer != OWN or strategy != PARAMETER_SERVER.text or not uses_strategy:
         return strategy, ()
     return SERVERLESS, (
         f"strategy {SERVERLESS}, because the job brings its own optimizer, which a server cannot run; "

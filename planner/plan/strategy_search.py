@@ -11,11 +11,9 @@ from typing import NamedTuple
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.plan.recommend import Recommendation, recommend
-from planner.plan.request import RecommendRequest, parse_strategy
+from planner.plan.request import AUTO, RecommendRequest, parse_strategy
 from planner.predict.sample_efficiency import SampleEfficiencies, images_factor
 from planner.profile.file import Profile
-
-AUTO = "auto"
 
 #: Synchronous and lossless: only the time of a step differs, not what it teaches.
 EQUAL = (

@@ -21,8 +21,14 @@ from planner.plan.engine_search import best_of
 from planner.plan.file import Plan, load_plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
-from planner.plan.request import RecommendRequest, optimizer_of_job, parse_strategy, with_optimizer, without_server
-from planner.plan.strategy_search import AUTO
+from planner.plan.request import (
+    AUTO,
+    RecommendRequest,
+    optimizer_of_job,
+    parse_strategy,
+    with_optimizer,
+    without_server,
+)
 from planner.predict.batch_size import notes_scaled
 from planner.predict.sample_efficiency import newest
 from planner.profile.file import DEFAULT_STEPS
@@ -267,8 +273,8 @@ def _plan_now(
     )  # fmt: skip
     strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
     noted: tuple[str, ...] = ()
-    if options.strategy is None and engine == OWN:
-        strategy, noted = without_server(strategy, to_recommend.optimizer)
+    if options.strategy is None:
+        strategy, noted = without_server(strategy, to_recommend.optimizer, engine)
     ranked = best_of(profile, to_recommend, engine, strategy, newest(Path()))
     for note in (*noted, *(ranked.notes if AUTO in (strategy, engine) else ())):
         callbacks.on_note(note)

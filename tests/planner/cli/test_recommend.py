@@ -34,6 +34,16 @@ def test_another_engine_is_named_in_the_json_the_table_and_the_plan(profiled: Pl
     assert load_plan(Path("plan.json")).engine == "torch:hook=bf16"
 
 
+@pytest.mark.parametrize("engine", ["planner", "auto", "torch"])
+def test_a_job_with_its_own_optimizer_is_planned_with_any_engine(planner: Planner, engine: str) -> None:
+    own = profiles.step(1.0, job=True, own_optimizer=True)
+    json_records.save(profiles.profile({name: profiles.device(own) for name in "abc"}), Path("profile.json"))
+    done = planner("recommend", "--engine", engine, "--metric", "time", "--json")
+    assert (done.code, load_plan(Path("plan.json")).strategy.text) == (0, "allreduce:optimizer=own")
+    told = [note for note in json.loads(done.out)["notes"] if "the job brings its own optimizer" in note]
+    assert len(told) == (engine != "torch")
+
+
 def test_a_network_that_the_fleet_file_trusts_needs_no_option(planner: Planner) -> None:
     profile = fleet()
     remote = {name: each._replace(device={**each.device, "host": "10.0.0.2"}) for name, each in profile.devices.items()}

@@ -59,6 +59,19 @@ def test_auto_without_torch_anywhere_is_the_planner() -> None:
     assert chosen.notes[-1].startswith("--engine auto chose planner: framework: torch is not in the profile")
 
 
+def test_auto_with_a_strategy_that_cannot_be_is_torch_and_says_why() -> None:
+    chosen = best_of(fleet(), TIME._replace(optimizer="own"), "auto", SERVER, NONE)
+    assert chosen.costs.engine.name == "torch"
+    assert "--engine auto chose torch: " in chosen.notes[-1] and "optimizer own excludes" in chosen.notes[-1]
+
+
+def test_auto_where_neither_can_gives_the_reason_of_the_planner() -> None:
+    with pytest.raises(PlanError, match="optimizer own excludes topology server"):
+        best_of(fleet(framework="tensorflow"), TIME._replace(optimizer="own"), "auto", SERVER, NONE)
+    with pytest.raises(PlanError, match="--strategy gaja: .*unknown"):
+        found("auto", strategy="gaja")
+
+
 def test_a_strategy_belongs_to_the_planners_own_engine() -> None:
     with pytest.raises(
         PlanError, match=r"--strategy dlion: --engine torch has its own exchange; leave one of them out"

@@ -50,6 +50,21 @@ def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_w
     assert (named.strategy.text, named.steps, noted) == ("sgp", 900, [])
 
 
+@pytest.mark.parametrize("engine", [None, "planner", "auto"])
+def test_a_job_with_its_own_optimizer_is_planned_without_a_server_and_it_is_said(
+    profiled: None, monkeypatch: pytest.MonkeyPatch, engine: str | None
+) -> None:
+    own = profiles.device(profiles.step(1.0, job=True, own_optimizer=True))
+    measured = profiles.profile(dict.fromkeys("abcd", own))
+    monkeypatch.setattr("planner.train.train.Profiler", lambda *_: SimpleNamespace(run=lambda log: measured))
+    request = TrainRequest(Path("fleet.toml"), None, "time", "net", 900, None, None, {}, None, Path())
+    source: Any = SimpleNamespace(input_shape=None, classes=None, samples=None, job=None)
+    noted: list[str] = []
+    view = RunCallbacks(lambda *_: None, lambda _: None, noted.append, lambda *_: None)
+    assert _plan(request, Options(engine=engine), source, None, view).strategy.text == "allreduce:optimizer=own"
+    assert sum("the job brings its own optimizer" in note for note in noted) == 1
+
+
 def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFolder:
     one = np.ones(1, np.float32)
     evaluations = [{"step": each} for each in evaluated]
