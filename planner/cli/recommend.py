@@ -40,9 +40,7 @@ def recommend(
     ] = "parameter-server",
     engine: Annotated[
         str,
-        Option(
-            help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo; or auto for the better."
-        ),
+        Option(help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo; or auto to rank both."),
     ] = "planner",
     optimizer: options.Optimizer = None,
     allow_plaintext: options.AllowPlaintext = False,

@@ -4,19 +4,29 @@ Every metric is a product T^a P^b. Weights over several form their weighted geom
 needs no scale for seconds against joules; equal ones of time and energy order clusters as EDP does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.errors import PlanError
+from planner.predict.clusters import Candidates
 from planner.predict.predict import Predictions
 from planner.predict.prediction_error import ErrorParts
 from profilers.stats import Z95
 
 #: Exponents of time and power.
 METRICS = {"time": (1.0, 0.0), "power": (0.0, 1.0), "energy": (1.0, 1.0), "edp": (2.0, 1.0)}
+
+
+class Standing(NamedTuple):
+    """One candidate of a ranking, whose fields mean the same."""
+
+    score: float
+    low: float
+    high: float
+    tied: bool
 
 
 class Ranking(NamedTuple):
@@ -31,6 +41,11 @@ class Ranking(NamedTuple):
     low: Floats
     high: Floats
     tied: Bools
+
+    def at(self, place: int) -> Standing:
+        """The candidate at a place, 1 the best."""
+        index = self.order[place - 1]
+        return Standing(*(each[index].item() for each in self[1:]))
 
 
 def parse_weights(text: str) -> dict[str, float]:
@@ -67,16 +82,54 @@ def exponents(weights: Mapping[str, float]) -> tuple[float, float]:
     return time, power
 
 
+class Scored(NamedTuple):
+    """What ranks C candidates of N devices.
+
+    log_score: (C,), the logarithm of T^a P^b; errors: its relative standard errors.
+    """
+
+    candidates: Candidates
+    log_score: Floats
+    errors: ErrorParts
+
+    @classmethod
+    def of(cls, predictions: Predictions, weights: Mapping[str, float]) -> "Scored":
+        """Scored of all candidates. Power metrics need all watts known."""
+        time, power = exponents(weights)
+        log_score = time * np.log(predictions.time_s)
+        if power:
+            log_score = log_score + power * np.log(predictions.power_w)
+        errors = predictions.time_errors.product(predictions.power_errors, time, power)
+        return cls(predictions.candidates, log_score, errors)
+
+    def among(self, names: Sequence[str], all_names: Sequence[str]) -> "Scored":
+        """The same where the devices, of these names, are some of all that are named."""
+        columns = [all_names.index(name) for name in names]
+        masks = self.candidates.members(len(names)) @ (1 << np.array(columns, np.int64))
+        wide = np.zeros((len(masks), len(all_names)))
+        errors = [wide.copy() for _ in self.errors]
+        for into, part in zip(errors, self.errors, strict=True):
+            into[:, columns] = part
+        return Scored(Candidates(masks, np.array(columns)[self.candidates.hosts]), self.log_score, ErrorParts(*errors))
+
+    def before(self, others: "Scored") -> "Scored":
+        """These candidates, and after them others of the same devices."""
+        masks, hosts = (np.concatenate(both) for both in zip(self.candidates, others.candidates, strict=True))
+        errors = (np.concatenate(both) for both in zip(self.errors, others.errors, strict=True))
+        log_score = np.concatenate([self.log_score, others.log_score])
+        return Scored(Candidates(masks, hosts), log_score, ErrorParts(*errors))
+
+
 def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
     """Rank all candidates, smaller ones before equal ones. Power metrics need all watts known."""
-    time, power = exponents(weights)
-    log_score = time * np.log(predictions.time_s)
-    if power:
-        log_score = log_score + power * np.log(predictions.power_w)
-    masks, hosts = predictions.candidates
-    size = predictions.candidates.members(predictions.cycle_s.shape[1]).sum(axis=1)
+    return by_score(Scored.of(predictions, weights))
+
+
+def by_score(found: Scored) -> Ranking:
+    """As ``rank``."""
+    (masks, hosts), log_score, errors = found
+    size = found.candidates.members(errors.gradient.shape[1]).sum(axis=1)
     order = np.lexsort((hosts, masks, size, np.round(log_score, 12)))
-    errors = predictions.time_errors.product(predictions.power_errors, time, power)
     spread = Z95 * np.sqrt(errors.variance())
     best = order[0]
     apart = Z95 * np.sqrt(_variance_apart(errors, hosts, best))

@@ -10,7 +10,7 @@ import numpy as np
 from backends.strategies.engine import OWN
 from planner.errors import PlanError
 from planner.plan.file import Plan, PlannedWorker
-from planner.plan.rank import Ranking, exponents, rank
+from planner.plan.rank import Ranking, Standing, exponents, rank
 from planner.plan.request import RecommendRequest, training_samples, with_optimizer
 from planner.plan.shared_batch import weighing_samples
 from planner.predict.batch_size import RunLength
@@ -34,6 +34,7 @@ class Row(NamedTuple):
     tie: whether it ties with the best.
     provenance: of the members' watts.
     batches: of the members that share a global batch; empty where all have that of ``config``.
+    engine: what moves the gradients; the planner's own for a device alone, which sends none.
     """
 
     config: ClusterConfig
@@ -49,6 +50,7 @@ class Row(NamedTuple):
     energy_uncertainty: float | None
     time_uncertainty: float | None
     batches: dict[str, int]
+    engine: str
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Recommendation:
     """All candidates, predicted and ranked; ``profiling_s`` is what profiling took.
 
     weights: of the metrics by name.
+    engine: as it was asked for.
+    beside: clusters that another engine trains, which the ranking counts after these.
     """
 
     metric: str
@@ -66,25 +70,30 @@ class Recommendation:
     ranking: Ranking
     notes: tuple[str, ...]
     profiling_s: float
+    engine: str = OWN
+    beside: "Recommendation | None" = None
 
     def __len__(self) -> int:
         return int(self.ranking.order.size)
 
     def row(self, place: int) -> Row:
         """The cluster at a place of the ranking, 1 the best. PlanError: there is no such place."""
-        index = self._candidate(place)
-        masks, hosts = self.predictions.candidates
+        part, index = self._cluster(place)
+        return part._row(index, self.ranking.at(place))
+
+    def _row(self, index: int, standing: Standing) -> Row:
+        (masks, hosts), here = self.predictions.candidates, np.array([index])
         names, shares = self.costs.names, self.predictions.shares[index]
         workers = tuple(name for i, name in enumerate(names) if masks[index] >> i & 1)
         by_part = self._with_data(dict(zip(BOTTLENECKS, shares.tolist(), strict=True)), index)
-        prediction, time_errors = self.predictions.one(index), self.predictions.time_errors.at(index)
-        energy_errors = time_errors.product(self.predictions.power_errors.at(index))
+        prediction, time_errors = self.predictions.one(index), self.predictions.time_errors.at(here)
+        energy_errors = time_errors.product(self.predictions.power_errors.at(here))
         return Row(
             config=ClusterConfig(names[hosts[index]], workers, self._batch(index)),
             prediction=prediction,
-            score=float(self.ranking.score[index]),
-            interval=(float(self.ranking.low[index]), float(self.ranking.high[index])),
-            tie=bool(self.ranking.tied[index]),
+            score=standing.score,
+            interval=(standing.low, standing.high),
+            tie=standing.tied,
             network_bytes=float(self.predictions.network_bytes[index]),
             bottleneck=max(by_part, key=lambda part: by_part[part]),
             shares=by_part,
@@ -93,6 +102,7 @@ class Recommendation:
             energy_uncertainty=None if prediction.power_w is None else _half_interval(energy_errors),
             time_uncertainty=_half_interval(time_errors),
             batches=self._batches(index),
+            engine=self.costs.engine.text if len(workers) > 1 else OWN,
         )
 
     def _batch(self, index: int) -> int:
@@ -119,7 +129,14 @@ class Recommendation:
         return {**shares, computing: shares[computing] - part, DATA: part}
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
-        index = self._candidate(place)
+        part, index = self._cluster(place)
+        return part._workers(index)
+
+    def costs_at(self, place: int) -> Costs:
+        """The costs that the cluster at a place was predicted with."""
+        return self._cluster(place)[0].costs
+
+    def _workers(self, index: int) -> tuple[PlannedWorker, ...]:
         masks, hosts = self.predictions.candidates
         found = factors(self.costs, int(masks[index]), int(hosts[index]))
         gradient_s = gradients_s(self.costs, self.predictions.candidates.at(np.array([index])))[0]
@@ -152,10 +169,12 @@ class Recommendation:
             batch=self._batches(index).get(self.costs.names[device]),
         )
 
-    def _candidate(self, place: int) -> int:
+    def _cluster(self, place: int) -> tuple["Recommendation", int]:
+        """The recommendation whose engine trains the cluster at a place, and its candidate."""
         if not 1 <= place <= len(self):
             raise PlanError(f"--choose {place}: the ranking has places 1 to {len(self)}")
-        return int(self.ranking.order[place - 1])
+        index, own = int(self.ranking.order[place - 1]), self.predictions.time_s.size
+        return (self, index) if self.beside is None or index < own else (self.beside, index - own)
 
 
 def _half_interval(errors: ErrorParts) -> float | None:
@@ -196,6 +215,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         ranking=ranking,
         notes=(*notes, *costs.notes, *_energy_note(weights, extra_w + request.count_idle)),
         profiling_s=profile.profiling_s(costs.model),
+        engine=request.engine.text,
     )
 
 
@@ -283,7 +303,7 @@ def metric_name(weights: Mapping[str, float]) -> str:
 
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:
     """The plan for the cluster at a place of the ranking. fleet: path of the fleet file."""
-    row, workers, costs = recommendation.row(place), recommendation.workers(place), recommendation.costs
+    row, workers, costs = recommendation.row(place), recommendation.workers(place), recommendation.costs_at(place)
     return Plan(
         schema=SCHEMA,
         fleet=fleet,
@@ -304,7 +324,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         energy_uncertainty=row.energy_uncertainty,
         strategy=costs.strategy,
         time_uncertainty=row.time_uncertainty,
-        engine=costs.engine.text if len(workers) > 1 else OWN,  # a device alone exchanges nothing
+        engine=row.engine,
         job=costs.job,
         samples=costs.samples,
         micro_batch=costs.micro_batch,

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from backends.strategies.engine import OWN
 from planner.plan.recommend import Recommendation, Row
+from planner.plan.request import AUTO
 from planner.provenance import Provenance
 from profilers.records import encode
 
@@ -16,10 +18,10 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
     return {
         "metric": recommendation.metric,
         "model": costs.model,
-        **({} if costs.torch is None else {"engine": costs.engine.text}),
+        **({} if recommendation.engine == OWN else {"engine": recommendation.engine}),
         "strategy": costs.strategy.as_text(),
         "frameworks": dict(zip(costs.names, costs.frameworks, strict=True)),
-        "ranking": [_row_json(row, sources) for row in rows],
+        "ranking": [_row_json(row, sources, recommendation.engine == AUTO) for row in rows],
         "notes": list(recommendation.notes),
         "left_out": costs.left_out,
     }
@@ -41,8 +43,9 @@ def to_csv(recommendation: Recommendation) -> str:
     return str(table.to_csv(index=False))
 
 
-def _row_json(row: Row, sources: Mapping[str, Provenance]) -> dict[str, Any]:
+def _row_json(row: Row, sources: Mapping[str, Provenance], with_engine: bool) -> dict[str, Any]:
     return {
+        **({"engine": row.engine} if with_engine else {}),
         "workers": list(row.config.workers),
         "server": row.config.server,
         "time_s": row.prediction.time_s,

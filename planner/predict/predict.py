@@ -1,6 +1,6 @@
 """Time, power, energy and EDP of every candidate cluster (Gu et al., Eq. 2 to 7)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,13 @@ class Predictions(NamedTuple):
     shares: Floats
     time_errors: ErrorParts
     power_errors: ErrorParts
+
+    def at(self, rows: Bools) -> "Predictions":
+        """Those of some of the candidates."""
+        parts: dict[str, Any] = {
+            name: part[rows] if isinstance(part, np.ndarray) else part.at(rows) for name, part in self._asdict().items()
+        }
+        return Predictions(**parts)
 
     def one(self, index: int) -> Prediction:
         power_w = float(self.power_w[index])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.predict import step_cycle
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
@@ -32,9 +32,9 @@ class ErrorParts(NamedTuple):
         """The errors of X^a Y^b, where those of X are these and those of Y the other ones."""
         return ErrorParts(*(a * one + b * two for one, two in zip(self, other, strict=True)))
 
-    def at(self, index: int) -> "ErrorParts":
-        """The errors of one candidate, (1, N) each."""
-        return ErrorParts(*(part[index : index + 1] for part in self))
+    def at(self, rows: Ints | Bools) -> "ErrorParts":
+        """The errors of some of the candidates."""
+        return ErrorParts(*(part[rows] for part in self))
 
     def variance(self) -> Floats:
         """(C,): variance of the result's logarithm."""

@@ -4,9 +4,11 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
+from backends.strategies.engine import OWN
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.paths import PLAN
 from planner.plan.recommend import Recommendation, Row
+from planner.plan.request import AUTO
 from planner.predict.costs import Costs
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
@@ -14,6 +16,8 @@ from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 
 INTERVAL_NOTE = "±: half of the 95 % interval"
 NAMEPLATE_NOTE = "± energy leaves out the error of watts from the fleet file, which is not known"
+#: Titles of what is predicted of a cluster.
+FIGURES = ("time", "power", "energy", "± energy", "EDP", "± score", "traffic", "bottleneck")
 TIE_NOTE = "= ties with the best: the difference is smaller than the error of the measurements"
 
 
@@ -69,12 +73,14 @@ def _batch(costs: Costs) -> str:
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> TextTable:
     how = "" if found.costs.strategy.same_as(PARAMETER_SERVER) else f", {found.costs.strategy.text}"
-    how = how if found.costs.torch is None else f", --engine {found.costs.engine.text}"
+    how = how if found.costs.torch is None else ""
+    how += "" if found.engine == OWN else f", --engine {found.engine}"
+    engine = ("engine",) if found.engine == AUTO else ()
     made = TextTable(
         f"{found.costs.model}{how}, {_batch(found.costs)}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",
-        ("", "server", "workers", "time", "power", "energy", "± energy", "EDP", "± score", "traffic", "bottleneck"),
-        left=("server", "workers", "bottleneck"),
+        ("", *engine, "server", "workers", *FIGURES),
+        left=(*engine, "server", "workers", "bottleneck"),
         optional=("± score", "traffic", "± energy", "bottleneck", "power"),
     )
     ties = _ties(found)
@@ -82,6 +88,7 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Te
         predicted = row.prediction
         made.add_row(
             f"{place}{'=' if ties and row.tie else ''}",
+            *[row.engine for _ in engine],
             marked([row.config.server], stand_ins), marked(row.config.workers, stand_ins),
             seconds(predicted.time_s), watts(predicted.power_w),
             joules(predicted.energy_j), percent(row.energy_uncertainty),

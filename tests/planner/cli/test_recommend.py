@@ -34,6 +34,21 @@ def test_another_engine_is_named_in_the_json_the_table_and_the_plan(profiled: Pl
     assert load_plan(Path("plan.json")).engine == "torch:hook=bf16"
 
 
+def test_both_engines_are_one_ranking_with_the_engine_of_each_row(profiled: Planner) -> None:
+    asked = ("recommend", "--engine", "auto", "--metric", "time")
+    ranking = json.loads(profiled(*asked, "--json").out)["ranking"]
+    assert {row["engine"] for row in ranking} == {"planner", "torch"} and len(ranking) == 12 + 4
+    lines = list(csv.DictReader(io.StringIO(profiled(*asked, "--csv").out)))
+    assert [line["engine"] for line in lines] == [row["engine"] for row in ranking]
+    shown = profiled(*asked, "--top", "0").out.partition("workers of the best")[0].splitlines()
+    assert shown[0].startswith("net, --engine auto, batch 32") and "engine" in shown[1]
+    assert [line.split()[1] for line in shown if line[:2].strip().isdigit()] == [row["engine"] for row in ranking]
+    for place in (1, 16):
+        assert profiled(*asked, "--choose", str(place)).code == 0
+        chosen, row = load_plan(Path("plan.json")), ranking[place - 1]
+        assert (chosen.engine, list(chosen.names)) == (row["engine"], row["workers"])
+
+
 @pytest.mark.parametrize("engine", ["planner", "auto", "torch"])
 def test_a_job_with_its_own_optimizer_is_planned_with_any_engine(planner: Planner, engine: str) -> None:
     own = profiles.step(1.0, job=True, own_optimizer=True)

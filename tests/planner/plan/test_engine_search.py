@@ -1,11 +1,11 @@
-"""The planner's own engine and torch.distributed are ranked, and the better one is chosen."""
+"""The planner's own engine and torch.distributed are ranked, each alone or beside one another."""
 
 import pytest
 
 from backends.strategies.engine import OWN
 from planner.errors import PlanError
 from planner.plan.engine_search import best_of
-from planner.plan.recommend import Recommendation, make_plan
+from planner.plan.recommend import Recommendation, Row, make_plan
 from planner.plan.request import RecommendRequest
 from planner.predict.sample_efficiency import NONE
 from planner.profile.file import Profile
@@ -36,33 +36,75 @@ def test_a_device_alone_needs_no_engine() -> None:
     assert make_plan(alone, "fleet.toml").engine == OWN
 
 
-def test_auto_takes_the_faster_one_and_shows_both() -> None:
-    both = {engine: found(engine).row(1).prediction.time_s for engine in ("planner", "torch")}
-    chosen = found("auto")
-    assert both["planner"] != pytest.approx(both["torch"])
-    assert chosen.row(1).prediction.time_s == min(both.values())
-    assert chosen.costs.engine.name == min(both, key=both.__getitem__)
-    assert any(note.startswith(f"--engine auto chose {chosen.costs.engine.name}; ") for note in chosen.notes)
+def rows(ranked: Recommendation) -> list[Row]:
+    return [ranked.row(place) for place in range(1, len(ranked) + 1)]
 
 
-def test_auto_says_who_cannot_take_part_in_what_was_not_chosen() -> None:
-    devices = fleet(0.001).devices
+def test_auto_ranks_the_clusters_of_both_engines_by_one_score() -> None:
+    ranked = rows(found("auto"))
+    assert [row.score for row in ranked] == sorted(row.score for row in ranked)
+    for engine in ("planner", "torch"):
+        several = [row for row in rows(found(engine)) if len(row.config.workers) > 1]
+        shown = [row for row in ranked if len(row.config.workers) > 1 and row.engine == engine]
+        assert shown == [row._replace(tie=other.tie) for row, other in zip(several, shown, strict=True)]
+
+
+def test_a_device_alone_is_ranked_once_and_by_no_engine_but_the_planner() -> None:
+    alone = [row for row in rows(found("auto")) if len(row.config.workers) == 1]
+    assert sorted(row.config.server for row in alone) == ["a", "b", "c", "d"]
+    assert {row.engine for row in alone} == {OWN}
+
+
+def test_the_plan_of_any_place_is_that_of_its_engine() -> None:
+    ranked = found("auto")
+    plans = [make_plan(ranked, "fleet.toml", place) for place in range(1, len(ranked) + 1)]
+    assert {plan.engine for plan in plans} == {"planner", "torch"}
+    for plan, row in zip(plans, rows(ranked), strict=True):
+        assert (plan.engine, plan.names, plan.prediction) == (row.engine, row.config.workers, row.prediction)
+        assert plan.strategy.text == ("allreduce" if plan.engine == "torch" else "parameter-server")
+    with pytest.raises(PlanError, match=f"--choose {len(ranked) + 1}: the ranking has places 1 to {len(ranked)}"):
+        ranked.row(len(ranked) + 1)
+
+
+def test_a_cluster_of_either_engine_may_tie_with_the_best_of_the_other() -> None:
+    sure, shaken = ({row.engine for row in rows(found("auto", fleet(spread=each))) if row.tie} for each in (0.0, 0.9))
+    assert len(sure) == 1
+    assert shaken == {"planner", "torch"}
+
+
+def test_auto_ranks_who_can_take_part_in_torch_and_says_who_cannot() -> None:
+    devices = fleet().devices
     lacking = devices["b"]._replace(steps=(devices["b"].steps[0]._replace(collectives=()),))
-    chosen = found("auto", profiles.profile({**devices, "b": lacking}))
-    assert chosen.costs.engine.name == OWN
-    assert "--engine torch leaves out b: its torch 2.0 was built without torch.distributed" in chosen.notes
+    ranked = found("auto", profiles.profile({**devices, "b": lacking}))
+    members = {
+        engine: {name for row in rows(ranked) if row.engine == engine for name in row.config.workers}
+        for engine in ("planner", "torch")
+    }
+    assert members == {"planner": {"a", "b", "c", "d"}, "torch": {"a", "c", "d"}}
+    assert "--engine torch leaves out b: its torch 2.0 was built without torch.distributed" in ranked.notes
+
+
+def test_devices_that_compute_with_another_framework_stay_themselves_in_one_ranking() -> None:
+    torch, other = profiles.step(1.0, layers=(250_000,)), profiles.step(0.5, framework="tensorflow")
+    devices = {"a": profiles.device(other), **{name: profiles.device(torch) for name in "bcd"}}
+    ranked = found("auto", profiles.profile(devices))
+    for engine in ("planner", "torch"):
+        mixed = best_of(profiles.profile(devices), TIME, engine, SERVER, NONE)
+        several = [row.config for row in rows(mixed) if len(row.config.workers) > 1]
+        assert [row.config for row in rows(ranked) if row.engine == engine and len(row.config.workers) > 1] == several
 
 
 def test_auto_without_torch_anywhere_is_the_planner() -> None:
     chosen = found("auto", fleet(framework="tensorflow"))
     assert chosen.costs.engine.name == OWN
-    assert chosen.notes[-1].startswith("--engine auto chose planner: framework: torch is not in the profile")
+    assert chosen.notes[-1].startswith("--engine torch ranks no cluster: framework: torch is not in the profile")
 
 
 def test_auto_with_a_strategy_that_cannot_be_is_torch_and_says_why() -> None:
     chosen = best_of(fleet(), TIME._replace(optimizer="own"), "auto", SERVER, NONE)
     assert chosen.costs.engine.name == "torch"
-    assert "--engine auto chose torch: " in chosen.notes[-1] and "optimizer own excludes" in chosen.notes[-1]
+    assert chosen.notes[-1].startswith("--engine planner ranks no cluster: ")
+    assert "optimizer own excludes topology server" in chosen.notes[-1]
 
 
 def test_auto_where_neither_can_gives_the_reason_of_the_planner() -> None:
