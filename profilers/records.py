@@ -173,7 +173,8 @@ class StepProfile(NamedTuple):
     A step of a single device takes gradient_s + update_s. A step of a worker in a cluster takes
     gradient_s + copy_s and the exchange with the server.
 
-    service_s: processor time of one update on a device that hosts the parameter server.
+    service_s: processor time of one update on a device that hosts the parameter server, or in a
+        peer. update_s and service_s are those of SGD, or of the job's own optimizer.
     half_batch_s, other_batches: gradient times at half the batch size and at further ones, from
         which those at any other are predicted.
     steps_planned: steps of the training that the time for this profile was derived from.
@@ -183,7 +184,8 @@ class StepProfile(NamedTuple):
     collectives: backends of torch.distributed there; None in profiles of older versions.
     memory: None in profiles of older versions.
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
-    optimizers: costs of updates by other optimizers than SGD, by name; AdamW's are Adam's.
+    optimizers: costs of updates by other optimizers, by name; AdamW's are Adam's. Profiles of older
+        versions lack SGD's beside a job's own, and their service_s is SGD's.
     micro_batch: most samples that were computed at once; 0 for whole batches.
     precision: in which the forward and backward pass were computed.
     job: whether it is a user's job; ``samples``: those of its training data, where known;

@@ -48,9 +48,10 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
 def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile:
     spec = order.replica
     built = loaded.build()
+    optimizer = _optimizer(built)
     replica = built.replica
     drawn = _batches(loaded, replica, order.batch)
-    loop = _Loop(replica, drawn, spec.slowdown, _optimizer(built))
+    loop = _Loop(replica, drawn, spec.slowdown, optimizer)
     probe = MemoryProbe.of_this_process(framework(spec.framework))
     drawn.batch = batch = probe.largest(order.batch, _at(drawn, loop.step))
     sampler, windows = Sampler(), []
@@ -86,7 +87,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         copy_s=times.copy_s,
         update_s=times.update_s,
         half_batch_s=half_s[0] if half_s else records.Samples("s", ()),
-        service_s=update_costs.service_s(parameters),
+        service_s=update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters),
         steady=times.steady,
         precise=times.precise,
         cpu_s_per_step=loop.cpu_s_per_step,
@@ -100,11 +101,11 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         collectives=framework(spec.framework).collectives(),
         job=spec.job is not None,
         samples=loaded.samples,
-        own_optimizer=_optimizer(built) == OWN,
+        own_optimizer=optimizer == OWN,
         data_s=loop.data_s,
         other_batches=tuple(other for other in others if other.batch != batch // 2),
         memory=probe.found(),
-        optimizers=update_costs.of_others(replica, spec.slowdown),
+        optimizers=update_costs.of_others(replica, spec.slowdown, optimizer),
         requested_batch=None if batch == order.batch else order.batch,
     )
 

@@ -5,8 +5,9 @@ from typing import Callable, Dict, List
 
 import numpy as np
 
-from backends.frameworks.base import ADAM, LARS, SGD, Layout, OptimizerSettings, Replica, Variable
+from backends.frameworks.base import ADAM, LARS, OWN, SGD, Layout, OptimizerSettings, Replica, Variable
 from backends.optimizers import registry
+from backends.optimizers.own import JobOptimizer
 from backends.server.global_model import GlobalModel
 from backends.strategies import message
 from backends.training.step import stretch
@@ -36,6 +37,12 @@ def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S) -> Sam
     return _timed(update, limit_s)
 
 
+def own_service_s(replica: Replica, limit_s: float = LIMIT_S) -> Samples:
+    """Seconds that a peer takes for one update by the optimizer of its job, copies included."""
+    optimizer, gradients = JobOptimizer(replica), replica.gradients.copy()
+    return _timed(lambda: optimizer.apply(replica.weights, gradients, OptimizerSettings(kind=OWN)), limit_s)
+
+
 def update_s(replica: Replica, kind: str, slowdown: float) -> Samples:
     """Seconds that a device alone takes for one update with the gradients at hand."""
     optimizer = OptimizerSettings(RATE, MOMENTUM, kind=kind)
@@ -54,12 +61,13 @@ def update_s(replica: Replica, kind: str, slowdown: float) -> Samples:
     return _timed(update, OTHERS_LIMIT_S)
 
 
-def of_others(replica: Replica, slowdown: float) -> Dict[str, UpdateCost]:
-    """Costs of other optimizers than SGD, by name. A gradient must be at hand."""
+def of_others(replica: Replica, slowdown: float, timed: str = SGD) -> Dict[str, UpdateCost]:
+    """Costs of other optimizers than the timed one, by name. A gradient must be at hand."""
     parameters = int(replica.weights.size)
     return {
         kind: UpdateCost(update_s(replica, kind, slowdown), service_s(parameters, kind, OTHERS_LIMIT_S))
-        for kind in (ADAM, LARS)
+        for kind in (SGD, ADAM, LARS)
+        if kind != timed
     }
 
 

@@ -10,6 +10,8 @@ from profilers.records import Samples, StepProfile, UpdateCost
 SCALES = {ADAM: 7 / 5, ADAMW: 7 / 5}
 #: Optimizers whose update is timed as that of another.
 TIMED_AS = {ADAMW: ADAM}
+#: What stands for SGD and a job's own optimizer where only one of them was timed in each place.
+UNTOLD = f"those of the job's own optimizer on a device alone, and those of {SGD} elsewhere"
 
 
 def update_s(optimizer: str, step: StepProfile) -> Samples:
@@ -26,20 +28,23 @@ def notes(optimizer: str, steps: Sequence[StepProfile]) -> list[str]:
     """A note for the operator where the profile lacks an optimizer."""
     if all(_is_timed(optimizer, step) for step in steps):
         return []
+    taken = f"{SCALES[optimizer]:g} times those of {SGD}" if optimizer in SCALES else UNTOLD
     return [
-        f"the profile does not tell what updates with {optimizer} cost; they are taken for {SCALES[optimizer]:g} "
-        f"times those of {SGD}; profile again with --fresh"
+        f"the profile does not tell what updates with {optimizer} cost; they are taken for {taken}; "
+        "profile again with --fresh"
     ]
 
 
 def _is_timed(optimizer: str, step: StepProfile) -> bool:
+    if optimizer in (SGD, OWN):
+        return not step.own_optimizer or SGD in step.optimizers
     return optimizer not in SCALES or TIMED_AS.get(optimizer, optimizer) in step.optimizers
 
 
 def _of(optimizer: str, step: StepProfile, plain: Samples, part: Callable[[UpdateCost], Samples]) -> Samples:
-    if optimizer in (SGD, OWN):
-        return plain
     known = step.optimizers.get(TIMED_AS.get(optimizer, optimizer))
     if known is not None:
         return part(known)
-    return plain._replace(values=tuple(SCALES.get(optimizer, 1.0) * value for value in plain.values))
+    if optimizer not in SCALES:
+        return plain
+    return plain._replace(values=tuple(SCALES[optimizer] * value for value in plain.values))

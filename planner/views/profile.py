@@ -8,6 +8,8 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from backends.frameworks.base import SGD
+from planner.predict import update_costs
 from planner.predict.device_costs import wattage
 from planner.predict.step_memory import StepRoom
 from planner.profile import data_wait, repeats
@@ -109,7 +111,7 @@ def _steps(profile: Profile) -> TextTable:
             made.add_row(
                 _label(name, timed), timed.model, timed.framework, str(timed.batch),
                 seconds(_mean(totals)), percent(stats.relative_interval95(totals) if totals else None),
-                seconds(timed.build_s), seconds(_mean(timed.service_s.values)),
+                seconds(timed.build_s), seconds(_mean(update_costs.service_s(SGD, timed).values)),
                 bytes_text(timed.parameter_bytes), "yes" if timed.steady else "no",
             )  # fmt: skip
     return made

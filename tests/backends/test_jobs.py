@@ -12,8 +12,9 @@ from backends.data import background
 from backends.data.loader import BatchSource
 from backends.frameworks.base import OWN, GradientSettings, OptimizerSettings, Replica, framework
 from backends.jobs.failure import JobFailure, own_code
+from backends.profiling import step_profile
 from backends.profiling.step_profile import _Loop
-from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec
+from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec, TimeSteps
 from backends.training.step import evaluate, step
 from backends.training.workload import Workload, member_data, workload
 from tests.installed import computes_with, needs
@@ -428,6 +429,26 @@ def test_a_job_may_bring_its_optimizer(tmp_path, kind) -> None:
     other.own_step(other_weights, gradients.copy())
     np.testing.assert_allclose(weights, other_weights, rtol=1e-5)
     assert not np.array_equal(weights, replica.weights)
+
+
+class Hurried:
+    """A task of profiling that is told to go on from the first."""
+
+    def __init__(self) -> None:
+        self.go, self.stopping = threading.Event(), threading.Event()
+        self.go.set()
+
+    def emit(self, event: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", [pytest.param("torch"), pytest.param("tensorflow", marks=needs("tensorflow"))])
+@pytest.mark.parametrize(("name", "others"), [("adam", {"sgd", "adam", "lars"}), ("plain", {"adam", "lars"})])
+def test_its_profile_has_the_updates_of_its_own_optimizer_beside_the_planners(tmp_path, kind, name, others) -> None:
+    found = step_profile.time_steps(Hurried(), TimeSteps(loaded(tmp_path, name, kind).spec, 8, "adaptive"))
+    assert found.own_optimizer == (name == "adam") and set(found.optimizers) == others
+    for samples in (found.service_s, *found.optimizers["adam"]):
+        assert len(samples.values) >= 2 and min(samples.values) > 0
 
 
 def test_its_scheduler_makes_a_step_with_it(tmp_path) -> None:

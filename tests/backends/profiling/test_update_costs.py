@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from backends.frameworks.base import OWN
 from backends.profiling import update_costs
 from tests.backends.fakes import Softmax, images
 
@@ -29,3 +30,29 @@ def test_an_emulated_device_updates_as_slowly_as_it_computes(monkeypatch: pytest
     replica.gradient(images(8))
     update_costs.update_s(replica, "adam", 4.0)
     assert set(slowed) == {4.0}
+
+
+class OfJob(Softmax):
+    """A replica of a job whose own optimizer adds up what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[tuple[bool, np.ndarray]] = []
+
+    def own_step(self, weights: np.ndarray, gradients: np.ndarray) -> None:
+        self.given.append((weights is self.weights, gradients.copy()))
+
+
+def test_a_jobs_own_optimizer_is_timed_as_a_peer_uses_it() -> None:
+    replica = OfJob()
+    replica.gradient(images(8))
+    taken = update_costs.own_service_s(replica)
+    assert len(replica.given) == len(taken.warmup) + len(taken.values) >= 3
+    assert all(of_replica and np.array_equal(each, replica.gradients) for of_replica, each in replica.given)
+
+
+def test_the_others_are_all_but_the_one_that_was_timed() -> None:
+    replica = Softmax()
+    replica.gradient(images(8))
+    assert set(update_costs.of_others(replica, 1.0)) == {"adam", "lars"}
+    assert set(update_costs.of_others(replica, 1.0, OWN)) == {"sgd", "adam", "lars"}

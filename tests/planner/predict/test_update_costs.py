@@ -39,9 +39,33 @@ def test_an_older_profile_is_scaled_by_the_bytes_that_an_update_touches_and_says
     assert any("what updates with adam cost" in note and "profile again with --fresh" in note for note in found.notes)
 
 
-def test_a_jobs_own_optimizer_is_what_was_timed() -> None:
-    assert update_costs.update_s("own", TIMED) == TIMED.update_s
-    assert not update_costs.notes("own", [TIMED])
+#: Of a job whose own optimizer takes 0.05 s alone and 0.06 s in a peer.
+OF_JOB = TIMED._replace(
+    own_optimizer=True, update_s=seconds(0.05), service_s=seconds(0.06),
+    optimizers={**TIMED.optimizers, "sgd": UpdateCost(seconds(0.01), seconds(0.002))},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "alone_s", "peer_s"), [("own", 0.05, 0.06), ("sgd", 0.01, 0.002), ("adam", 0.03, 0.005)]
+)
+def test_a_job_with_its_own_optimizer_is_predicted_with_the_one_that_is_used(
+    optimizer: str, alone_s: float, peer_s: float
+) -> None:
+    strategy = Strategy.from_text(f"allreduce:optimizer={optimizer}")
+    found = costs_of(profiles.profile({"a": profiles.device(OF_JOB)}), strategy=strategy)
+    assert found.devices.update_s == pytest.approx([alone_s])
+    assert found.devices.service_s == pytest.approx([peer_s])
+    assert not update_costs.notes(optimizer, [OF_JOB])
+
+
+@pytest.mark.parametrize("optimizer", ["own", "sgd"])
+def test_an_older_profile_of_such_a_job_is_read_and_a_note_says_what_it_lacks(optimizer: str) -> None:
+    older = TIMED._replace(own_optimizer=True)
+    assert update_costs.update_s(optimizer, older) == older.update_s
+    assert update_costs.service_s(optimizer, older) == older.service_s
+    (note,) = update_costs.notes(optimizer, [older])
+    assert f"what updates with {optimizer} cost" in note and "profile again with --fresh" in note
 
 
 def test_a_server_with_adam_takes_an_array_more_and_its_copy() -> None:
