@@ -196,8 +196,9 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
         request.engine, request.allow_plaintext, request.global_batch,
     )  # fmt: skip
-    candidates = _sharing(costs, _admissible(costs, request))
+    candidates, alone_notes = _with_room_alone(costs, _sharing(costs, _admissible(costs, request)))
     weights, notes = _weights(costs, candidates, request.weights)
+    notes += alone_notes
     if request.strategy.through_server:
         candidates, too_small = _with_room_for_servers(costs, candidates)
         notes += too_small
@@ -241,6 +242,20 @@ def _sharing(costs: Costs, candidates: Candidates) -> Candidates:
             f"batches may be: {each}; profile another batch size"
         )
     return candidates.at(possible)
+
+
+def _with_room_alone(costs: Costs, candidates: Candidates) -> tuple[Candidates, list[str]]:
+    """The candidates without devices whose memory is too small to train alone, and notes on these.
+
+    PlanError: there are none left.
+    """
+    short = np.array([name in costs.too_small_alone for name in costs.names])
+    out = (candidates.members(len(costs.names)).sum(axis=1) == 1) & short[candidates.hosts]
+    names = [costs.names[host] for host in candidates.hosts[out]]
+    notes = [f"{name} cannot train alone: {costs.too_small_alone[name]}" for name in names]
+    if out.all():
+        raise PlanError("; ".join([*notes, "no cluster is left"]))
+    return candidates.at(~out), notes
 
 
 def _with_room_for_servers(costs: Costs, candidates: Candidates) -> tuple[Candidates, list[str]]:

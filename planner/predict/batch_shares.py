@@ -107,21 +107,23 @@ def bounds(times: GradientTimes, room: StepRoom) -> tuple[int, int]:
     return max(fewest, min(LEAST, times.sizes[0])), int(min(most, room.largest()))
 
 
-def too_small(profile: Profile, steps: Mapping[str, StepProfile]) -> dict[str, str]:
+def too_small(profile: Profile, steps: Mapping[str, StepProfile], rooms: Mapping[str, StepRoom]) -> dict[str, str]:
     """The reason by device whose memory is too small for the fewest samples that it can have."""
     reasons = {}
     for name, step in steps.items():
-        room = StepRoom.on(profile.devices[name], step)
-        shortage = room.shortage(bounds(gradient_times(profile.devices[name], step), room)[0])
+        times, room = gradient_times(profile.devices[name], step), rooms[name]
+        shortage = room.shortage(bounds(times, room)[0])
         if shortage is not None:
             reasons[name] = f"{step.model}: {shortage.text}"
     return reasons
 
 
-def of_devices(profile: Profile, steps: Mapping[str, StepProfile], size: int, strategy: Strategy) -> BatchShares:
+def of_devices(
+    profile: Profile, steps: Mapping[str, StepProfile], rooms: Mapping[str, StepRoom], size: int, strategy: Strategy
+) -> BatchShares:
     """The shares of the devices in ``steps``, in that order; none of them is ``too_small``."""
     curves = {name: gradient_times(profile.devices[name], step) for name, step in steps.items()}
-    limits = [bounds(curves[name], StepRoom.on(profile.devices[name], step)) for name, step in steps.items()]
+    limits = [bounds(curves[name], rooms[name]) for name in steps]
     least, most = np.array(limits).T
     most = np.maximum(least, np.minimum(most, size))
     seconds = np.full((len(steps), int(most.max()) + 1), np.inf)

@@ -24,7 +24,7 @@ from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
 from planner.predict.link_costs import PairCosts
-from planner.predict.step_memory import ServerRoom
+from planner.predict.step_memory import Further, ServerRoom, StepRoom
 from planner.predict.torch_costs import TorchCosts
 from planner.profile import data_wait, repeats
 from planner.profile.file import Profile
@@ -48,6 +48,7 @@ class Costs(NamedTuple):
     what_if: options that ask for something else than what was profiled.
     notes: what the operator must know of these costs.
     server_room: the main memory of hosts of a parameter server.
+    too_small_alone: the reason by device that has the memory of a member, but not to train alone.
     torch: of a run by torch.distributed; None for the planner's own engine.
     job, samples, micro_batch, precision: as in ``Plan``.
     shares: of a global batch; None where all have the same batch. ``batch`` is then that of the
@@ -70,6 +71,7 @@ class Costs(NamedTuple):
     what_if: tuple[str, ...]
     notes: tuple[str, ...]
     server_room: ServerRoom
+    too_small_alone: dict[str, str]
     torch: TorchCosts | None = None
     job: bool = False
     samples: int | None = None
@@ -120,10 +122,14 @@ def costs_of(
         unable = torch_costs.unable(profile, steps, engine, allow_plaintext)
         steps, left_out = {name: step for name, step in steps.items() if name not in unable}, left_out | unable
     planned = batch or next((step.planned_batch for step in steps.values()), 1)
+    rooms = {
+        name: StepRoom.on(profile.devices[name], step, Further.of_member(step, strategy, engine))
+        for name, step in steps.items()
+    }
     if global_batch is None:
-        too_small = step_memory.too_small(profile, steps, planned)
+        too_small = step_memory.too_small(rooms, steps, planned)
     else:
-        too_small = batch_shares.too_small(profile, steps)
+        too_small = batch_shares.too_small(profile, steps, rooms)
     steps, left_out = {name: step for name, step in steps.items() if name not in too_small}, left_out | too_small
     _check_names(profile, "--rate", rates, left_out, "leave the option out")
     _check_names(profile, "--include", include, left_out, "do not include it")
@@ -144,7 +150,11 @@ def costs_of(
     watts = {name: wattage(profile.devices[name], step) for name, step in steps.items()}
     pairs = link_costs.of_pairs(profile, names, caps, sizes)
     unlike = {f"--batch-size {batch}" for step in timed if step.planned_batch != batch and global_batch is None}
-    shares = None if global_batch is None else batch_shares.of_devices(profile, steps, global_batch, strategy)
+    shares = None if global_batch is None else batch_shares.of_devices(profile, steps, rooms, global_batch, strategy)
+    alone = {
+        name: StepRoom.on(profile.devices[name], step, Further.alone(step, strategy.optimizer.name))
+        for name, step in steps.items()
+    }
     usual = [batch] * len(steps) if shares is None else shares.even().tolist()
     return Costs(
         names=names,
@@ -179,6 +189,7 @@ def costs_of(
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
         server_room=ServerRoom.among(profile, steps, strategy.optimizer.name),
+        too_small_alone=step_memory.too_small(alone, steps, global_batch or batch),
         torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
         job=first.job,
         samples=first.samples,

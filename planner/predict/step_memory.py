@@ -1,6 +1,7 @@
 """The memory of a step is a line in the batch size, on the host and on its accelerator.
 
 Activations are in proportion to the batch; weights, gradients and the framework are there for any.
+Steps are measured with SGD, or with a job's own optimizer. What a run keeps besides is added.
 The line is that of least squares, raised until no measured peak lies above it: to come a little
 short ends a run, and to have a little left costs nothing.
 """
@@ -11,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.frameworks.base import SGD, SLOT_NAMES, UPDATES
+from backends.frameworks.base import LARS, OWN, SGD, SLOT_NAMES, UPDATES
+from backends.strategies.engine import TORCH, Engine
+from backends.strategies.strategy import Strategy
 from planner.arrays import Floats, Ints
 from planner.profile.file import DeviceProfile, Profile
 from planner.units import bytes_text
@@ -50,6 +53,52 @@ def fit(points: Sequence[tuple[int, float]]) -> MemoryLine | None:
     apart = batches - batches.mean()
     slope = max(0.0, float(apart @ used / (apart @ apart)))
     return MemoryLine(float((used - slope * batches).max()), slope)
+
+
+class Further(NamedTuple):
+    """Bytes that a run takes besides those of the steps that were measured."""
+
+    host: float = 0.0
+    accelerator: float = 0.0
+
+    @classmethod
+    def alone(cls, step: StepProfile, optimizer: str) -> "Further":
+        """Of a device that trains alone."""
+        return cls._of_arrays(step, *_native(optimizer))
+
+    @classmethod
+    def of_member(cls, step: StepProfile, strategy: Strategy, engine: Engine) -> "Further":
+        """Of a member of a cluster: ranks update as a device alone does, peers on their processor.
+
+        The workers of a server keep nothing; what that keeps is in ``ServerRoom``.
+        """
+        optimizer = strategy.optimizer.name
+        if engine.name == TORCH:
+            on_host, on_accelerator = _native(optimizer)
+            return cls._of_arrays(step, on_host, on_accelerator + 1 + (engine.hook == "powersgd"))
+        return NOTHING if strategy.through_server else cls._of_arrays(step, _kept(optimizer), 0)
+
+    @classmethod
+    def _of_arrays(cls, step: StepProfile, on_host: int, on_accelerator: int) -> "Further":
+        """Of so many arrays of the model's size, one of which is measured with SGD."""
+        measured = _kept(OWN if step.own_optimizer else SGD)
+        if step.accelerator == "cpu":
+            return cls(host=float(step.parameter_bytes * max(0, on_host + on_accelerator - measured)))
+        more = max(0, on_accelerator - measured)
+        return cls(float(step.parameter_bytes * on_host), float(step.parameter_bytes * more))
+
+
+NOTHING = Further()
+
+
+def _native(optimizer: str) -> tuple[int, int]:
+    """Arrays on the host and on the accelerator of a device that makes its update by itself."""
+    return (_kept(optimizer), 0) if optimizer == LARS else (0, _kept(optimizer))
+
+
+def _kept(optimizer: str) -> int:
+    """Arrays of the model's size that an optimizer keeps; of a job's own they are measured."""
+    return sum(name != UPDATES for name in SLOT_NAMES[optimizer])
 
 
 class Room(NamedTuple):
@@ -97,15 +146,15 @@ class Shortage(NamedTuple):
 class StepRoom:
     """Which batch sizes of a model fit into a device; all that nothing is known against."""
 
-    def __init__(self, step: StepProfile, available_bytes: float) -> None:
+    def __init__(self, step: StepProfile, available_bytes: float, further: Further = NOTHING) -> None:
         """available_bytes: of main memory."""
         self._too_large = None if step.memory is None else step.memory.too_large
-        self.rooms = [] if step.memory is None else _rooms(step.memory, available_bytes)
+        self.rooms = [] if step.memory is None else _rooms(step.memory, available_bytes, further)
 
     @classmethod
-    def on(cls, device: DeviceProfile, step: StepProfile) -> "StepRoom":
+    def on(cls, device: DeviceProfile, step: StepProfile, further: Further = NOTHING) -> "StepRoom":
         """That of a timed model on its device."""
-        return cls(step, math.inf if device.facts is None else float(device.facts.available_bytes))
+        return cls(step, math.inf if device.facts is None else float(device.facts.available_bytes), further)
 
     def largest(self) -> float:
         """The largest batch size that fits, a whole number; infinite where none is known."""
@@ -129,9 +178,9 @@ class StepRoom:
         return next((room for room in self.rooms if room.name != ACCELERATOR), None)
 
 
-def too_small(profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> dict[str, str]:
-    """The reason by device whose memory is too small for a batch size."""
-    found = {name: StepRoom.on(profile.devices[name], step).shortage(batch) for name, step in steps.items()}
+def too_small(rooms: Mapping[str, StepRoom], steps: Mapping[str, StepProfile], batch: int) -> dict[str, str]:
+    """The reason by device in ``steps`` whose memory is too small for a batch size."""
+    found = {name: rooms[name].shortage(batch) for name in steps}
     return {name: f"{steps[name].model}: {short.text}" for name, short in found.items() if short}
 
 
@@ -157,11 +206,10 @@ class ServerRoom(NamedTuple):
         """
         rooms = [StepRoom.on(profile.devices[name], step).main_memory for name, step in steps.items()]
         first = next(iter(steps.values()))
-        kept = sum(name != UPDATES for name in SLOT_NAMES[optimizer])
         return cls(
             np.array([math.inf if room is None else room.usable_bytes - room.line.base_bytes for room in rooms]),
             np.array([0.0 if room is None else room.line.sample_bytes for room in rooms]),
-            2.0 * ((1 + kept) * first.parameter_bytes + first.state_bytes),
+            2.0 * ((1 + _kept(optimizer)) * first.parameter_bytes + first.state_bytes),
             float(first.parameter_bytes + first.state_bytes),
         )
 
@@ -174,17 +222,22 @@ class ServerRoom(NamedTuple):
         return np.asarray(self.any_bytes + self.worker_bytes * workers)
 
 
-def _rooms(memory: StepMemory, host_available_bytes: float) -> list[Room]:
+def _rooms(memory: StepMemory, host_available_bytes: float, further: Further) -> list[Room]:
     host = [(each.batch, float(each.host_bytes)) for each in memory.batches if each.host_bytes is not None]
     gpu = [(each.batch, float(each.accelerator_bytes)) for each in memory.batches if each.accelerator_bytes is not None]
     if memory.is_shared:
         by_batch = dict(gpu)
         both = [(batch, used + by_batch[batch]) for batch, used in host if batch in by_batch]
-        lines = [(SHARED, fit(both), host_available_bytes)]
+        lines = [(SHARED, fit(both), sum(further), host_available_bytes)]
     else:
-        available_bytes = memory.accelerator_available_bytes
+        told_bytes = memory.accelerator_available_bytes
+        available_bytes = math.inf if told_bytes is None else float(told_bytes)
         lines = [
-            (HOST, fit(host), host_available_bytes),
-            (ACCELERATOR, fit(gpu), math.inf if available_bytes is None else float(available_bytes)),
+            (HOST, fit(host), further.host, host_available_bytes),
+            (ACCELERATOR, fit(gpu), further.accelerator, available_bytes),
         ]
-    return [Room(name, line, available) for name, line, available in lines if line and math.isfinite(available)]
+    return [
+        Room(name, line._replace(base_bytes=line.base_bytes + more), available)
+        for name, line, more, available in lines
+        if line and math.isfinite(available)
+    ]

@@ -64,6 +64,27 @@ def test_a_server_is_hosted_only_where_its_own_arrays_fit() -> None:
     assert recommend(tight, alone._replace(strategy=parse_strategy("allreduce"), server=None)).notes == ()
 
 
+def test_a_worker_of_a_server_may_lack_the_memory_to_train_alone_with_adam() -> None:
+    """``b`` has 50 MB beside its step, and the second moment takes 100 MB."""
+    sizes = {"a": 10**9, "b": 3_815_470_566}
+    steps = {
+        name: profiles.step(
+            0.5, parameter_bytes=100_000_000, accelerator="cpu",
+            memory=StepMemory((BatchMemory(16, size), BatchMemory(32, size))),
+        )
+        for name, size in sizes.items()
+    }  # fmt: skip
+    tight = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
+    found = recommend(tight, RecommendRequest(TIME, optimizer="adam"))
+    assert {row.config.workers for row in map(found.row, range(1, len(found) + 1))} == {("a",), ("a", "b")}
+    assert any(
+        note.startswith("b cannot train alone: net: batch 32 needs 3.92 GB of its memory") for note in found.notes
+    )
+    with pytest.raises(PlanError, match="b cannot train alone: .*no cluster is left"):
+        recommend(tight, RecommendRequest(TIME, optimizer="adam", exclude=["a"]))
+    assert len(recommend(tight, RecommendRequest(TIME, exclude=["a"]))) == 1
+
+
 SHARED = RecommendRequest(TIME, global_batch=96, steps=300, strategy=parse_strategy("allreduce"))
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as some
 
 from backends.strategies.strategy import Strategy
 from planner.predict.batch_shares import divide, of_devices, too_small
+from planner.predict.step_memory import StepRoom
+from planner.profile.file import Profile
 from profilers.records import BatchMemory, BatchTiming, StepMemory, StepProfile
 from tests.planner import profiles
 from tests.planner.profiles import seconds
@@ -70,6 +73,10 @@ def test_devices_as_fast_as_one_another_have_as_much_even_where_time_does_not_gr
     assert divide(flat, np.array([1, 1]), np.array([40, 40]), np.ones((1, 2), bool), 40).tolist() == [[20, 20]]
 
 
+def rooms(fleet: Profile, steps: Mapping[str, StepProfile]) -> dict[str, StepRoom]:
+    return {name: StepRoom.on(fleet.devices[name], each) for name, each in steps.items()}
+
+
 def step(gradient_s: float, **changes: object) -> StepProfile:
     return profiles.step(gradient_s, half_batch_s=seconds(gradient_s / 2), **changes)
 
@@ -77,7 +84,7 @@ def step(gradient_s: float, **changes: object) -> StepProfile:
 def test_a_device_four_times_as_fast_has_four_times_as_many() -> None:
     steps = {"a": step(0.1), "b": step(0.4)}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = of_devices(fleet, steps, 80, RING)
+    shares = of_devices(fleet, steps, rooms(fleet, steps), 80, RING)
     (found,) = shares.batches(np.array([[True, True]]))
     assert found.tolist() == [64, 16]
     assert shares.gradients(np.array([found])) == pytest.approx(np.array([[0.2, 0.2]]))
@@ -87,26 +94,28 @@ def test_a_device_four_times_as_fast_has_four_times_as_many() -> None:
 def test_seconds_that_no_sample_changes_count_as_well() -> None:
     steps = {"a": step(0.1), "b": step(0.1, copy_s=seconds(0.1))}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    assert of_devices(fleet, steps, 64, RING).batches(np.array([[True, True]])).tolist() == [[48, 16]]
+    shares = of_devices(fleet, steps, rooms(fleet, steps), 64, RING)
+    assert shares.batches(np.array([[True, True]])).tolist() == [[48, 16]]
 
 
 def test_bounds_are_what_can_be_predicted_and_what_fits() -> None:
     tight = StepMemory((BatchMemory(16, 3000 * MB), BatchMemory(32, 3400 * MB)))
     steps = {"a": step(0.1), "b": step(0.1, memory=tight), "once": step(0.1)._replace(half_batch_s=seconds(1, count=0))}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = of_devices(fleet, steps, 1000, RING)
+    shares = of_devices(fleet, steps, rooms(fleet, steps), 1000, RING)
     assert shares.least.tolist() == [4, 4, 32]
     fits = math.floor((0.9 * 2**32 - 2600 * MB) / (25 * MB))
     assert shares.most.tolist() == [128, fits, 32]
     assert shares.possible(np.array([[True, True, False], [True, True, True]])).tolist() == [False, False]
     alone = np.array([[True, False, False], [False, False, True]])
-    assert of_devices(fleet, steps, 100, RING).possible(alone).tolist() == [True, False]
+    assert of_devices(fleet, steps, rooms(fleet, steps), 100, RING).possible(alone).tolist() == [True, False]
 
 
 def test_noise_that_makes_more_samples_faster_is_smoothed() -> None:
     noisy = step(0.1, other_batches=(BatchTiming(64, seconds(0.09)),))
     fleet = profiles.profile({"a": profiles.device(noisy), "b": profiles.device(noisy)})
-    shares = of_devices(fleet, {"a": noisy, "b": noisy}, 100, RING)
+    steps = {"a": noisy, "b": noisy}
+    shares = of_devices(fleet, steps, rooms(fleet, steps), 100, RING)
     (found,) = shares.batches(np.array([[True, True]]))
     assert found.sum() == 100
 
@@ -114,5 +123,6 @@ def test_noise_that_makes_more_samples_faster_is_smoothed() -> None:
 def test_a_device_into_which_not_even_the_fewest_fit_is_named() -> None:
     full = step(0.1, memory=StepMemory((BatchMemory(16, 5000 * MB), BatchMemory(32, 6000 * MB))))
     fleet = profiles.profile({"a": profiles.device(), "b": profiles.device(full)})
-    found = too_small(fleet, {"a": step(0.1), "b": full})
+    steps = {"a": step(0.1), "b": full}
+    found = too_small(fleet, steps, rooms(fleet, steps))
     assert list(found) == ["b"] and "batch 4 needs 4.25 GB of its memory" in found["b"]

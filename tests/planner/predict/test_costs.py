@@ -3,6 +3,8 @@ import re
 import numpy as np
 import pytest
 
+from backends.strategies.engine import Engine
+from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.predict.costs import costs_of
 from planner.predict.gradient_time import GradientTimes
@@ -126,6 +128,28 @@ def test_a_device_is_left_out_of_batches_that_do_not_fit_into_its_memory() -> No
     }
     with pytest.raises(PlanError, match="--include b: net: batch 32 needs"):
         costs_of(fleet, include=["b"])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "engine", "largest"),
+    [
+        ("allreduce", "planner", 28),
+        ("allreduce:optimizer=adam", "planner", 25),
+        ("allreduce", "torch", 25),
+        ("allreduce:optimizer=adam", "torch", 22),
+        ("parameter-server:optimizer=adam", "planner", 28),
+    ],
+)
+def test_the_largest_batch_that_fits_is_that_of_the_optimizer_and_the_engine(
+    strategy: str, engine: str, largest: int
+) -> None:
+    """An array of the size of the model takes 0.3 GB, as much as three images."""
+    tight = of_memory(GB // 10, parameter_bytes=3 * GB // 10, accelerator="cpu")
+    fleet = profiles.profile({"a": profiles.device(), "b": profiles.device(tight)})
+    asked, by = Strategy.from_text(strategy), Engine.from_text(engine)
+    assert costs_of(fleet, strategy=asked, batch=largest, engine=by).left_out == {}
+    told = costs_of(fleet, strategy=asked, batch=largest + 1, engine=by).left_out["b"]
+    assert f"the largest batch that fits is {largest}: --batch-size {largest}" in told
 
 
 def test_where_the_memory_of_all_is_too_small_it_is_not_profiled_again() -> None:

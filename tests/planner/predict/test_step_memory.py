@@ -7,7 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from planner.predict.step_memory import ACCELERATOR, HOST, MARGIN, SHARED, MemoryLine, ServerRoom, StepRoom, fit
+from backends.strategies.engine import Engine
+from backends.strategies.strategy import Strategy
+from planner.predict.step_memory import (
+    ACCELERATOR,
+    HOST,
+    MARGIN,
+    SHARED,
+    Further,
+    MemoryLine,
+    ServerRoom,
+    StepRoom,
+    fit,
+)
 from profilers.records import BatchMemory, StepMemory
 from tests.planner import profiles
 
@@ -117,3 +129,57 @@ def test_a_server_has_what_a_step_leaves_on_its_host() -> None:
 @pytest.mark.parametrize("unknown", [None, memory(4), StepMemory((BatchMemory(4, None), BatchMemory(8, None)))])
 def test_what_is_not_known_forbids_nothing(unknown: StepMemory | None) -> None:
     assert room(unknown).largest() == math.inf
+
+
+#: Of a model of 10 MB, measured with SGD, whose momentum is an array of 10 MB.
+ON_CPU = profiles.step(parameter_bytes=10 * MB, accelerator="cpu")
+ON_GPU = ON_CPU._replace(accelerator="cuda")
+OWN, TORCH = Engine(), Engine.from_text("torch")
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "on_cpu", "on_gpu"),
+    [
+        ("sgd", (0, 0), (0, 0)),
+        ("adam", (10, 0), (0, 10)),  # its second moment
+        ("adamw", (10, 0), (0, 10)),
+        ("lars", (0, 0), (10, 0)),  # which is updated on the processor
+    ],
+)
+def test_a_device_alone_keeps_what_its_optimizer_keeps_more_than_sgd_where_it_computes(
+    optimizer: str, on_cpu: tuple[int, int], on_gpu: tuple[int, int]
+) -> None:
+    found = [tuple(each / MB for each in Further.alone(step, optimizer)) for step in (ON_CPU, ON_GPU)]
+    assert found == [on_cpu, on_gpu]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "engine", "on_cpu", "on_gpu"),
+    [
+        ("parameter-server:optimizer=adam", OWN, (0, 0), (0, 0)),  # the server keeps it
+        ("allreduce", OWN, (0, 0), (10, 0)),  # peers update on their processor
+        ("allreduce:optimizer=adam", OWN, (10, 0), (20, 0)),
+        ("allreduce", TORCH, (10, 0), (0, 10)),  # the buckets of DDP are a copy of the gradient
+        ("allreduce:optimizer=adam", TORCH, (20, 0), (0, 20)),
+        ("allreduce", Engine.from_text("torch:hook=powersgd"), (20, 0), (0, 20)),  # what it holds back
+    ],
+)
+def test_a_member_keeps_what_its_updates_and_its_exchange_need(
+    strategy: str, engine: Engine, on_cpu: tuple[int, int], on_gpu: tuple[int, int]
+) -> None:
+    members = (Further.of_member(step, Strategy.from_text(strategy), engine) for step in (ON_CPU, ON_GPU))
+    assert [tuple(each / MB for each in member) for member in members] == [on_cpu, on_gpu]
+
+
+def test_what_a_jobs_own_optimizer_keeps_was_measured_and_what_others_keep_was_not() -> None:
+    own = ON_GPU._replace(own_optimizer=True)
+    assert Further.alone(own, "own") == Further.of_member(own, Strategy.from_text("sgp:optimizer=own"), OWN) == (0, 0)
+    assert Further.alone(own, "sgd") == (0, 10 * MB)
+
+
+def test_the_largest_batch_leaves_room_for_what_a_run_keeps() -> None:
+    step = profiles.step(memory=memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB))
+    for further, largest in ((Further(), 10), (Further(accelerator=20 * MB), 5), (Further(host=800 * MB - 8 * MB), 4)):
+        assert StepRoom(step, 1000 * MB, further).largest() == largest
+    shared = profiles.step(memory=memory(4, 8, gpu=True, is_shared=True))
+    assert StepRoom(shared, 200 * MB, Further(6 * MB, 12 * MB)).largest() == 5 - 3
