@@ -8,14 +8,15 @@ from planner.audit.folder import AuditFolder
 from planner.audit.planned_runs import PlannedRun, long_run, noise_images, planned_runs
 from planner.audit.settings import Settings
 from planner.audit.steady_state import read_log, steady_state
-from planner.errors import InterruptedRunError, PlannerError, RecordError
+from planner.errors import AuditError, InterruptedRunError, PlannerError, RecordError
 from planner.fleet.device import Fleet
+from planner.jobs.reference import find_job
 from planner.paths import RunFolder
 from planner.profile.file import Profile
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
-from planner.train.training_data import ShippedImages
+from planner.train.training_data import JobData, ShippedImages, TrainingData
 
 #: Learning rate, small enough to avoid overflow on noise; step times do not depend on it.
 LEARNING_RATE = 1e-4
@@ -63,10 +64,22 @@ def _make(run: PlannedRun, folder: RunFolder, fleet: Fleet, settings: Settings, 
         data="", rate=LEARNING_RATE, seed=settings.seed, evaluate_every=run.plan.steps,
         heartbeat_s=HEARTBEAT_S, keep_weights=False,
     )  # fmt: skip
-    dataset = noise_images(settings, run.model)
     carry_out(
-        Launch(run.plan, fleet, ShippedImages(dataset), options, folder, lambda *_: None, agents), lasting_s=run.seconds
+        Launch(run.plan, fleet, _data(run, settings), options, folder, lambda *_: None, agents), lasting_s=run.seconds
     )
+
+
+def _data(run: PlannedRun, settings: Settings) -> TrainingData:
+    """Noise, which a known model takes as long, or the data of a job, which reads its own.
+
+    Raises AuditError for a job that is not the one that was profiled.
+    """
+    if not run.plan.job:
+        return ShippedImages(noise_images(settings, run.model))
+    job = find_job(run.model)
+    if job.fingerprint != run.plan.fingerprint:
+        raise AuditError(f"{run.model} has changed since it was profiled; profile it again, and begin another audit")
+    return JobData(job, run.plan.samples)
 
 
 def _require_readings(folder: RunFolder, profile: Profile | None) -> None:

@@ -3,12 +3,16 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from backends import models
 from planner.audit.folder import AuditFolder
 from planner.audit.runner import make_missing_runs
 from planner.audit.settings import Settings, audited_values
 from planner.fleet.file import load_fleet
+from planner.jobs.reference import find_job
 from profilers.records import SCHEMA
+from tests.installed import needs
 from tests.planner import profiles
 from tests.quick import NUMPY_ALONE, numpy_model
 from tests.running import FASHION, call, fleet_file, until
@@ -48,6 +52,60 @@ def make_runs(folder: Path, audit: AuditFolder) -> None:
         return not failures[-1]
 
     until(made, lambda: str(failures[-1]))
+
+
+JOB = """
+import time
+from types import SimpleNamespace
+
+import torch
+
+def forward(model, batch):
+    time.sleep(0.02)
+    return model(batch[0]), batch[1]
+
+def tiny():
+    data = [(torch.ones(1) * at, torch.ones(1)) for at in range(64)]
+    model, loss = torch.nn.Linear(1, 1), torch.nn.functional.mse_loss
+    return SimpleNamespace(model=model, train=data, test=data[:8], loss=loss, forward=forward)
+"""
+
+
+def of_job(folder: Path) -> AuditFolder:
+    """An audit of a job on one device, begun with a profile that was made up."""
+    fleet_file(folder, {"a": {}})
+    (folder / "project").mkdir()  # apart from what devices keep
+    (folder / "project/job.py").write_text(JOB)
+    job = find_job("job.py:tiny", folder / "project")
+    step = profiles.step(0.02, model=job.text, fingerprint=job.fingerprint, accelerator="cpu", batch=4, build_s=0.5)
+    judged = profiles.profile({"a": profiles.device(step._replace(job=True, samples=64))})
+    audit = AuditFolder(folder / "audit")
+    audit.begin(
+        Settings(SCHEMA, "audit", "fleet.toml", *audited_values(judged, (), None, None, None), 1.0, 1, 0, "fastest"),
+        judged,
+    )
+    return audit
+
+
+@needs("torch")
+def test_a_job_is_audited_on_its_own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = of_job(tmp_path)
+    monkeypatch.chdir(tmp_path / "project")
+    make_runs(tmp_path, audit)
+    (run,) = audit.load().measured
+    assert run.model == "job.py:tiny" and run.workers["a"].steps_per_s > 0
+
+
+def test_a_job_that_has_changed_since_it_was_profiled_is_not_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = of_job(tmp_path)
+    monkeypatch.chdir(tmp_path / "project")
+    Path("job.py").write_text(f"{JOB}\n")
+    failures = make_missing_runs(load_fleet(tmp_path / "fleet.toml"), audit, lambda *_: None)
+    assert set(failures.values()) == {
+        "job.py:tiny has changed since it was profiled; profile it again, and begin another audit"
+    }
 
 
 def test_an_audit_that_was_stopped_goes_on_and_is_judged_again_offline(tmp_path: Path) -> None:
