@@ -284,23 +284,22 @@ def _plan_now(
 
 
 def _check_fit(plan: Plan, source: TrainingSource) -> str:
-    """A remark on a job that has changed, if any.
+    """A remark on a user's own model or job whose code has changed since it was profiled, if any.
 
-    Raises PlanError where the model, the job or the images are not those that were profiled.
+    It trains as it is now, the same on all devices, and only the prediction may be off. Raises
+    PlanError where another model or job, or other images, were profiled.
     """
     if plan.job or source.job is not None:
         return _check_job(plan, source.job)
     shape, classes = source.input_shape or (), source.classes
     needed = ProfileRequest((plan.model,), input_shape=shape, classes=classes).fingerprint(plan.model)
-    if needed != plan.fingerprint and models.is_user_model(plan.model):
-        raise PlanError(f"{plan.model} has changed since it was profiled; profile and recommend again")
-    if needed != plan.fingerprint:
+    if needed != plan.fingerprint and not models.is_user_model(plan.model):
         images = "x".join(str(size) for size in shape)
         raise PlanError(
             f"{plan.model} was profiled for other images than these ({images}, {classes} classes); "
             "profile again with the same --data"
         )
-    return ""
+    return _note_of_change(plan, needed)
 
 
 def _check_job(plan: Plan, job: JobReference | None) -> str:
@@ -309,9 +308,16 @@ def _check_job(plan: Plan, job: JobReference | None) -> str:
             f"the plan is for {plan.model}, not for {'--data' if job is None else f'--job {job.text}'}; "
             "plan again with --metric, or leave the option out"
         )
-    if job.fingerprint == plan.fingerprint:
+    return _note_of_change(plan, job.fingerprint)
+
+
+def _note_of_change(plan: Plan, fingerprint: str) -> str:
+    if fingerprint == plan.fingerprint:
         return ""
-    return f"{plan.model} has changed since it was profiled, so the prediction is that of its former version"
+    return (
+        f"{plan.model} has changed since it was profiled, so the prediction is that of its former version; "
+        "it trains as it is now"
+    )
 
 
 def _check_folder(before: RunFolder) -> None:

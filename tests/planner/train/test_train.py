@@ -7,14 +7,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backends import models
+from backends.data.dataset import Dataset
 from backends.frameworks.base import MOMENTUM, Layout, Variable
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
+from planner.jobs.reference import find_job
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.train.orders import Options
-from planner.train.train import RunCallbacks, TrainRequest, _as_asked, _check_checkpoint, _check_folder, _plan
+from planner.train.train import (
+    RunCallbacks,
+    TrainingSource,
+    TrainRequest,
+    _as_asked,
+    _check_checkpoint,
+    _check_fit,
+    _check_folder,
+    _plan,
+)
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
 
@@ -138,6 +150,32 @@ def test_an_optimizer_that_does_not_fit_the_strategy_is_refused() -> None:
         asked("gaia", optimizer="adam")
     with pytest.raises(PlanError, match="the strategy names lars; leave one of them out"):
         asked("sgp:optimizer=lars", optimizer="adam")
+
+
+IMAGES = Dataset(*(np.zeros((2, 28, 28, 1), np.uint8), np.array([0, 9])) * 2, classes=10)
+
+
+def test_code_that_has_changed_trains_as_it_is_and_only_the_prediction_is_of_the_former(tmp_path: Path) -> None:
+    """One rule for a model file and for a job: people edit their code between runs."""
+    path = tmp_path / "net.py"
+    path.write_text("def net(): ...\n")
+    job = find_job("net.py:net", tmp_path)
+    sources = {
+        f"{path}:net": (TrainingSource(IMAGES), models.fingerprint(f"{path}:net"), False),
+        "net.py:net": (TrainingSource(job=job), job.fingerprint, True),
+    }
+    for model, (source, fingerprint, is_job) in sources.items():
+        made = plan(planned("a"))._replace(model=model, fingerprint=fingerprint, job=is_job)
+        assert _check_fit(made, source) == ""
+        assert _check_fit(made._replace(fingerprint="former"), source) == (
+            f"{model} has changed since it was profiled, so the prediction is that of its former version; "
+            "it trains as it is now"
+        )
+
+
+def test_other_images_than_a_known_model_was_profiled_for_are_refused() -> None:
+    with pytest.raises(PlanError, match=r"cipher was profiled for other images than these \(28x28x1, 10 classes\)"):
+        _check_fit(plan(planned("a"))._replace(model="cipher", fingerprint="other"), TrainingSource(IMAGES))
 
 
 def test_a_folder_that_does_not_exist_is_not_resumed(tmp_path: Path) -> None:
