@@ -186,6 +186,7 @@ class StepProfile(NamedTuple):
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
     optimizers: costs of updates by other optimizers, by name; AdamW's are Adam's. Profiles of older
         versions lack SGD's beside a job's own, and their service_s is SGD's.
+    clip_s: seconds to clip a gradient by its norm; empty in profiles of older versions.
     micro_batch: most samples that were computed at once; 0 for whole batches.
     precision: in which the forward and backward pass were computed.
     job: whether it is a user's job; ``samples``: those of its training data, where known;
@@ -231,6 +232,7 @@ class StepProfile(NamedTuple):
     micro_batch: int = 0
     precision: str = "fp32"
     optimizers: Dict[str, UpdateCost] = {}
+    clip_s: Samples = Samples("s", ())
 
     @property
     def planned_batch(self) -> int:

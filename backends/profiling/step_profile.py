@@ -105,6 +105,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         data_s=loop.data_s,
         other_batches=tuple(other for other in others if other.batch != batch // 2),
         memory=probe.found(),
+        clip_s=update_costs.clip_s(replica, spec.slowdown),
         optimizers=update_costs.of_others(replica, spec.slowdown, optimizer),
         requested_batch=None if batch == order.batch else order.batch,
     )

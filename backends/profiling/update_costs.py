@@ -61,6 +61,18 @@ def update_s(replica: Replica, kind: str, slowdown: float) -> Samples:
     return _timed(update, OTHERS_LIMIT_S)
 
 
+def clip_s(replica: Replica, slowdown: float) -> Samples:
+    """Seconds to take the norm of the gradients at hand, and to scale them."""
+
+    def clip() -> None:
+        began = time.perf_counter()
+        replica.gradient_norm()
+        replica.rescale(1.0, 0.0)
+        stretch(time.perf_counter() - began, slowdown)
+
+    return _timed(clip, OTHERS_LIMIT_S)
+
+
 def of_others(replica: Replica, slowdown: float, timed: str = SGD) -> Dict[str, UpdateCost]:
     """Costs of other optimizers than the timed one, by name. A gradient must be at hand."""
     parameters = int(replica.weights.size)

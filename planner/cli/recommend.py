@@ -43,6 +43,7 @@ def recommend(
         Option(help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo; or auto to rank both."),
     ] = "planner",
     optimizer: options.Optimizer = None,
+    clip_norm: options.ClipNorm = None,
     allow_plaintext: options.AllowPlaintext = False,
     top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 10,
     choose: Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")] = 1,
@@ -72,7 +73,7 @@ def recommend(
     request = RecommendRequest(
         _weights(metric, weights), model=job or model, framework=framework, steps=steps, batch=batch_size,
         server=server, include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
-        rates=_rates(rate or []), global_batch=global_batch,
+        rates=_rates(rate or []), global_batch=global_batch, clip_norm=clip_norm,
         allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))

@@ -61,9 +61,7 @@ def train(
         ),
     ] = None,
     optimizer: options.Optimizer = None,
-    clip_norm: Annotated[
-        float | None, Option(help="Scale gradients down to this norm over all weights [no limit].")
-    ] = None,
+    clip_norm: options.ClipNorm = None,
     micro_batch: Annotated[
         int | None, Option(min=1, help="Compute a batch in parts of so many samples [as it was profiled].")
     ] = None,

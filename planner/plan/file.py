@@ -62,6 +62,7 @@ class Plan(NamedTuple):
     predicted_engine: that of the prediction, where it is another.
     micro_batch: samples that a device computes at once, as it was profiled; 0 for whole batches.
     precision: in which forward and backward passes were profiled, and are computed.
+    clip_norm: to which gradients are scaled down, as predicted; None for no limit.
     job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
     """
 
@@ -91,6 +92,7 @@ class Plan(NamedTuple):
     samples: int | None = None
     micro_batch: int = 0
     precision: str = FP32
+    clip_norm: float | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

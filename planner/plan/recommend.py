@@ -58,7 +58,7 @@ class Recommendation:
     """All candidates, predicted and ranked; ``profiling_s`` is what profiling took.
 
     weights: of the metrics by name.
-    engine: as it was asked for.
+    engine, clip_norm: as they were asked for.
     beside: clusters that another engine trains, which the ranking counts after these.
     """
 
@@ -71,6 +71,7 @@ class Recommendation:
     notes: tuple[str, ...]
     profiling_s: float
     engine: str = OWN
+    clip_norm: float | None = None
     beside: "Recommendation | None" = None
 
     def __len__(self) -> int:
@@ -194,7 +195,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     run = RunLength(steps, samples, request.sample_efficiency, request.critical_batch)
     costs = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
-        request.engine, request.allow_plaintext, request.global_batch,
+        request.engine, request.allow_plaintext, request.global_batch, request.clip_norm is not None,
     )  # fmt: skip
     candidates, alone_notes = _with_room_alone(costs, _sharing(costs, _admissible(costs, request)))
     weights, notes = _weights(costs, candidates, request.weights)
@@ -217,6 +218,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         notes=(*notes, *costs.notes, *_energy_note(weights, extra_w + request.count_idle)),
         profiling_s=profile.profiling_s(costs.model),
         engine=request.engine.text,
+        clip_norm=request.clip_norm,
     )
 
 
@@ -344,6 +346,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         samples=costs.samples,
         micro_batch=costs.micro_batch,
         precision=costs.precision,
+        clip_norm=recommendation.clip_norm,
     )
 
 

@@ -107,6 +107,7 @@ class RecommendRequest(NamedTuple):
     engine: torch.distributed has an exchange of its own in place of ``strategy``.
     allow_plaintext: whether its gradients may cross networks as they are.
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
+    clip_norm: to which gradients are scaled down; None for no limit.
     """
 
     weights: Mapping[str, float] | None = None
@@ -128,6 +129,7 @@ class RecommendRequest(NamedTuple):
     allow_plaintext: bool = False
     optimizer: str | None = None
     global_batch: int | None = None
+    clip_norm: float | None = None
 
     def by(self, engine: Engine) -> "RecommendRequest":
         """This request, of clusters that an engine trains.
@@ -145,6 +147,8 @@ class RecommendRequest(NamedTuple):
         if self.batch is not None and self.global_batch is not None:
             raise PlanError("--batch-size and --global-batch: each worker has that many, or all together; choose one")
         _at_least("--base-watts", self.base_watts, 0)
+        if self.clip_norm is not None and not 0 < self.clip_norm < math.inf:
+            raise PlanError(f"--clip-norm: {self.clip_norm:g} is out of range; give a number above 0")
         for name, rate in self.rates.items():
             _at_least(f"--rate {name}", rate, 1)
 

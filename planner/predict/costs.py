@@ -102,6 +102,7 @@ def costs_of(
     engine: Engine = OWN_ENGINE,
     allow_plaintext: bool = False,
     global_batch: int | None = None,
+    clips: bool = False,
 ) -> Costs:
     """Costs on every device that was profiled fully; arguments are those of ``RecommendRequest``.
 
@@ -109,6 +110,7 @@ def costs_of(
     run: by which batches may grow.
     engine: with torch.distributed, ``strategy`` is an all-reduce; allow_plaintext: as ``unable``.
     global_batch: images that all members share in a step, in place of ``batch``.
+    clips: whether gradients are clipped by their norm.
     Raises PlanError naming what is missing.
     """
     rates = rates or {}
@@ -121,6 +123,8 @@ def costs_of(
     if with_torch:
         unable = torch_costs.unable(profile, steps, engine, allow_plaintext)
         steps, left_out = {name: step for name, step in steps.items() if name not in unable}, left_out | unable
+    if clips:
+        steps = {name: update_costs.clipping(step, engine) for name, step in steps.items()}
     planned = batch or next((step.planned_batch for step in steps.values()), 1)
     rooms = {
         name: StepRoom.on(profile.devices[name], step, Further.of_member(step, strategy, engine))
@@ -178,6 +182,7 @@ def costs_of(
         notes=(
             *compressor_costs.notes(strategy, timed),
             *update_costs.notes(strategy.optimizer.name, timed),
+            *(update_costs.clipping_notes(timed) if clips else ()),
             *(_batch_notes(profile, steps, batch) if shares is None else ()),
             *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),

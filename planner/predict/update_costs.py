@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from backends.frameworks.base import ADAM, ADAMW, OWN, SGD
+from backends.strategies.engine import TORCH, Engine
 from profilers.records import Samples, StepProfile, UpdateCost
+from profilers.stats import mean
 
 #: Update times in those of SGD, where they were not profiled: by the arrays of the model's size
 #: that are read or written, gradient, moments and weights. LARS is taken for SGD, as it always was.
@@ -22,6 +24,29 @@ def update_s(optimizer: str, step: StepProfile) -> Samples:
 def service_s(optimizer: str, step: StepProfile) -> Samples:
     """Of a parameter server, or a peer."""
     return _of(optimizer, step, step.service_s, lambda cost: cost.service_s)
+
+
+def clipping(step: StepProfile, engine: Engine) -> StepProfile:
+    """The timing of a device that clips gradients.
+
+    Workers and peers clip theirs before they send it; a device alone, and a rank of
+    torch.distributed, before the update.
+    """
+    clip_s = mean(step.clip_s.values) if step.clip_s.values else 0.0
+    others = {name: cost._replace(update_s=_longer(cost.update_s, clip_s)) for name, cost in step.optimizers.items()}
+    copy_s = step.copy_s if engine.name == TORCH else _longer(step.copy_s, clip_s)
+    return step._replace(update_s=_longer(step.update_s, clip_s), copy_s=copy_s, optimizers=others)
+
+
+def clipping_notes(steps: Sequence[StepProfile]) -> list[str]:
+    """A note for the operator where the profile does not tell what clipping costs."""
+    if all(step.clip_s.values for step in steps):
+        return []
+    return ["the profile does not tell what --clip-norm costs, which is left out; profile again with --fresh"]
+
+
+def _longer(samples: Samples, by_s: float) -> Samples:
+    return samples._replace(values=tuple(value + by_s for value in samples.values))
 
 
 def notes(optimizer: str, steps: Sequence[StepProfile]) -> list[str]:

@@ -116,8 +116,7 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     source = _source(request, options, before)
     options = options._replace(job=source.job.text if source.job else None)
     plan = _plan(request, options, source, before, callbacks)
-    options = options._replace(strategy=plan.strategy.as_text()) if options.strategy == AUTO else options
-    options = options._replace(engine=plan.engine) if options.engine == AUTO else options
+    options = _as_planned(options, plan)
     plan = _as_asked(plan, options, request.options.get("strategy"))
     orders.check_momentum(options, plan.strategy)
     if note := _check_fit(plan, source):
@@ -183,6 +182,15 @@ def _check_options(options: Options, makes_plan: bool) -> None:
             raise PlanError(f"--{name} auto: a plan has its own; add --metric to make another plan")
     strategy, engine = (None if text == AUTO else text for text in (options.strategy, options.engine))
     orders.check(options._replace(strategy=strategy, engine=engine))
+
+
+def _as_planned(options: Options, plan: Plan) -> Options:
+    """The options with what the plan has for ``auto``, and for a norm that was not given."""
+    return options._replace(
+        strategy=plan.strategy.as_text() if options.strategy == AUTO else options.strategy,
+        engine=plan.engine if options.engine == AUTO else options.engine,
+        clip_norm=options.clip_norm or plan.clip_norm,
+    )
 
 
 def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
@@ -269,7 +277,7 @@ def _plan_now(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
         training_samples=source.samples,
         allow_plaintext=request.allow_plaintext or fleet.trusted_network,
-        optimizer=optimizer_of_job(profile, model, options.optimizer),
+        optimizer=optimizer_of_job(profile, model, options.optimizer), clip_norm=options.clip_norm,
     )  # fmt: skip
     strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
     noted: tuple[str, ...] = ()

@@ -56,3 +56,16 @@ def test_the_others_are_all_but_the_one_that_was_timed() -> None:
     replica.gradient(images(8))
     assert set(update_costs.of_others(replica, 1.0)) == {"adam", "lars"}
     assert set(update_costs.of_others(replica, 1.0, OWN)) == {"sgd", "adam", "lars"}
+
+
+def test_clipping_is_timed_as_one_norm_and_one_scaling_of_a_gradient_that_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slowed: list[float] = []
+    monkeypatch.setattr(update_costs, "stretch", lambda seconds, slowdown: slowed.append(slowdown))
+    replica = Softmax()
+    replica.gradient(images(8))
+    before = replica.gradients.copy()
+    taken = update_costs.clip_s(replica, 4.0)
+    assert len(taken.values) >= 2 and min(taken.values) > 0 and set(slowed) == {4.0}
+    assert np.array_equal(replica.gradients, before)

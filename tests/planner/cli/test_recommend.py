@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner import json_records
-from planner.plan.file import load_plan
+from planner.plan.file import Plan, load_plan
 from tests.planner import profiles
 from tests.planner.cli.commands import Planner, fleet
 
@@ -32,6 +32,19 @@ def test_another_engine_is_named_in_the_json_the_table_and_the_plan(profiled: Pl
     shown = profiled("recommend", "--engine", "torch:hook=bf16", "--include", "tx2", "--include", "desktop").out
     assert "net, --engine torch:hook=bf16, batch 32" in shown
     assert load_plan(Path("plan.json")).engine == "torch:hook=bf16"
+
+
+def test_the_norm_to_which_gradients_are_clipped_is_predicted_and_kept_in_the_plan(planner: Planner) -> None:
+    clipping = profiles.step(1.0, clip_s=profiles.seconds(0.5))
+    json_records.save(profiles.profile({"a": profiles.device(clipping)}), Path("profile.json"))
+
+    def plan_with(*arguments: str) -> Plan:
+        assert planner("recommend", "--metric", "time", *arguments).code == 0
+        return load_plan(Path("plan.json"))
+
+    plain, clipped = plan_with(), plan_with("--clip-norm", "0.5")
+    assert (plain.clip_norm, clipped.clip_norm) == (None, 0.5)
+    assert clipped.prediction.time_s == pytest.approx(plain.prediction.time_s * 1.51 / 1.01)
 
 
 def test_both_engines_are_one_ranking_with_the_engine_of_each_row(profiled: Planner) -> None:
@@ -183,6 +196,7 @@ def test_a_fleet_without_watts_is_ranked_by_time_unless_a_metric_of_power_is_ask
         (("--model", "resnet"), "profiled: net"),
         (("--framework", "jax"), "profiled: torch"),
         (("--base-watts", "-5"), "--base-watts: -5 is out of range"),
+        (("--clip-norm", "0"), "--clip-norm: 0 is out of range; give a number above 0"),
         (("--choose", "13"), "--choose 13: the ranking has places 1 to 12"),
         (("--csv", "--json"), "--csv and --json: choose one of them"),
         (("--out", "none/plan.json"), "cannot write none/plan.json: No such file or directory"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.predict import update_costs
 from planner.predict.costs import Costs, costs_of
@@ -71,3 +72,31 @@ def test_an_older_profile_of_such_a_job_is_read_and_a_note_says_what_it_lacks(op
 def test_a_server_with_adam_takes_an_array_more_and_its_copy() -> None:
     plain, adam = (costs(True, f"parameter-server:optimizer={name}").server_room for name in ("sgd", "adam"))
     assert adam.any_bytes - plain.any_bytes == 2 * PLAIN.parameter_bytes
+
+
+CLIPPING = TIMED._replace(clip_s=seconds(0.004), copy_s=seconds(0.001))
+
+
+@pytest.mark.parametrize(
+    ("engine", "optimizer", "alone_s", "before_sending_s"),
+    [("planner", "sgd", 0.014, 0.005), ("planner", "adam", 0.034, 0.005), ("torch", "sgd", 0.014, 0.001)],
+)
+def test_clipping_takes_time_before_an_update_or_before_a_worker_sends(
+    engine: str, optimizer: str, alone_s: float, before_sending_s: float
+) -> None:
+    """Ranks of torch.distributed clip the mean that they have received."""
+    strategy, by = Strategy.from_text(f"allreduce:optimizer={optimizer}"), Engine.from_text(engine)
+    fleet = profiles.profile({"a": profiles.device(CLIPPING)})
+    found = costs_of(fleet, strategy=strategy, engine=by, clips=True)
+    assert found.devices.update_s == pytest.approx([alone_s])
+    assert found.devices.copy_s == pytest.approx([before_sending_s])
+    assert not any("clip" in note for note in found.notes)
+
+
+def test_a_profile_that_does_not_tell_what_clipping_costs_is_read_and_a_note_says_so() -> None:
+    older = profiles.profile({"a": profiles.device(TIMED)})
+    clipped, plain = (costs_of(older, clips=clips) for clips in (True, False))
+    assert clipped.devices.update_s == pytest.approx(plain.devices.update_s)
+    assert [note for note in clipped.notes if note not in plain.notes] == [
+        "the profile does not tell what --clip-norm costs, which is left out; profile again with --fresh"
+    ]

@@ -22,6 +22,7 @@ from planner.train.train import (
     TrainingSource,
     TrainRequest,
     _as_asked,
+    _as_planned,
     _check_checkpoint,
     _check_fit,
     _check_folder,
@@ -127,6 +128,14 @@ def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:
 
 def asked(given: str | None, **options: Any) -> Plan:
     return _as_asked(plan(planned("a"), planned("b")), Options("x", strategy=given, **options), given)
+
+
+def test_what_a_plan_has_chosen_stands_for_auto_and_for_a_norm_that_was_not_given() -> None:
+    made = plan(planned("a"), planned("b"))._replace(engine="torch", clip_norm=0.5)
+    found = _as_planned(Options(strategy="auto", engine="auto"), made)
+    assert (found.strategy, found.engine, found.clip_norm) == (made.strategy.as_text(), "torch", 0.5)
+    asked = Options(strategy="sgp", engine="planner", clip_norm=2.0)
+    assert _as_planned(asked, made) == asked
 
 
 def test_the_optimizer_that_is_asked_for_is_that_of_the_plan_or_of_the_strategy() -> None:
