@@ -177,13 +177,16 @@ class Agent:
         self._answers.send({"id": number, "error": message})
 
 
-def main() -> None:
-    """Run the agent on this process's standard streams."""
+def main(*claim: str) -> None:
+    """Run the agent on this process's standard streams.
+
+    claim: the descriptor and the path of a locked file that claims the agent's archive; or nothing.
+    """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of the GPU's own counters and sensors
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever a framework prints goes to standard error
     os.set_inheritable(answers, False)
-    archive, claim = os.path.basename(sys.argv[0]), sys.argv[1:]
+    archive = os.path.basename(sys.argv[0])
     if claim:
         files.adopt_claim(archive, int(claim[0]), claim[1])
     if os.getpgrp() != os.getpid():

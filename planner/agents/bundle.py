@@ -16,6 +16,7 @@ from profilers.sensors import external_meters
 
 MARK = b"planner:"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources make equal bytes
+_MAIN = "import sys\n\nfrom backends.agent.main import main\n\nmain(*sys.argv[1:])\n"
 
 #: Runs under any Python. Reads raw bytes only, so that nothing meant for the agent is swallowed.
 #: It claims the archive as backends.agent.claims does, before it says that this is there, and hands
@@ -85,7 +86,7 @@ def agent_archive() -> Archive:
     """Pack profilers/ and backends/ into an executable zip archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), "from backends.agent.main import main\n\nmain()\n")
+        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), _MAIN)
         for package in (backends, profilers):
             folder = Path(str(package.__file__)).parent
             for source in sorted(folder.rglob("*.py")):
