@@ -35,6 +35,13 @@ class Claims:
                 os.write(self._file[0], os.fsencode(name) + b"\n")
                 self._names.add(name)
 
+    def adopt(self, name: str, descriptor: int, path: str) -> None:
+        """Take over a locked file that claims a name already."""
+        with self._lock:
+            os.set_inheritable(descriptor, False)  # a program that this process starts would keep the lock
+            self._names.add(name)
+            self._file = descriptor, path
+
     def release(self) -> None:
         """Give up all claims."""
         with self._lock:

@@ -61,6 +61,11 @@ def claim(name: str) -> None:
     _claims.setdefault(cache(), Claims(cache())).add(name.split("/")[0])
 
 
+def adopt_claim(name: str, descriptor: int, path: str) -> None:
+    """Go on with a claim of the program that has started this one. path: of its locked file."""
+    _claims.setdefault(cache(), Claims(cache())).adopt(name, descriptor, path)
+
+
 def claim_paths(order: Any) -> None:
     """Claim what an order names by its path: an earlier agent may have stored it, and be gone."""
     if isinstance(order, str):

@@ -177,12 +177,18 @@ class Agent:
         self._answers.send({"id": number, "error": message})
 
 
-def main() -> None:
-    """Run the agent on this process's standard streams."""
+def main(*claim: str) -> None:
+    """Run the agent on this process's standard streams.
+
+    claim: the descriptor and the path of a locked file that claims the agent's archive; or nothing.
+    """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of the GPU's own counters and sensors
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever a framework prints goes to standard error
     os.set_inheritable(answers, False)
+    archive = os.path.basename(sys.argv[0])
+    if claim:
+        files.adopt_claim(archive, int(claim[0]), claim[1])
     if os.getpgrp() != os.getpid():
         os.setpgid(0, 0)
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but
@@ -192,7 +198,7 @@ def main() -> None:
     from backends.agent.verbs import ORDERS  # after the redirection: importing may print
 
     malloc.keep()
-    files.claim(os.path.basename(sys.argv[0]))  # the archive, from which some modules are imported late
+    files.claim(archive)  # the archive, from which some modules are imported late
     Agent(Input(0), Output(answers), ORDERS).run()
     script.end_all()  # each leads a process group of its own
     files.release()

@@ -208,7 +208,7 @@ def prepare(task: Any, member: orders.MemberSpec) -> Tuple[Workload, MemberData]
 def code_of(member: orders.MemberSpec) -> ContextManager[None]:
     """Raise JobFailure for errors in the code of the member's job."""
     job = member.replica.job
-    return own_code(None if job is None else job.folder)
+    return own_code(None) if job is None else own_code(job.folder, job.text)
 
 
 def await_go(task: Any) -> None:

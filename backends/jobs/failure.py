@@ -20,21 +20,24 @@ class JobFailure(Exception):
 
 
 @contextlib.contextmanager
-def own_code(folder: Optional[str]) -> Iterator[None]:
+def own_code(folder: Optional[str], function: str = "the job's function") -> Iterator[None]:
     """Raise JobFailure for errors that pass through a file of this folder; None for no folder.
 
     Those that an installed package raises count too: the job has handed it what it cannot use,
-    such as a label beyond the classes.
+    such as a label beyond the classes. No line of the user's is known then, but ``function``, as
+    the user named it: it gave what was used.
     """
     try:
         yield
     except JobFailure:
         raise
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # Ctrl-C is never raised on a device
-        place = None if folder is None else place_in(folder, error) or place_in_package(error)
+        own = None if folder is None else place_in(folder, error)
+        place = own or (None if folder is None else place_in_package(error))
         if place is None:
             raise
-        raise JobFailure("%s: %s, at %s:%d" % ((type(error).__name__, _said(error)) + place)) from error
+        said = _said(error) if own else "%s, with what %s gave" % (_said(error), function)
+        raise JobFailure("%s: %s, at %s:%d" % ((type(error).__name__, said) + place)) from error
 
 
 def place_in(folder: str, error: BaseException) -> Optional[Tuple[str, int]]:

@@ -4,7 +4,7 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import time
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, ContextManager, Optional, TypeVar
 
 from backends import models
 from backends.data import dataset
@@ -41,7 +41,7 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
     Raises ValueError for what does not fit together, MemoryError where no batch size fits.
     """
     spec = order.replica
-    with own_code(spec.job and spec.job.folder):
+    with _code_of(spec):
         return _timed(task, order, workload(spec))
 
 
@@ -117,7 +117,7 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     Raises ValueError as ``time_steps`` does.
     """
     spec = order.replica
-    with own_code(spec.job and spec.job.folder):
+    with _code_of(spec):
         loaded = workload(spec)
         built = loaded.build()
         drawn = _batches(loaded, built.replica, order.batch)
@@ -127,6 +127,10 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
         )
     _unless_stopped(task, times)
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
+
+
+def _code_of(spec: ReplicaSpec) -> ContextManager[None]:
+    return own_code(None) if spec.job is None else own_code(spec.job.folder, spec.job.text)
 
 
 def _batches(loaded: Workload, replica: Replica, batch: int) -> BatchSource:

@@ -84,7 +84,7 @@ def workload(spec: ReplicaSpec) -> Workload:
     if user.data is not None:
         require_folder(user.data)
     try:
-        with own_code(user.folder):
+        with own_code(user.folder, user.text):
             loaded = backend.load_job(lambda: user_job.checked(user_job.call(user)), spec.seed, threads)
     except ValueError as error:
         raise JobFailure("the job cannot be used: %s" % error) from error

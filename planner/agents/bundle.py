@@ -16,8 +16,11 @@ from profilers.sensors import external_meters
 
 MARK = b"planner:"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources make equal bytes
+_MAIN = "import sys\n\nfrom backends.agent.main import main\n\nmain(*sys.argv[1:])\n"
 
 #: Runs under any Python. Reads raw bytes only, so that nothing meant for the agent is swallowed.
+#: It claims the archive as backends.agent.claims does, before it says that this is there, and hands
+#: the claim over to the agent, so that `planner clean` never removes what is about to start.
 BOOTSTRAP = r"""
 import os, sys
 def say(text): os.write(1, ("planner:" + text + "\n").encode())
@@ -28,6 +31,31 @@ def read(size):
         if not part: sys.exit(1)
         data += part
     return data
+def whole(): return os.path.exists(path) and os.path.getsize(path) == int(sys.argv[2])
+def fetch():
+    os.makedirs(folder, exist_ok=True)
+    part = path + "." + str(os.getpid())
+    with open(part, "wb") as file:
+        try:
+            say("need")
+            file.write(read(int(sys.argv[2])))
+            file.close()
+            os.replace(part, path)
+        finally:
+            if os.path.exists(part): os.unlink(part)
+def claim():
+    import fcntl, tempfile
+    try:
+        descriptor, hidden = tempfile.mkstemp(prefix=".claims-", dir=folder)
+        shown = os.path.join(folder, os.path.basename(hidden)[1:])
+        try: fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError: pass
+        os.write(descriptor, os.path.basename(path).encode() + b"\n")
+        os.rename(hidden, shown)
+        os.set_inheritable(descriptor, True)
+        return [str(descriptor), shown]
+    except OSError:
+        return []
 if sys.version_info < (3, 6):
     say("old %d.%d" % sys.version_info[:2])
     sys.exit(1)
@@ -35,22 +63,14 @@ try:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(cache, "planner")
     path = os.path.join(folder, "agent-" + sys.argv[1] + ".pyz")
-    if not (os.path.exists(path) and os.path.getsize(path) == int(sys.argv[2])):
-        os.makedirs(folder, exist_ok=True)
-        part = path + "." + str(os.getpid())
-        with open(part, "wb") as file:
-            try:
-                say("need")
-                file.write(read(int(sys.argv[2])))
-                file.close()
-                os.replace(part, path)
-            finally:
-                if os.path.exists(part): os.unlink(part)
+    if not whole(): fetch()
+    claimed = claim()
+    if not whole(): fetch()
     say("have")
 except OSError as error:
     say("fail " + str(error))
     sys.exit(1)
-os.execv(sys.executable, [sys.executable, path])
+os.execv(sys.executable, [sys.executable, path] + claimed)
 """
 
 
@@ -66,7 +86,7 @@ def agent_archive() -> Archive:
     """Pack profilers/ and backends/ into an executable zip archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), "from backends.agent.main import main\n\nmain()\n")
+        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), _MAIN)
         for package in (backends, profilers):
             folder = Path(str(package.__file__)).parent
             for source in sorted(folder.rglob("*.py")):

@@ -196,6 +196,9 @@ def labels_beyond():
     return plain(TensorDataset(x, labels), model=nn.Linear(1, 10), loss=nn.functional.cross_entropy,
                  metrics={"mae": lambda outputs, targets: 0.0})
 
+def wrong_width():
+    return plain(model=nn.Sequential(nn.Linear(1, 8), nn.ReLU(), nn.Linear(9, 1)))
+
 def breaks_later():
     class Broken(Pairs):
         def __getitem__(self, at):
@@ -610,6 +613,12 @@ def test_what_the_framework_cannot_use_is_the_jobs_fault(tmp_path) -> None:
     failure = pytest.raises(JobFailure, match=r"IndexError: Target 12 is out of bounds.*, at .*torch.*\.py:\d+")
     with failure, own_code(str(tmp_path)):
         learned(found)
+
+
+def test_an_error_in_none_of_the_users_files_names_the_jobs_function(tmp_path) -> None:
+    message = r"^RuntimeError: mat1 and mat2 .*, with what task\.py:wrong_width gave, at .*linear\.py:\d+$"
+    with pytest.raises(JobFailure, match=message):
+        loaded(tmp_path, "wrong_width")
 
 
 def test_a_framework_offers_what_jobs_need() -> None:

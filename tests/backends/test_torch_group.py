@@ -79,11 +79,22 @@ def test_torchs_own_hooks_send_less_and_keep_weights_equal(tmp_path, hook, withi
     assert 0 < np.linalg.norm(left[0]["weights"] - exact) < within * np.linalg.norm(exact)
 
 
-def test_a_member_that_is_killed_ends_the_others_with_one_line(tmp_path):
-    codes, said, _ = members(tmp_path, (8, 8, 8), leaves_after=3)
+@pytest.mark.parametrize("steps", [0, 3])
+def test_a_member_that_is_killed_ends_the_others_with_one_line(tmp_path, steps):
+    """Also where the others are in their first exchange."""
+    codes, said, _ = members(tmp_path, (8, 8, 8), leaves_after=steps)
     assert codes == [3, 3, -9]
     for line in said[:2]:
         assert line.startswith("the exchange with the other members broke off: ") and line.count("\n") == 1
+
+
+def test_members_whose_shards_are_unequal_make_the_same_rounds_to_the_end(tmp_path):
+    """Data are endless: the first passes over its 5 samples often, the other never sees all 90."""
+    codes, _, left = members(tmp_path, (8, 8), shards=(5, 90))
+    assert codes == [0, 0]
+    assert [len(one["exchange_s"]) for one in left] == [STEPS, STEPS]
+    np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
+    assert np.isfinite(left[0]["weights"]).all()
 
 
 def test_a_torch_that_was_built_without_torch_distributed_is_named(monkeypatch):

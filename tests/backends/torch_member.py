@@ -1,7 +1,8 @@
 """A member of a group over torch.distributed, as a program: its arguments are one JSON object.
 
 It makes steps on its own batches and leaves what it learnt in a file. ``leaves_after``: it ends
-without a word after so many steps, as one that is killed.
+without a word after so many steps, as one that is killed. ``shards``: numbers of samples of each
+member, which takes its batches from these as a run does; without it batches are drawn.
 """
 
 import functools
@@ -9,15 +10,17 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 
+from backends.data import loader
 from backends.frameworks.base import GradientSettings, OptimizerSettings
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
 from backends.pytorch import process_group, require_process_group
 from backends.training.step import combine_parts
-from tests.backends.fakes import split
+from tests.backends.fakes import images, split
 from tests.backends.rank_run import drawn
 from tests.backends.replicas import NORMALISED, PLAIN, small_replica
 
@@ -36,7 +39,7 @@ def main() -> None:
     )
     group = process_group(settings, listener)
     group.average_gradients(replica, batches[rank])
-    samples = drawn(rank, batches[rank])
+    samples = _samples(given, rank, batches[rank])
     exchange_s = []
     learnt = GradientSettings(0.05, 0.01, given.get("clip_norm"))
     try:
@@ -57,6 +60,15 @@ def main() -> None:
         loss=replica.evaluate(next(samples))[0],
     )  # fmt: skip
     group.close()
+
+
+def _samples(given: dict, rank: int, batch: int) -> Iterator[tuple[np.ndarray, ...]]:
+    if "shards" not in given:
+        return drawn(rank, batch)
+    numbers, labels = images(sum(given["shards"]), 1)
+    first = sum(given["shards"][:rank])
+    own = slice(first, first + given["shards"][rank])
+    return loader.BatchLoader(loader.ArraySamples(numbers[own], labels[own]), batch, seed=rank)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from PIL import Image
 from backends.data import dataset
 from planner.json_records import save
 from planner.plan.file import load_plan
+from planner.profile.file import load_profile
 from tests.e2e.clean_environments import CleanPython
 from tests.e2e.conftest import SLOWDOWNS
 from tests.installed import computes_with, needs
@@ -89,9 +90,35 @@ def judge(fleet: Path) -> str:
     return "import json; x, y = json.load(open('judge.json'))\n"
 
 
+def data_for_judging(fleet: Path, job: str, **environment: str) -> str:
+    """A line of Python that reads a job's test set as tensors x and y."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        test = runpy.run_path(str(fleet / job))["job"]().test
+        x, y = zip(*(test[at] for at in range(len(test))), strict=True)
+    judged = [[getattr(each, "tolist", lambda each=each: each)() for each in column] for column in (x, y)]
+    (fleet / "judge.json").write_text(json.dumps(judged))
+    return "import json; x, y = map(torch.tensor, json.load(open('judge.json')))\n"
+
+
+def timed_sizes(fleet: Path, job: str) -> None:
+    """Each device timed the job at three batch sizes or more, and knows its peak memory at each."""
+    for device in load_profile(fleet / "profile.json").devices.values():
+        (steps,) = (steps for steps in device.steps if steps.model == job)
+        timed = {steps.batch, steps.batch // 2, *(other.batch for other in steps.other_batches)}
+        assert steps.job and len(timed) >= 3
+        assert steps.gradient_s.values and steps.half_batch_s.values
+        assert all(other.gradient_s.values for other in steps.other_batches)
+        assert steps.memory is not None
+        peaks = {each.batch: each.host_bytes for each in steps.memory.batches}
+        assert timed <= set(peaks) and all(peaks[batch] for batch in timed)
+
+
 def test_a_regression_with_its_own_adam_goes_the_whole_way(fleet: Path, judge: str, clean_python: CleanPython) -> None:
     job = ("--job", "jobs/regression.py:job")
     planner(fleet, "profile", *job, "--batch-size", "16", "--steps", "400", "--json")
+    timed_sizes(fleet, job[1])
     both = [argument for name in SLOWDOWNS for argument in ("--include", name)]
     ranked = json.loads(planner(fleet, "recommend", *job, "--metric", "time", *both, "--json").output)
     assert any("the job brings its own optimizer" in note for note in ranked["notes"])
@@ -118,18 +145,29 @@ def test_a_network_learns_to_write_with_torch_distributed(fleet: Path, clean_pyt
     planned(fleet, "jobs/characters.py:job", 120)
     result = trained(fleet, "--engine", "torch", "--optimizer", "own", "--allow-plaintext")
     assert result["engine"] == "torch" and result["evaluations"][-1]["metrics"]["perplexity"] < 25
-    shape = reloaded(clean_python("torch"), fleet, "writer.pt", "print(tuple(model(inputs[0]).shape))")
-    assert shape == "(1, 32, 86)"
+    loss = "torch.nn.functional.cross_entropy(found.flatten(0, 1), y.flatten())"
+    shapes = "assert model(inputs[0]).shape == (1, 32, 86)"
+    judge = f"{data_for_judging(fleet, 'jobs/characters.py')}{shapes}\nfound = model(x)\nprint(float({loss}))"
+    found = float(reloaded(clean_python("torch"), fleet, "writer.pt", judge))
+    assert found == pytest.approx(result["evaluations"][-1]["loss"], rel=1e-4)
 
 
 def test_pictures_that_are_on_the_devices_are_read_there(fleet: Path, clean_python: CleanPython) -> None:
     planned(fleet, "jobs/pictures.py:job", 150)
     result = trained(fleet, "--optimizer", "adam")
-    assert result["evaluations"][-1]["metrics"]["accuracy"] > 0.4
+    last = result["evaluations"][-1]
+    assert last["metrics"]["accuracy"] > 0.4
     sent = [path for name in SLOWDOWNS for path in (fleet / f"cache-{name}").rglob("*.png")]
     assert sent == []
-    third = "print(extra['classes.txt'].decode().split()[3])"
-    assert reloaded(clean_python("torch"), fleet, "pictures.pt", third, PLANNER_DATA=f"{fleet}/set") == "class-3"
+    place = {"PLANNER_DATA": f"{fleet}/set"}
+    measures = "float(torch.nn.functional.cross_entropy(found, y)), float((found.argmax(1) == y).float().mean())"
+    third = "extra['classes.txt'].decode().split()[3]"
+    judge = data_for_judging(fleet, "jobs/pictures.py", **place)
+    judge += f"found = model(x)\nprint(json.dumps([{third}, {measures}]))"
+    name, loss, accuracy = json.loads(reloaded(clean_python("torch"), fleet, "pictures.pt", judge, **place))
+    assert name == "class-3"
+    assert loss == pytest.approx(last["loss"], rel=1e-4)
+    assert accuracy == pytest.approx(last["metrics"]["accuracy"])
 
 
 @needs("tensorflow")

@@ -1,10 +1,13 @@
 """A user's own DDP script, unchanged, over real SSH servers."""
 
 import json
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from planner.launch.commands import PORT
 from profilers.addresses_and_ports import free_port
@@ -41,8 +44,20 @@ def test_a_script_of_torch_distributed_trains_unchanged(ssh_fleet: Path) -> None
     assert f"[{SECOND}] rank 1 of 2 on cpu, 1 threads" in lines
     losses = [float(line.split()[-1]) for line in lines if line.startswith(f"[{FIRST}] step ")]
     assert len(losses) == 2
-    assert len(list(ssh_fleet.glob(f"cache-{FIRST}/planner/project-*/net.pt"))) == 1
+    (written,) = ssh_fleet.glob(f"cache-{FIRST}/planner/project-*/net.pt")
     assert not list(ssh_fleet.glob(f"cache-{SECOND}/planner/project-*/net.pt"))
+    assert right_share(written) > 0.8  # half of all points lie on either side
+
+
+def right_share(weights: Path) -> float:
+    """The share of the script's points that its network puts on the right side."""
+    torch = pytest.importorskip("torch")
+    linear = torch.nn.Linear
+    network = torch.nn.Sequential(linear(20, 64), torch.nn.ReLU(), linear(64, 2))
+    network.load_state_dict(torch.load(weights))
+    points, sides = runpy.run_path(str(ROOT / "examples/ddp_script.py"))["synthetic"](4096).tensors
+    share: float = (network(points).argmax(1) == sides).float().mean().item()
+    return share
 
 
 def test_a_rank_that_raises_between_two_steps_ends_the_other_one(ssh_fleet: Path) -> None:

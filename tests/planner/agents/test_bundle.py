@@ -1,5 +1,6 @@
 """How the agent gets onto a device: once, whole, and past whatever a login prints."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.protocol.orders import ReadClock
+from backends.agent import claims
+from backends.protocol.orders import FindCache, ReadClock
 from planner.agents import bundle
 from planner.agents.client import AgentClient
 from planner.errors import RemoteError
@@ -77,6 +79,28 @@ def test_what_a_login_prints_does_not_matter(tmp_path: Path, noise: str) -> None
     python = script(tmp_path / "python", f'{noise}\nexec "{sys.executable}" "$@"')
     with agent_on(device(tmp_path / "cache", python)) as agent:
         assert agent.call(ReadClock()) > 0
+
+
+def test_what_is_about_to_start_is_claimed_before_it_is_said_to_be_there(tmp_path: Path) -> None:
+    archive = bundle.agent_archive()
+    folder = tmp_path / "planner"
+    folder.mkdir()
+    path = folder / f"agent-{archive.digest}.pyz"
+    path.write_bytes(b"import sys; sys.stdin.read()".ljust(len(archive.data)))  # an agent that never claims
+    command = bundle.command(device(tmp_path))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starting:
+        assert starting.stdout is not None and starting.stdout.readline() == b"planner:have\n"
+        assert claims.is_claimed(path.name, claims.claimed(str(folder)))
+    assert claims.claimed(str(folder)) == set()
+
+
+def test_an_agent_gives_up_the_claim_that_it_was_started_with(tmp_path: Path) -> None:
+    folder = tmp_path / "planner"
+    with agent_on(device(tmp_path)) as agent:
+        assert kept(tmp_path).name in claims.claimed(str(folder))
+        assert len(list(folder.glob("claims-*"))) == 1
+        agent.call(FindCache())
+        assert claims.claimed(str(folder)) == set() and not list(folder.glob("claims-*"))
 
 
 def test_a_prefix_comes_first(tmp_path: Path) -> None:
