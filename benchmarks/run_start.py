@@ -5,7 +5,8 @@
 On devices of a lab (root) a job is trained with each exchange. Counted is from the command to the
 event that all members begin: reaching the devices over SSH, sending them the project, importing
 the framework, loading the job, and connecting the members. Importing is timed on all devices at
-once, by a script that `planner launch` starts there.
+once, by a script that `planner launch` starts there: torch, and with --engine torch also what the
+first DistributedDataParallel of a process imports.
 """
 
 import shutil
@@ -19,12 +20,22 @@ from torch_engine import HANDWRITTEN, JOB
 from planner.train import event_log
 from planner.train.events import Started
 
+TORCH = ("--engine", "torch")
 EXCHANGES = {
     "parameter-server": ("--engine", "planner", "--strategy", "parameter-server"),
     "allreduce": ("--engine", "planner", "--strategy", "allreduce"),
-    "--engine torch": ("--engine", "torch"),
+    "--engine torch": TORCH,
 }
-IMPORT = "import time; began = time.perf_counter(); import torch; print('import', time.perf_counter() - began)"
+IMPORT = """
+import time
+began = time.perf_counter()
+import torch
+imported = time.perf_counter()
+import torch.distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+print("import", imported - began, time.perf_counter() - began)
+"""
 
 
 def main() -> None:
@@ -48,24 +59,29 @@ def _rows(lab: LabCommands, rounds: int) -> list[dict[str, object]]:
     lab.run("profile", "--job", JOB, "--batch-size", "4", "--steps", "100")
     members = [argument for name in lab.devices for argument in ("--include", name)]
     lab.run("recommend", "--job", JOB, "--engine", "torch", "--allow-plaintext", "--metric", "time", *members)
-    rounds_made = [
-        (_import_s(lab), [_start_s(lab, *exchange) for exchange in EXCHANGES.values()]) for _ in range(rounds)
-    ]
-    imports_s = [import_s for import_s, _ in rounds_made]
+    rows: dict[str, tuple[list[float], list[float]]] = {exchange: ([], []) for exchange in EXCHANGES}
+    for _ in range(rounds):
+        torch_s, with_ddp_s = _imports_s(lab)
+        for exchange, options in EXCHANGES.items():
+            imports_s, starts_s = rows[exchange]
+            imports_s.append(with_ddp_s if options == TORCH else torch_s)
+            starts_s.append(_start_s(lab, *options))
     return [
         {
             "exchange": exchange,
             "import on the slowest, s": Spread.of(imports_s),
-            "until all begin, s": Spread.of(starts_s[place] for _, starts_s in rounds_made),
-            "more than the import, s": Spread.of(starts_s[place] - import_s for import_s, starts_s in rounds_made),
+            "until all begin, s": Spread.of(starts_s),
+            "more than the import, s": Spread.of(b - a for a, b in zip(imports_s, starts_s, strict=True)),
         }
-        for place, exchange in enumerate(EXCHANGES)
+        for exchange, (imports_s, starts_s) in rows.items()
     ]
 
 
-def _import_s(lab: LabCommands) -> float:
+def _imports_s(lab: LabCommands) -> tuple[float, float]:
+    """Seconds of both imports, each of the slowest device."""
     done = lab.run("launch", "plan.json", "--allow-plaintext", "--", "python", "-c", IMPORT)
-    return max(float(line.split()[-1]) for line in done.stdout.splitlines() if "import" in line)
+    told = [line.split()[-2:] for line in done.stdout.splitlines() if "import" in line]
+    return max(float(torch_s) for torch_s, _ in told), max(float(with_ddp_s) for _, with_ddp_s in told)
 
 
 def _start_s(lab: LabCommands, *exchange: str) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backends.network import framing
 from backends.protocol.events import Listening, Ready, RunAccount
-from backends.protocol.orders import HostAddress, MemberSpec
+from backends.protocol.orders import HostAddress, MemberSpec, StartFramework
 from backends.strategies.engine import TORCH, Engine
 from backends.training import checkpoint
 from backends.training.run_spec import HostRun, RunSpec, TrainAlone
@@ -85,6 +85,9 @@ class Launch:
         self._pool.open(device for name, device in self._devices.items() if name not in self._pool.agents)
         if self._pool.errors:
             raise RunError("; ".join(str(error) for error in self._pool.errors.values()))
+        for name, framework in self.plan.frameworks.items():
+            # It imports while data are sent. An error of it is told by whoever needs it next.
+            self._pool.agents[name].start(StartFramework(framework))
 
     def _start(self, resume: Path | None) -> ServerProcess:
         agent, written, resumed = self._place_checkpoints(resume)
