@@ -1,16 +1,18 @@
 """Commands of ``planner`` on a lab of equal devices, which is there for as long as a benchmark."""
 
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from planner.paths import RunFolder
 
 COMMAND = "from planner.cli.main import main; main()"
-LAB = "benchmark"
+#: A name that no other lab has.
+LAB = f"benchmark-{os.getpid()}"
 
 
 class Failed(Exception):
@@ -46,8 +48,7 @@ def lab_of(devices: int, cpus: float, rate: str) -> Iterator[LabCommands]:
         commands = LabCommands(Path(folder), [f"d{number}" for number in range(devices)])
         entries = (f'[devices.{name}]\nkind = "pc"\ncpus = {cpus}\nrate = "{rate}"\n' for name in commands.devices)
         (commands.folder / "lab.toml").write_text("\n".join(entries))
-        try:
+        with ExitStack() as stack:
+            stack.callback(commands.run, "lab", "down", "--name", LAB)
             commands.run("lab", "up", "lab.toml", "--name", LAB)
             yield commands
-        finally:
-            commands.run("lab", "down", "--name", LAB)

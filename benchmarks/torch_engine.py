@@ -4,8 +4,9 @@
 
 On the same devices of a lab (root), on the same links and with the same model, data and batch, the
 script of ``handwritten/`` is started by `planner launch`, and its job by `planner train --engine
-torch`, in turn. Steps/s are those after the first steps, without evaluations. Predicted is what
-`planner recommend --engine torch` said of these devices before.
+torch`, in turn. Steps/s are those after the first steps, without evaluations and checkpoints, of
+which the script makes none. Predicted is what `planner recommend --engine torch` said of these
+devices before.
 """
 
 import json
@@ -53,7 +54,7 @@ def _row(lab: LabCommands, rate: str, batch: int, steps: int, rounds: int) -> di
     members = [argument for name in lab.devices for argument in ("--include", name)]
     lab.run("recommend", "--job", JOB, "--engine", "torch", "--allow-plaintext", "--metric", "time", *members)
     predicted = 1 / load_plan(lab.folder / "plan.json").workers[0].cycle_s
-    pairs = [(_script(lab, batch, steps), _engine(lab, steps)) for _ in range(rounds)]
+    pairs = [_pair(lab, batch, steps, engine_first=number % 2 == 1) for number in range(rounds)]
     return {
         "link": rate,
         "script, steps/s": Spread.of(script for script, _ in pairs),
@@ -61,6 +62,14 @@ def _row(lab: LabCommands, rate: str, batch: int, steps: int, rounds: int) -> di
         "engine / script": Spread.of(engine / script for script, engine in pairs),
         "predicted / engine": Spread.of(predicted / engine for _, engine in pairs),
     }
+
+
+def _pair(lab: LabCommands, batch: int, steps: int, engine_first: bool) -> tuple[float, float]:
+    """Steps/s of the script and of the engine."""
+    if engine_first:
+        engine = _engine(lab, steps)
+        return _script(lab, batch, steps), engine
+    return _script(lab, batch, steps), _engine(lab, steps)
 
 
 def _script(lab: LabCommands, batch: int, steps: int) -> float:
@@ -76,7 +85,9 @@ def _script(lab: LabCommands, batch: int, steps: int) -> float:
 def _engine(lab: LabCommands, steps: int) -> float:
     """Steps/s of the engine, from what it tells of its progress."""
     total = str(steps * len(lab.devices))
-    lab.run("train", "--allow-plaintext", "--steps", total, "--evaluate-every", total)
+    lab.run(
+        "train", "--allow-plaintext", "--steps", total, "--evaluate-every", total, "--checkpoint-every", total
+    )  # fmt: skip
     return _rate(event for _, _, event in event_log.read(lab.newest_run.events)) / len(lab.devices)
 
 
@@ -84,6 +95,8 @@ def _rate(events: Iterable[object]) -> float:
     """Steps/s of all members, from the first report after the warm-up to the last but the end."""
     seen = [each for each in events if isinstance(each, Progress)]
     seen = [each for each in seen if WARM_STEPS * len(each.workers) <= each.done < each.total]
+    if len(seen) < 2:
+        raise Failed("the engine reported too seldom to tell its rate; give more --steps")
     return (seen[-1].done - seen[0].done) / (seen[-1].elapsed_s - seen[0].elapsed_s)
 
 

@@ -1,4 +1,4 @@
-"""A convolutional network of 2.4 MB on images of noise: the model and data of both rivals."""
+"""A convolutional network of 2.3 MB on images of noise: the model and data of both rivals."""
 
 from types import SimpleNamespace
 
