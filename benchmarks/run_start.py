@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 
-from lab_commands import Failed, LabCommands, lab_of
+from commands import Failed, LabCommands, lab_of
 from reporting import Spread, parser, show
 from torch_engine import HANDWRITTEN, JOB
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from lab_commands import Failed, LabCommands, lab_of
+from commands import Failed, LabCommands, lab_of
 from reporting import Spread, parser, show
 
 from backends.protocol.events import Progress

@@ -4,12 +4,11 @@
 
 The other commit is checked out beside this one, and plans; both trees then train each model by that
 plan on this machine, in turn, on one thread and on the same images of noise. Counted are steps
-between the first report of a run and its last, by the clock and by the processor time of gradients,
-which other work on the machine disturbs less.
+between the first report of a run and its last: by the clock, with all that passes between steps,
+and by the processor time of gradients, which other work on the machine disturbs less.
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from lab_commands import COMMAND, Failed
+from commands import Commands, Failed
 from reporting import Spread, parser, show
 
 HERE = Path(__file__).parents[1]
@@ -48,22 +47,26 @@ def main() -> None:
     arguments.add_argument("--seconds", type=float, default=10.0, help="of each run")
     arguments.add_argument("--rounds", type=int, default=7, help="pairs of runs of each model")
     options = arguments.parse_args()
-    with tempfile.TemporaryDirectory() as folder, _checkout(options.commit, Path(folder) / "before") as before:
-        _prepare(Path(folder))
-        try:
+    try:
+        with tempfile.TemporaryDirectory() as folder, _checkout(options.commit, Path(folder) / "before") as before:
+            _prepare(Path(folder))
+            trees = [Commands(Path(folder), {"PYTHONPATH": str(tree)}) for tree in (before, HERE)]
             rows = [
-                _row(Path(folder), before, model, options.batch_size, options.seconds, options.rounds)
-                for model in options.models
+                _row(*trees, model, options.batch_size, options.seconds, options.rounds) for model in options.models
             ]
-        except Failed as error:
-            sys.exit(str(error))
+    except Failed as error:
+        sys.exit(str(error))
     show(f"This tree beside {options.commit}, batch {options.batch_size}", rows, options.json)
 
 
 @contextmanager
 def _checkout(commit: str, path: Path) -> Iterator[Path]:
     git = ["git", "-C", str(HERE), "worktree"]
-    subprocess.run([*git, "add", "--quiet", "--detach", str(path), commit], check=True)
+    added = subprocess.run(
+        [*git, "add", "--quiet", "--detach", str(path), commit], capture_output=True, text=True, check=False
+    )
+    if added.returncode:
+        raise Failed(f"{commit}: {added.stderr.strip()}")
     try:
         yield path
     finally:
@@ -79,40 +82,40 @@ def _prepare(folder: Path) -> None:
     np.savez(folder / "data" / "noise.npz", x_train=images, y_train=labels, x_test=images[:16], y_test=labels[:16])
 
 
-def _row(folder: Path, before: Path, model: str, batch: int, seconds: float, rounds: int) -> dict[str, object]:
-    profile = ("--model", model, "--batch-size", str(batch), "--data", "data", "--steps", "100", "--fresh")
-    _planner(before, folder, "profile", *profile)
-    _planner(before, folder, "recommend", "--metric", "time", "--model", model)
-    steps = max(20, round(seconds / json.loads((folder / "plan.json").read_text())["workers"][0]["cycle_s"]))
-    pairs = [(_step(before, folder, steps), _step(HERE, folder, steps)) for _ in range(rounds)]
+def _row(old: Commands, new: Commands, model: str, batch: int, seconds: float, rounds: int) -> dict[str, object]:
+    old.run(
+        "profile", "--model", model, "--batch-size", str(batch), "--data", "data", "--steps", "100", "--fresh"
+    )  # fmt: skip
+    old.run("recommend", "--metric", "time", "--model", model)
+    steps = max(20, round(seconds / json.loads((old.folder / "plan.json").read_text())["workers"][0]["cycle_s"]))
+    pairs = [_pair(old, new, steps, new_first=number % 2 == 1) for number in range(rounds)]
     return {
         "model": model,
-        "before, steps/s": Spread.of(1 / old.clock_s for old, _ in pairs),
-        "here / before, steps/s": Spread.of(old.clock_s / new.clock_s for old, new in pairs),
-        "by processor time": Spread.of(old.cpu_s / new.cpu_s for old, new in pairs),
+        "before, steps/s": Spread.of(1 / before.clock_s for before, _ in pairs),
+        "here / before, steps/s": Spread.of(before.clock_s / here.clock_s for before, here in pairs),
+        "by processor time": Spread.of(before.cpu_s / here.cpu_s for before, here in pairs),
     }
 
 
-def _step(tree: Path, folder: Path, steps: int) -> Step:
+def _pair(old: Commands, new: Commands, steps: int, new_first: bool) -> tuple[Step, Step]:
+    if new_first:
+        here = _step(new, steps)
+        return _step(old, steps), here
+    return _step(old, steps), _step(new, steps)
+
+
+def _step(tree: Commands, steps: int) -> Step:
     """The mean step of a run of one tree."""
     limits = ("--steps", str(steps), "--evaluate-every", str(steps), "--checkpoint-every", str(steps))
-    _planner(tree, folder, "train", "--data", "data", "--learning-rate", "1e-4", *limits)
-    newest = max((folder / "runs").iterdir(), key=lambda each: each.stat().st_mtime_ns)
-    events = [json.loads(line) for line in (newest / "events.jsonl").read_text().splitlines()]
-    spent = [event["spent"] for event in events if "spent" in event]
-    first, last = spent[0], spent[-1]
+    tree.run("train", "--data", "data", "--learning-rate", "1e-4", *limits)
+    events = [json.loads(line) for line in tree.newest_run.events.read_text().splitlines()]
+    reports = [(event["t_s"], event["spent"]) for event in events if "spent" in event]
+    if len(reports) < 3:
+        raise Failed("a run reported too seldom to tell its rate; give more --seconds")
+    # The last report comes after the evaluation at the end.
+    (begin_s, first), (end_s, last) = reports[0], reports[-2]
     made = last["steps"] - first["steps"]
-    return Step((last["busy_s"] - first["busy_s"]) / made, (last["gradient_cpu_s"] - first["gradient_cpu_s"]) / made)
-
-
-def _planner(tree: Path, folder: Path, *arguments: str) -> None:
-    """Run a command of one tree. Raises Failed with what it said."""
-    command = [sys.executable, "-c", COMMAND, *arguments]
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise Failed(f"{tree.name}: planner {' '.join(arguments)}: {done.stderr.strip()}")
+    return Step((end_s - begin_s) / made, (last["gradient_cpu_s"] - first["gradient_cpu_s"]) / made)
 
 
 if __name__ == "__main__":

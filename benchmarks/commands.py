@@ -1,0 +1,65 @@
+"""Commands of ``planner`` in a folder, and on a lab that is there for one benchmark."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from planner.paths import RunFolder
+
+MAIN = "from planner.cli.main import main; main()"
+#: A name that no other lab has.
+LAB = f"b{os.getpid()}"
+
+
+class Failed(Exception):
+    """A command has failed; the text is what it said."""
+
+
+class Commands:
+    """Runs ``planner`` in a folder, which has the fleet file.
+
+    environment: variables besides those of this process.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self._environment = {**os.environ, **(environment or {})}
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Raises Failed with what the command said."""
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *arguments],
+            cwd=self.folder, env=self._environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise Failed(f"planner {' '.join(arguments)}: {done.stderr.strip()}")
+        return done
+
+    @property
+    def newest_run(self) -> RunFolder:
+        """The folder of the last `planner train`."""
+        return RunFolder(max((self.folder / "runs").iterdir(), key=lambda each: each.stat().st_mtime_ns))
+
+
+class LabCommands(Commands):
+    """Commands in the folder that has the fleet file of a lab."""
+
+    def __init__(self, folder: Path, devices: Sequence[str]) -> None:
+        super().__init__(folder)
+        self.devices = devices
+
+
+@contextmanager
+def lab_of(devices: int, cpus: float, rate: str) -> Iterator[LabCommands]:
+    """A lab of devices with so many cores and links of that rate (root)."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        commands = LabCommands(Path(folder), [f"d{number}" for number in range(devices)])
+        entries = (f'[devices.{name}]\nkind = "pc"\ncpus = {cpus}\nrate = "{rate}"\n' for name in commands.devices)
+        (commands.folder / "lab.toml").write_text("\n".join(entries))
+        stack.callback(commands.run, "lab", "down", "--name", LAB)
+        commands.run("lab", "up", "lab.toml", "--name", LAB)
+        yield commands
