@@ -3,7 +3,9 @@
 DistributedDataParallel puts gradients into buckets in the order in which the backward pass makes
 them, from the last variable to the first. A bucket is reduced once all members have it and the one
 before is done, while the backward pass goes on. So the slowest member sets the pace, and what is
-left of the exchange after the backward pass is what a step takes longer.
+left of the exchange after the backward pass is what a step takes longer. Where processors compute,
+the thread that exchanges has the share of one thread among those of the backward pass, and this
+loses what it takes.
 
 Local updates (local SGD, DiLoCo) exchange all weights between two steps, without any overlap.
 """
@@ -108,13 +110,11 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
             reductions[small] = _reduction(work, transport, network, of_message(transport, n, message_bytes))
         shares, takes, handling_s, handling_s_per_byte = reductions[small]
         handling_s = handling_s * bucket.messages + handling_s_per_byte * bucket.message_bytes
-        during_s = takes.hops_s * bucket.messages + takes.s_per_byte * bucket.message_bytes
-        during_s = max(during_s, float((handling_s * _per_cpu_s(work)).max()))
+        link_s = takes.hops_s * bucket.messages + takes.s_per_byte * bucket.message_bytes
         begin_s = max(end_s, float((forward_s + bucket.passed * backward_s + delay_s).max()))
-        end_s = begin_s + during_s
-        if during_s > 0:
-            beside_s = (forward_s + backward_s + delay_s - begin_s).clip(0.0, during_s)
-            delay_s = delay_s + handling_s * work.delay * beside_s / during_s
+        left_s = (forward_s + backward_s + delay_s - begin_s).clip(0.0)
+        during_s, lost_s = _beside_computing(work, left_s, link_s, handling_s)
+        end_s, delay_s = begin_s + during_s, delay_s + lost_s
         sent_bytes += shares * bucket.message_bytes
         handled_s += handling_s * work.delay
     computed_s = forward_s + backward_s + delay_s
@@ -135,6 +135,29 @@ def _reduction(work: Work, transport: Transport, network: Network, made: Collect
     hops_s, s_per_byte = duration(transport, network, made)
     hops_s += made.hops * float((work.hop_cpu_s * _per_cpu_s(work)).max())
     return _Reduction(shares, Duration(hops_s, s_per_byte), made.hops * work.hop_cpu_s, handling)
+
+
+def _beside_computing(work: Work, left_s: Floats, link_s: float, handling_s: Floats) -> tuple[float, Floats]:
+    """Seconds of an all-reduce that begins now, and (n,) seconds that computing loses by it.
+
+    left_s: (n,) seconds of computing that the members still have before them.
+    handling_s: (n,) processor seconds of the all-reduce.
+    """
+    alone_s = max(link_s, float((handling_s * _per_cpu_s(work)).max()))
+    beside_s = max(link_s, float((handling_s * _per_shared_cpu_s(work)).max()))
+    if not beside_s:
+        return 0.0, np.zeros_like(left_s)
+    lost = work.delay * handling_s / beside_s  # a second, while both go on: less than one
+    until_s = left_s / (1 - lost)
+    last_s = min(beside_s, float(until_s.max()))
+    during_s = last_s + (1 - last_s / beside_s) * alone_s
+    return during_s, lost * until_s.clip(0.0, last_s)
+
+
+def _per_shared_cpu_s(work: Work) -> Floats:
+    """(n,) as ``_per_cpu_s``, beside a computation whose threads have equal shares of the cores."""
+    cores = np.divide(1.0, work.delay, out=np.ones_like(work.delay), where=work.delay > 0)
+    return np.maximum(1.0, (np.floor(cores).clip(1.0) + 1.0) * work.delay)
 
 
 def _per_cpu_s(work: Work) -> Floats:

@@ -75,6 +75,24 @@ def test_bytes_that_arrive_beside_the_backward_pass_delay_it() -> None:
     assert stolen.busy_s == pytest.approx([0.304, 0.304])
 
 
+def test_beside_the_backward_pass_an_exchange_has_the_share_of_one_thread() -> None:
+    """Half a core for two threads: 40 ms of it take 0.16 s beside the pass, which loses half."""
+    work = compute(0.3, 0.3, cpu=1e-8, delay=2.0)
+    assert step(work, [Bucket(2e6, 0.5), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.3 + 0.08)
+
+
+def test_what_is_left_of_it_after_the_backward_pass_has_the_processor_alone() -> None:
+    """80 ms of half a core: 50 of them beside the pass, which ends at 0.4 s, and 30 after it."""
+    work = compute(0.3, 0.3, cpu=1e-8, delay=2.0)
+    assert step(work, [Bucket(4e6, 0.5), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.4 + 0.06)
+
+
+def test_beside_many_threads_it_has_nearly_a_core() -> None:
+    """Four cores: 0.12 s of one of five threads take 0.15 s, and the pass loses 0.03 s."""
+    work = compute(0.6, 0.6, cpu=1e-8, delay=0.25)
+    assert step(work, [Bucket(6e6, 0.5), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.63)
+
+
 def test_bytes_after_the_backward_pass_delay_nothing() -> None:
     assert step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, 1.0)]).step_s == pytest.approx(0.32)
 
