@@ -321,10 +321,10 @@ def one_layer_aside():
     return plain(model=Model())
 
 def halves():
-    return plain(model=tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float16")]))
+    return plain(model=tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float16")]), metrics={})
 
 def doubles():
-    return plain(model=tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float64")]))
+    return plain(model=tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float64")]), metrics={})
 
 def no_optimizer():
     return plain(optimizer=lambda variables: 3)
