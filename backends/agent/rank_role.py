@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Callable, Tuple, Union
 
-from backends.agent.roles import code_of, prepare
+from backends.agent.roles import prepare
 from backends.agent.telemetry import TelemetrySender
 from backends.frameworks.base import framework
 from backends.frameworks.process_group import GroupError, GroupSettings
@@ -19,6 +19,7 @@ from backends.strategies.engine import Engine
 from backends.training import rank
 from backends.training.rank_heartbeats import RankHeartbeats
 from backends.training.run_spec import RunRank
+from backends.training.workload import code_of
 from profilers.addresses_and_ports import interface_with
 
 Ended = Tuple[RunAccount, TimeSpent]
@@ -41,7 +42,7 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
     backend.require_process_group()
     loaded, data = prepare(task, order.member)
     began_s = time.monotonic()
-    with TelemetrySender(task.emit) as telemetry, code_of(order.member):
+    with TelemetrySender(task.emit) as telemetry, code_of(order.member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
         engine = Engine.from_text(order.engine)

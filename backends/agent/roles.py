@@ -2,12 +2,11 @@
 
 import threading
 import time
-from typing import Any, Callable, ContextManager, Dict, NamedTuple, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 from backends.agent import files
 from backends.agent.telemetry import TelemetrySender
 from backends.frameworks.base import OWN, Replica, framework
-from backends.jobs.failure import own_code
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
@@ -26,7 +25,7 @@ from backends.strategies.strategy import Strategy
 from backends.training import single_device
 from backends.training.run_host import RunHost
 from backends.training.run_spec import HostRun, TrainAlone
-from backends.training.workload import MemberData, Workload, member_data, workload
+from backends.training.workload import MemberData, Workload, code_of, member_data, workload
 
 #: How often a task that waits for the go order looks whether it was stopped.
 GO_TICK_S = 0.1
@@ -125,7 +124,7 @@ def _run_member(
     """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
     loaded, data = prepare(task, member)
     telemetry = TelemetrySender(task.emit)
-    with code_of(member):
+    with code_of(member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
         with telemetry:
@@ -178,7 +177,7 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     member = order.member
     loaded, data = prepare(task, member)
     began_s = time.monotonic()
-    with TelemetrySender(task.emit) as telemetry, code_of(member):
+    with TelemetrySender(task.emit) as telemetry, code_of(member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
         return single_device.run(
@@ -198,17 +197,11 @@ def prepare(task: Any, member: orders.MemberSpec) -> Tuple[Workload, MemberData]
     """Import the framework, load the job and the data, say so, and wait for the go order."""
     framework(member.replica.framework).accelerator()
     loaded = workload(member.replica)
-    with code_of(member):
+    with code_of(member.replica):
         data = member_data(member, loaded, files.fetch)
     task.emit(Ready())
     await_go(task)
     return loaded, data
-
-
-def code_of(member: orders.MemberSpec) -> ContextManager[None]:
-    """Raise JobFailure for errors in the code of the member's job."""
-    job = member.replica.job
-    return own_code(None) if job is None else own_code(job.folder, job.text)
 
 
 def await_go(task: Any) -> None:

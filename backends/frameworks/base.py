@@ -77,6 +77,11 @@ SLOT_NAMES: Dict[str, Tuple[str, ...]] = {
 #: What a member keeps of its job's own optimizer, among its arrays in a checkpoint.
 OWN_STATE = "optimizer"
 NO_OPTIMIZER = "the job has no optimizer of its own; choose one with --optimizer"
+#: Said of a loss that does not know how it was computed.
+NO_GRADIENT = (
+    "the loss does not depend on the trained parameters; compute it of the model's outputs, "
+    "without detach(), item() or no_grad()"
+)
 
 #: What an optimizer keeps, by the names and in the order of SLOT_NAMES, all float32.
 Slots = Dict[str, np.ndarray]

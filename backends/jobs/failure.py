@@ -1,4 +1,7 @@
-"""An error in a user's code is reported with the user's own file and line."""
+"""A job's error is reported with its place: the user's own line, or else that of a package.
+
+A package raises one where it cannot use what the user's code has given it.
+"""
 
 import contextlib
 import os
@@ -13,28 +16,38 @@ BOLD = re.compile(r"\x1b\[\d*m")
 #: Folders of installed packages, and the one with this program's, which may be installed as well.
 INSTALLED = ("site-packages", "dist-packages")
 OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+#: What errors say of a device that is short of memory, or whose GPU fails.
+DEVICE_FAULTS = ("out of memory", "CUDA error", "OOM when allocating")
 
 
 class JobFailure(Exception):
-    """The user's own code has failed; the message names its file and line."""
+    """The user's own code has failed, or has given what cannot be used.
+
+    The message names file and line, or what the job must give instead.
+    """
+
+
+def refusal(reason: object) -> JobFailure:
+    """What is raised for a job of the wrong form."""
+    return JobFailure("the job cannot be used: %s" % reason)
 
 
 @contextlib.contextmanager
-def own_code(folder: Optional[str], function: str = "the job's function") -> Iterator[None]:
-    """Raise JobFailure for errors that pass through a file of this folder; None for no folder.
+def own_code(folder: str, function: str) -> Iterator[None]:
+    """Raise JobFailure for errors that pass through a file of this folder.
 
     Those that an installed package raises count too: the job has handed it what it cannot use,
     such as a label beyond the classes. No line of the user's is known then, but ``function``, as
-    the user named it: it gave what was used.
+    the user named it: it gave what was used. Faults of the device are passed on as they are.
     """
     try:
         yield
     except JobFailure:
         raise
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # Ctrl-C is never raised on a device
-        own = None if folder is None else place_in(folder, error)
-        place = own or (None if folder is None else place_in_package(error))
-        if place is None:
+    except (Exception, SystemExit) as error:
+        own = place_in(folder, error)
+        place = own or place_in_package(error)
+        if place is None or is_of_device(error):
             raise
         said = _said(error) if own else "%s, with what %s gave" % (_said(error), function)
         raise JobFailure("%s: %s, at %s:%d" % ((type(error).__name__, said) + place)) from error
@@ -55,11 +68,21 @@ def place_in(folder: str, error: BaseException) -> Optional[Tuple[str, int]]:
 
 
 def place_in_package(error: BaseException) -> Optional[Tuple[str, int]]:
-    """The file of an installed package, and the line, that raised an error; None for others."""
+    """The file of an installed package, and the line, that raised an error; None for others.
+
+    Files and connections fail with the device, and not because of what a package was given.
+    """
+    if isinstance(error, OSError):
+        return None
     frames = traceback.extract_tb(error.__traceback__)
     path, line = (frames[-1][0], int(frames[-1][1] or 0)) if frames else ("", 0)
     is_installed = any(part in INSTALLED for part in path.split(os.sep)) and not path.startswith(OURS)
     return (path, line) if is_installed else None
+
+
+def is_of_device(error: BaseException) -> bool:
+    """Whether the device is at fault, which may be short of memory for any model."""
+    return isinstance(error, MemoryError) or any(fault in str(error) for fault in DEVICE_FAULTS)
 
 
 def _said(error: BaseException) -> str:

@@ -26,6 +26,8 @@ ARGUMENTS = {
     "collate": ("samples",),
     "forward": ("model", "batch"),
 }
+#: Keywords besides, for functions that take them.
+KEYWORDS = {"forward": ("training",)}
 #: Words in a metric's name by which lower values are better.
 LOWER = ("loss", "error", "mae", "mse", "rmse", "perplexity", "wer", "cer")
 
@@ -36,7 +38,7 @@ _entered: List[str] = []
 class UserJob(NamedTuple):
     """The attributes of what a user's function returned; None for those it lacks.
 
-    forward: of model and batch; gives outputs and targets.
+    forward: of model and batch; gives outputs and targets. TensorFlow's may take ``training``.
     collate: of a list of samples; gives a batch.
     optimizer: of the model's parameters. scheduler: of the optimizer.
     """
@@ -73,7 +75,7 @@ def call(spec: JobSpec) -> Any:
     function = getattr(_imported(spec), spec.function, None)
     if not callable(function):
         raise ValueError("module %s has no function %s" % (spec.module, spec.function))
-    _require_arguments("the function %s" % spec.function, function, ())
+    require_arguments("the function %s" % spec.function, function, ())
     return function()
 
 
@@ -92,7 +94,7 @@ def checked(returned: Any) -> UserJob:
         if name == "loss" and inspect.isclass(value):
             raise ValueError("its loss is the class %s; give an instance of it" % value.__name__)
         if value is not None:
-            _require_arguments("its %s" % name, value, arguments)
+            require_arguments("its %s" % name, value, arguments, KEYWORDS.get(name, ()))
     _check_classes(getattr(returned, "classes", None))
     values: Dict[str, Any] = {name: getattr(returned, name, None) for name in REQUIRED + OPTIONAL}
     return UserJob(**dict(values, metrics=_metrics(values["metrics"])))
@@ -113,7 +115,7 @@ def _metric(name: str, value: Any) -> Metric:
         raise ValueError(
             'its metric %s must be a function of outputs and targets, or (function, "higher" or "lower")' % name
         )
-    _require_arguments("its metric %s" % name, function, ARGUMENTS["loss"])
+    require_arguments("its metric %s" % name, function, ARGUMENTS["loss"])
     if better is None:
         better = "lower" if any(word in name.lower() for word in LOWER) else "higher"
     return Metric(function, better == "higher")
@@ -126,17 +128,27 @@ def _check_classes(classes: Any) -> None:
         raise ValueError("its classes are %r, and must be a list of names, or how many there are" % (classes,))
 
 
-def _require_arguments(what: str, function: Any, arguments: Tuple[str, ...]) -> None:
-    """Raises ValueError where a function cannot be called with these arguments."""
+def require_arguments(what: str, function: Any, arguments: Tuple[str, ...], keywords: Tuple[str, ...] = ()) -> None:
+    """Raises ValueError where a function cannot be called with these arguments.
+
+    keywords: it is called with those of them that it takes.
+    """
+    if not takes(function, arguments, keywords):
+        wanted = " and ".join(arguments) or "no argument"
+        raise ValueError("%s takes %s, and must take %s" % (what, inspect.signature(function), wanted))
+
+
+def takes(function: Any, arguments: Tuple[str, ...], keywords: Tuple[str, ...] = ()) -> bool:
+    """Whether a function can be called as ``require_arguments`` says."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of some built-in functions nothing is known
-        return
+        return True
     try:
-        signature.bind(*arguments)
+        signature.bind(*arguments, **{name: name for name in keywords if name in signature.parameters})
     except TypeError:
-        wanted = " and ".join(arguments) or "no argument"
-        raise ValueError("%s takes %s, and must take %s" % (what, signature, wanted)) from None
+        return False
+    return True
 
 
 def _kind(value: Any) -> str:

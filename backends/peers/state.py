@@ -13,7 +13,7 @@ from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
 from backends.training.member_stats import MemberStats
 from backends.training.run_host import HostedRunState
-from backends.training.run_spec import OTHER_MODEL, RunSpec, last_evaluated
+from backends.training.run_spec import RunSpec, Unfit, last_evaluated
 from backends.training.step_queue import RunProgress
 
 #: Seconds that the first epoch waits for members that are still building their models.
@@ -72,12 +72,12 @@ class PeerRunState(HostedRunState):
         """Add a member; return the arrays that it resumes from, none in a new run.
 
         A member whose initial weights equal the first member's need not receive them.
-        Raises ValueError where its model differs from the run's.
+        Raises Unfit where its model differs from the run's.
         """
         with self._lock:
             self.layout = self.layout or hello.layout
             if hello.layout != self.layout:
-                raise ValueError(OTHER_MODEL)
+                raise Unfit
             self._addresses[name] = PeerAddress(name, hello.address, hello.port)
             self._losses[name] = knowledge_transfer.LossWindow()
             if self.spec.resume is not None and not self.step_queue.epoch:

@@ -4,7 +4,7 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import time
-from typing import Any, Callable, ContextManager, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 from backends import models
 from backends.data import dataset
@@ -17,13 +17,12 @@ from backends.frameworks.base import (
     Replica,
     framework,
 )
-from backends.jobs.failure import own_code
 from backends.profiling import batch_curve, codec_profile, update_costs
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.training import step
-from backends.training.workload import BuiltReplica, Workload, batches, workload
+from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import records, steptime
 from profilers.sampling import Sampler
 
@@ -41,16 +40,16 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
     Raises ValueError for what does not fit together, MemoryError where no batch size fits.
     """
     spec = order.replica
-    with _code_of(spec):
+    with code_of(spec):
         return _timed(task, order, workload(spec))
 
 
-def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile:
+def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     spec = order.replica
-    built = loaded.build()
+    built = found.build()
     optimizer = _optimizer(built)
     replica = built.replica
-    drawn = _batches(loaded, replica, order.batch)
+    drawn = _batches(found, replica, order.batch)
     loop = _Loop(replica, drawn, spec.slowdown, optimizer)
     probe = MemoryProbe.of_this_process(framework(spec.framework))
     drawn.batch = batch = probe.largest(order.batch, _at(drawn, loop.step))
@@ -69,6 +68,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
     parameters = int(replica.weights.size)
     gradients_at = _at(drawn, lambda: step.step(replica, drawn, spec.slowdown, SETTINGS).gradient_s)
     others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
+    gradients_at(batch)()  # for what is timed with a gradient at hand: one without enough memory has left none
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
@@ -100,7 +100,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         compressors=codec_profile.costs(replica.variables),
         collectives=framework(spec.framework).collectives(),
         job=spec.job is not None,
-        samples=loaded.samples,
+        samples=found.samples,
         own_optimizer=optimizer == OWN,
         data_s=loop.data_s,
         other_batches=tuple(other for other in others if other.batch != batch // 2),
@@ -117,10 +117,10 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     Raises ValueError as ``time_steps`` does.
     """
     spec = order.replica
-    with _code_of(spec):
-        loaded = workload(spec)
-        built = loaded.build()
-        drawn = _batches(loaded, built.replica, order.batch)
+    with code_of(spec):
+        found = workload(spec)
+        built = found.build()
+        drawn = _batches(found, built.replica, order.batch)
         loop = _Loop(built.replica, drawn, spec.slowdown, _optimizer(built))
         times = steptime.measure_repeat(
             loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set)
@@ -129,15 +129,11 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 
 
-def _code_of(spec: ReplicaSpec) -> ContextManager[None]:
-    return own_code(None) if spec.job is None else own_code(spec.job.folder, spec.job.text)
-
-
-def _batches(loaded: Workload, replica: Replica, batch: int) -> BatchSource:
+def _batches(found: Workload, replica: Replica, batch: int) -> BatchSource:
     """Batches of the job's own data, or of noise, which takes a known model as long."""
-    spec = loaded.spec
-    if loaded.loaded is not None:
-        train = loaded.loaded.train
+    spec = found.spec
+    if found.brought is not None:
+        train = found.brought.train
     else:
         images = dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, spec.seed)
         train = ArraySamples(images.train_images, images.train_labels)

@@ -65,7 +65,7 @@ class Replaced(NamedTuple):
 class Dropped(NamedTuple):
     """The host has lost a member, or sent it away.
 
-    unfit: whether it would be sent away again.
+    unfit: its model is another than the run's, so that it would be sent away again.
     """
 
     member: str

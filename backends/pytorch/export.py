@@ -21,21 +21,24 @@ ONNX_SINCE = (2, 6)
 
 
 class ImageClassifier(nn.Module):
-    """Images as a data set has them to probabilities: scaling, the trained module and a softmax.
+    """Scales images, then runs the trained module and a softmax.
 
-    Maps (batch, height, width, channels), uint8 or float of 0 to 255, to (batch, classes).
-    dtype: of the data set's images; those of float32 are not scaled.
+    Maps (batch, height, width, channels) to probabilities, (batch, classes). Images are as the data
+    set has them: bytes, or floats that are not scaled.
+    dtype: of the data set's images.
     """
 
     def __init__(self, network: nn.Module, dtype: str) -> None:
         super().__init__()
         self.network = network
-        self.scale, self.shift = (2 / 255.0, -1.0) if dtype == "uint8" else (1.0, 0.0)
+        self.scales = dtype == "uint8"
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        # Not in place, as in training: of float images, this tensor may be the caller's own.
-        scaled = images.permute(0, 3, 1, 2).contiguous().float() * self.scale + self.shift
-        return functional.softmax(self.network(scaled), 1)
+        planes = images.permute(0, 3, 1, 2).contiguous().float()
+        if self.scales:
+            # Not in place, as in training: of float images, this tensor may be the caller's own.
+            planes = planes * (2 / 255.0) - 1.0
+        return functional.softmax(self.network(planes), 1)
 
 
 def detached(replica: TorchReplica) -> nn.Module:

@@ -12,8 +12,9 @@ from torch.utils.data.dataloader import default_collate
 
 from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.streams import SampleStream
+from backends.jobs.failure import refusal
 from backends.jobs.job import Job, LoadedJob
-from backends.jobs.user_job import UserJob
+from backends.jobs.user_job import ARGUMENTS, UserJob, require_arguments
 
 #: Samples of the batch that a job is tried with: batch normalisation cannot learn from one.
 TRIED = 2
@@ -35,6 +36,7 @@ def load_job(user: UserJob) -> LoadedJob:
     if not isinstance(user.model, nn.Module):
         raise ValueError("its model is a %s; with --framework torch it must be a torch.nn.Module" % _kind(user.model))
     _require_float32(user.model)
+    require_arguments("its forward", user.forward or _forward, ARGUMENTS["forward"])
     train, test = (_samples(name, data, user.collate) for name, data in (("train", user.train), ("test", user.test)))
     job = Job(
         user.model, user.forward or _forward, user.loss, user.metrics,
@@ -75,7 +77,7 @@ def _collate(samples: List[Any]) -> Any:
     try:
         return default_collate(samples)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(
+        raise refusal(
             "no batch can be made of its samples: %s; give samples of one shape, or the job a collate"
             % str(error).splitlines()[0]
         ) from error
@@ -85,7 +87,7 @@ def _forward(module: nn.Module, batch: Any) -> Tuple[Any, Any]:
     """A batch is (inputs ..., targets); others need the job's own ``forward``."""
     if not isinstance(batch, (tuple, list)) or len(batch) < 2:
         raise ValueError(
-            "a batch of its training data is a %s and not (inputs, targets); "
+            "a batch of its data is a %s and not (inputs, targets); "
             "give the job forward(model, batch), which returns outputs and targets" % _kind(batch)
         )
     return module(*batch[:-1]), batch[-1]
@@ -110,13 +112,13 @@ def _try(job: Job, name: str, data: Any) -> None:
 
 
 def _require_one(value: Any, what: str) -> None:
-    elements = getattr(value, "numel", lambda: 1)()
+    if not isinstance(value, (torch.Tensor, np.generic, np.ndarray, float, int)):
+        raise ValueError("its %s gives a %s; it must give one number" % (what, _kind(value)))
+    elements = value.numel() if isinstance(value, torch.Tensor) else np.size(value)
     if elements != 1:
         raise ValueError(
             "its %s gives %d numbers for a batch; it must give one, the mean over the samples" % (what, elements)
         )
-    if not isinstance(value, (torch.Tensor, np.generic, np.ndarray, float, int)):
-        raise ValueError("its %s gives a %s; it must give one number" % (what, _kind(value)))
 
 
 def _require_float32(model: nn.Module) -> None:

@@ -1,35 +1,34 @@
 """The optimizer that a job brings, with its scheduler, and what they keep as bytes."""
 
-import inspect
 import io
 from typing import Any, List
 
 import numpy as np
 import torch
 
+from backends.jobs.failure import refusal
 from backends.jobs.job import Job
+from backends.jobs.user_job import takes
 
 #: What a missing or failing step of reading the bytes is called.
 UNREADABLE = "the state of the job's optimizer cannot be read: %s"
 
 
 class TorchOptimizer:
-    """A torch.optim optimizer of the job's. Raises ValueError where it is none."""
+    """A torch.optim optimizer of the job's. Raises JobFailure where it is none."""
 
     def __init__(self, job: Job, parameters: List[torch.nn.Parameter]) -> None:
         assert job.optimizer is not None, "the caller has looked"
         self._optimizer: Any = job.optimizer(parameters)
         if not hasattr(self._optimizer, "step") or not hasattr(self._optimizer, "state_dict"):
-            raise ValueError(
-                "the job's optimizer returns a %s; it must return a torch.optim optimizer of the parameters it is given"
+            raise refusal(
+                "its optimizer returns a %s; it must return a torch.optim optimizer of the parameters it is given"
                 % type(self._optimizer).__name__
             )
         _require_alone("optimizer", self._optimizer)
         held = {id(each) for group in self._optimizer.param_groups for each in group["params"]}
         if not held & {id(each) for each in parameters}:
-            raise ValueError(
-                "the job's optimizer holds none of the parameters that it is given, and would train nothing"
-            )
+            raise refusal("its optimizer holds none of the parameters that it is given, and would train nothing")
         self._scheduler: Any = None if job.scheduler is None else job.scheduler(self._optimizer)
         if job.scheduler is not None:
             _require_alone("scheduler", self._scheduler)
@@ -62,11 +61,9 @@ class TorchOptimizer:
 
 
 def _require_alone(what: str, made: Any) -> None:
-    """Raises ValueError for what cannot make a step by itself, as with a closure or a metric."""
-    try:
-        inspect.signature(made.step).bind()
-    except (AttributeError, TypeError):
-        raise ValueError(
-            "the job's %s returns a %s; it must return one of torch.optim whose step() needs no argument"
+    """Raises JobFailure for what cannot make a step by itself, as with a closure or a metric."""
+    if not hasattr(made, "step") or not takes(made.step, ()):
+        raise refusal(
+            "its %s returns a %s; it must return one of torch.optim whose step() needs no argument"
             % (what, type(made).__name__)
-        ) from None
+        )

@@ -5,19 +5,23 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 import numpy as np
 import torch
 
-from backends.frameworks.base import NO_OPTIMIZER, OWN, OptimizerSettings, Replica, Slots, Variable, consecutive
+from backends.frameworks.base import (
+    NO_GRADIENT,
+    NO_OPTIMIZER,
+    OWN,
+    OptimizerSettings,
+    Replica,
+    Slots,
+    Variable,
+    consecutive,
+)
+from backends.jobs.failure import refusal
 from backends.jobs.job import Job
 from backends.pytorch.jobs import as_tensors
 from backends.pytorch.mixed_precision import LossScale, autocast, require
 from backends.pytorch.own_optimizer import TorchOptimizer
 from backends.pytorch.updates import FlatUpdate
 from profilers.mixed_precision import FP16, FP32
-
-#: Said of a loss that does not know how it was computed.
-NO_GRADIENT = (
-    "the loss does not depend on the trained parameters; compute it of the model's outputs, "
-    "without detach(), item() or no_grad()"
-)
 
 
 class TorchReplica(Replica):
@@ -128,7 +132,7 @@ class TorchReplica(Replica):
     def _loss(self, batch: Any) -> torch.Tensor:
         found: torch.Tensor = self._job.loss(*self._job.forward(self.module, as_tensors(batch, self._device)))
         if not found.requires_grad:
-            raise ValueError(NO_GRADIENT)
+            raise refusal(NO_GRADIENT)
         return found
 
     def fetch(self) -> None:

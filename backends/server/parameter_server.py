@@ -19,7 +19,7 @@ from backends.strategies.message import Message, buffers
 from backends.training.array_transfer import allocate
 from backends.training.member_stats import MemberStats
 from backends.training.run_host import RunHost
-from backends.training.run_spec import OTHER_MODEL, RunSpec
+from backends.training.run_spec import RunSpec, Unfit
 from backends.training.step_queue import WorkItem
 
 #: Seconds that workers wait for the one on the server's device, which may build its model last.
@@ -53,7 +53,7 @@ class ParameterServer(RunHost):
         layout = hello.layout
         gave_weights = self._begin_with(connection, layout)
         if layout != self.run_state.model.layout:
-            raise ValueError(OTHER_MODEL)
+            raise Unfit
         member.gradients = np.empty(layout.parameters, np.float32)
         member.state = np.empty(layout.state, np.float32)
         member.own = allocate(hello.own, 64 * layout.parameters + (1 << 16))

@@ -13,17 +13,17 @@ from backends.tensorflow.layers import Described
 from backends.tensorflow.replica import TensorFlowReplica
 
 
-def keras_file(replica: TensorFlowReplica, scales: bool, texts: Dict[str, str]) -> bytes:
+def keras_file(replica: TensorFlowReplica, dtype: str, texts: Dict[str, str]) -> bytes:
     """The content of a .keras file.
 
-    scales: the images that a classifier takes are bytes.
+    dtype: of the data set's images; those that are no bytes are not scaled.
     texts: by name, further entries of this archive, which Keras passes over.
     A classifier of images takes them as the data set has them and gives probabilities.
     Raises ValueError for what is no Keras model.
     """
     model = _module(replica)
     if replica.input_shape:
-        scaling = [tf.keras.layers.Rescaling(2 / 255, -1.0)] if scales else []
+        scaling = [tf.keras.layers.Rescaling(2 / 255, -1.0)] if dtype == "uint8" else []
         layers = [tf.keras.Input(replica.input_shape)] + scaling + [model, tf.keras.layers.Softmax()]
         model = tf.keras.Sequential(layers)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """A user's job in TensorFlow: a model, its data sets, a loss and metrics."""
 
 import inspect
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import tensorflow as tf
 
@@ -33,6 +33,7 @@ def load_job(user: UserJob) -> LoadedJob:
     network = UserNetwork(user.model)
     if not network.trained:
         raise ValueError("its model has no variable that is trained: trainable is false for all, or there is none")
+    _require_float32(network)
     if user.scheduler is not None:
         raise ValueError("it has a scheduler; in Keras, give its optimizer a learning rate schedule instead")
     job = Job(network, _forward_in_graph(user), loss, metrics, optimizer=user.optimizer)
@@ -78,7 +79,7 @@ def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
     def forward(batch: Any, training: bool) -> Tuple[Any, Any]:
         if not isinstance(batch, tuple) or len(batch) < 2:
             raise ValueError(
-                "a batch of its training data is a %s and not (inputs, targets); "
+                "a batch of its data is a %s and not (inputs, targets); "
                 "give the job forward(model, batch), which returns outputs and targets" % _kind(batch)
             )
         inputs = batch[0] if len(batch) == 2 else list(batch[:-1])
@@ -88,7 +89,7 @@ def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
 
 
 def _try(user: UserJob, data: DatasetSamples, loss: Callable[[Any, Any], Any], metrics: Dict[str, Metric]) -> None:
-    first: Optional[Any] = next(batch for _, batch in data.batches(TRIED))
+    first = next(batch for _, batch in data.batches(TRIED))
     found = _forward(user)(first, False)
     if not isinstance(found, (tuple, list)) or len(found) != 2:
         raise ValueError("its forward returns a %s; it must return outputs and targets" % _kind(found))
@@ -110,6 +111,16 @@ def _require_one(value: Any, what: str) -> None:
         raise ValueError(
             "its %s gives %d numbers for a batch; it must give one, the mean over the samples" % (what, elements)
         )
+
+
+def _require_float32(network: UserNetwork) -> None:
+    """Raises ValueError for a model whose variables another type holds: they would be rounded."""
+    for name, variable in network.trained + network.kept:
+        if variable.dtype != tf.float32:
+            raise ValueError(
+                "its model's variable %s is %s, and weights are float32 here; give its layers the dtype float32"
+                % (name, variable.dtype.name)
+            )
 
 
 def _kind(value: Any) -> str:

@@ -6,9 +6,11 @@ from typing import Any, Callable, List, Sequence
 import numpy as np
 import tensorflow as tf
 
+from backends.jobs.failure import refusal
+
 
 class KerasOptimizer:
-    """A Keras optimizer of the job's. Raises ValueError where it is none.
+    """A Keras optimizer of the job's. Raises JobFailure where it is none.
 
     variables: as the model has them, Keras's own in Keras 3.
     """
@@ -17,9 +19,8 @@ class KerasOptimizer:
         self._variables = list(variables)
         self._optimizer: Any = make(self._variables)
         if not hasattr(self._optimizer, "apply_gradients"):
-            raise ValueError(
-                "the job's optimizer returns a %s; it must return a Keras optimizer" % type(self._optimizer).__name__
-            )
+            kind = type(self._optimizer).__name__
+            raise refusal("its optimizer returns a %s; it must return a Keras optimizer" % kind)
         if hasattr(self._optimizer, "build"):
             self._optimizer.build(self._variables)
         self._apply = tf.function(self._trace, autograph=False)

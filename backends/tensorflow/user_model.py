@@ -7,6 +7,8 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 import tensorflow as tf
 
+from backends.frameworks.base import NO_GRADIENT
+from backends.jobs.failure import refusal
 from backends.models import user
 from backends.models.layers import Shape
 
@@ -37,11 +39,17 @@ class UserNetwork:
         """See layers.Described.
 
         Gradients are scaled at the end: a scaled loss would change half precision and custom
-        gradients.
+        gradients. Variables that the loss does not depend on have zeros.
+        Raises JobFailure where it depends on none.
         """
         variables = [variable for _, variable in self.trained]
-        found = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return [rate * tf.cast(tf.convert_to_tensor(gradient), tf.float32) for gradient in found]
+        found = tape.gradient(loss, variables)
+        if all(gradient is None for gradient in found):
+            raise refusal(NO_GRADIENT)
+        return [
+            tf.zeros(variable.shape) if gradient is None else rate * tf.cast(tf.convert_to_tensor(gradient), tf.float32)
+            for variable, gradient in zip(variables, found)
+        ]
 
 
 def build(model: str, seed: int) -> Tuple[UserNetwork, Shape, int]:

@@ -115,7 +115,7 @@ class Rank(SingleDevice):
         self._names = names
         self._is_first = group.rank == 0
         self._says = GOES_ON
-        self._bad_loss = 0.0
+        self._bad_step, self._bad_loss = 0, 0.0  # where its loss was not finite first
         self._losses: Sequence[float] = (math.nan,) * group.size
         self._rounds_to_meeting = 1
         super().__init__(spec, replica, emit, names[group.rank], began)
@@ -197,8 +197,9 @@ class Rank(SingleDevice):
 
     def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
         self._emit(Diverged(name, step, str(loss)))
+        if self._says != DIVERGED:
+            self._bad_step, self._bad_loss = step, loss
         self.stop(divergence_reason(self.spec, name, kind, step, loss))
-        self._bad_loss = loss
         self.step_queue.complete(name)  # for the others go on as well, to the next meeting
 
     def _meet(self) -> None:
@@ -207,18 +208,19 @@ class Rank(SingleDevice):
         round_s = max(1e-6, (now_s - self._met_s) / max(1, self._rounds))
         rounds = min(MOST_ROUNDS, max(1, int(PROGRESS_INTERVAL_S / round_s)))
         loss = self._bad_loss if self._says == DIVERGED else self._stats.loss
-        rows = self._group.gather((self._says, math.nan if loss is None else loss, self.step_queue.done, rounds))
+        rows = self._group.gather((self._says, math.nan if loss is None else loss, self._bad_step, rounds))
         self._losses = tuple(rows[:, 1])
         self._rounds_to_meeting = int(rows[0, 3])  # the same number on all ranks
         self._met_s, self._rounds = now_s, 0
-        for name, (says, other_loss, step, _) in zip(self._names, rows):
-            if says != GOES_ON:
-                self._end_for_all(name, int(says), int(step), float(other_loss))
+        # The first loss that is not finite tells why: its gradient spoils the weights of all.
+        name, (says, loss, step, _) = min(zip(self._names, rows), key=lambda each: (-each[1][0], each[1][2]))
+        if says != GOES_ON:
+            self._end_for_all(name, int(says), int(step), float(loss))
 
     def _end_for_all(self, name: str, says: int, step: int, loss: float) -> None:
-        self.reason = self.reason or (
-            STOPPED if says == STOPS else divergence_reason(self.spec, name, STEP, step, loss)
-        )
+        if says == DIVERGED and name != self.name:
+            self.reason = divergence_reason(self.spec, name, STEP, step, loss)
+        self.reason = self.reason or STOPPED
         self.step_queue.diverged |= says == DIVERGED
         self.step_queue.stop()
 

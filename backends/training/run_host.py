@@ -12,7 +12,7 @@ from backends.protocol.events import Dropped, Emit, Joined, Progress, Replaced, 
 from backends.protocol.frames import FINISH, Finish
 from backends.protocol.orders import Identity
 from backends.training.member_stats import MemberStats
-from backends.training.run_spec import STOPPED, RunSpec
+from backends.training.run_spec import STOPPED, RunSpec, Unfit
 from backends.training.run_state import RunState
 
 PROGRESS_INTERVAL_S = 0.5
@@ -62,7 +62,7 @@ class RunHost(abc.ABC):
 
     @abc.abstractmethod
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Any) -> None:
-        """Let a member join. Raises ValueError where its model differs from the run's."""
+        """Let a member join. Raises Unfit where its model differs from the run's."""
 
     @abc.abstractmethod
     def _carry_out(self, member: MemberStats, connection: framing.Connection, item: Any) -> None:
@@ -182,7 +182,7 @@ class RunHost(abc.ABC):
             return False
         if self._over.is_set():
             return False
-        self._emit(Dropped(connection.peer, str(error), isinstance(error, ValueError)))
+        self._emit(Dropped(connection.peer, str(error), isinstance(error, Unfit)))
         return True
 
     def progress(self) -> Progress:

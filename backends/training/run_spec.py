@@ -17,6 +17,13 @@ STOPPED = "stopped"
 OTHER_MODEL = "its model is not the run's: the arrays have other names or shapes; let every device build the same model"
 
 
+class Unfit(ValueError):
+    """A member's arrays differ from those of the run."""
+
+    def __init__(self) -> None:
+        super().__init__(OTHER_MODEL)
+
+
 class RunSpec(NamedTuple):
     """The settings of a run.
 

@@ -1,7 +1,8 @@
 """The workload of a device: the model that it trains, and its batches."""
 
+import contextlib
 import time
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, ContextManager, NamedTuple, Optional, Tuple
 
 from backends.data import dataset
 from backends.data.background import BackgroundLoader
@@ -10,7 +11,7 @@ from backends.data.loader import ArraySamples, BatchLoader, BatchSource, Evaluat
 from backends.data.micro_batches import in_parts
 from backends.frameworks.base import Replica, framework, usable_threads
 from backends.jobs import user_job
-from backends.jobs.failure import JobFailure, own_code
+from backends.jobs.failure import own_code, refusal
 from backends.jobs.job import Job, LoadedJob
 from backends.protocol.orders import DataPart, MemberSpec, ReplicaSpec
 from backends.training import step
@@ -40,12 +41,12 @@ class Workload(NamedTuple):
     """A job, and the data that it brings.
 
     make_job: makes a known model; a user's is there already, because it was tried.
-    loaded: a user's job with its data; None for known models, whose images are shipped.
+    brought: a user's job with its data; None for known models, whose images are shipped.
     """
 
     spec: ReplicaSpec
     make_job: Callable[[], Job]
-    loaded: Optional[LoadedJob] = None
+    brought: Optional[LoadedJob] = None
 
     def build(self) -> BuiltReplica:
         """Build the replica and time it; an emulated device builds as slowly as it steps.
@@ -65,9 +66,9 @@ class Workload(NamedTuple):
     @property
     def samples(self) -> Optional[int]:
         """Training samples of the job, where it brings them and their number is known."""
-        if self.loaded is None:
+        if self.brought is None:
             return None
-        known: Optional[int] = self.loaded.train.count()
+        known: Optional[int] = self.brought.train.count()
         return known
 
 
@@ -84,11 +85,16 @@ def workload(spec: ReplicaSpec) -> Workload:
     if user.data is not None:
         require_folder(user.data)
     try:
-        with own_code(user.folder, user.text):
-            loaded = backend.load_job(lambda: user_job.checked(user_job.call(user)), spec.seed, threads)
+        with code_of(spec):
+            brought = backend.load_job(lambda: user_job.checked(user_job.call(user)), spec.seed, threads)
     except ValueError as error:
-        raise JobFailure("the job cannot be used: %s" % error) from error
-    return Workload(spec, lambda: loaded.job, loaded)
+        raise refusal(error) from error
+    return Workload(spec, lambda: brought.job, brought)
+
+
+def code_of(spec: ReplicaSpec) -> ContextManager[Any]:
+    """Raise JobFailure for errors in the code of the spec's job, if it has one."""
+    return contextlib.ExitStack() if spec.job is None else own_code(spec.job.folder, spec.job.text)
 
 
 def batches(train: Any, batch: int, seed: int, part: DataPart = ALL, micro_batch: int = 0) -> BatchSource:
@@ -105,12 +111,12 @@ def batches(train: Any, batch: int, seed: int, part: DataPart = ALL, micro_batch
     return BackgroundLoader(in_parts(BatchLoader(train, batch, seed), micro_batch))
 
 
-def member_data(member: MemberSpec, loaded: Workload, read: Callable[[str], bytes]) -> MemberData:
-    """The batches of a member and the test set, of which no more are evaluated at once.
+def member_data(member: MemberSpec, found: Workload, read: Callable[[str], bytes]) -> MemberData:
+    """A member's batches, and the test set, evaluated in batches no larger than those of a step.
 
     read: gives the content of a file on this device, as images are shipped.
     """
-    brought = loaded.loaded
+    brought = found.brought
     train, test = (brought.train, brought.test) if brought is not None else _shipped(member, read)
     most = member.replica.micro_batch
     test.most_at_once = min(test.most_at_once, most or member.batch)

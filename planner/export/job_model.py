@@ -45,8 +45,8 @@ def trained_job(plan: Plan, run_checkpoint: Path) -> TrainedJob:
     replica.load()
     changed = job.fingerprint != plan.fingerprint
     notes = (f"{plan.model} has changed since it was profiled; the weights are put into the model as it is now",)
-    assert found.loaded is not None, "a spec with a job loads it"
-    return TrainedJob(job, found.loaded, replica, notes * changed)
+    assert found.brought is not None, "a spec with a job loads it"
+    return TrainedJob(job, found.brought, replica, notes * changed)
 
 
 def _hint(error: Exception) -> str:

@@ -13,7 +13,7 @@ def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
     from backends.tensorflow import export
 
     texts = {CLASSES: "\n".join(model.classes)}
-    return {path: export.keras_file(model.replica, model.image_dtype == "uint8", texts)}  # type: ignore[arg-type]
+    return {path: export.keras_file(model.replica, model.image_dtype, texts)}  # type: ignore[arg-type]
 
 
 def lines(model: TrainedModel, path: Path) -> tuple[str, ...]:

@@ -93,17 +93,18 @@ class Softmax(Replica):
 
 
 class Diverging(Softmax):
-    """Gives a loss, or a gradient, that is not a finite number from its third step on."""
+    """Gives a loss, or a gradient, that is not a finite number after its first good steps."""
 
-    def __init__(self, loss: float = 1.0, gradient: float = 0.0) -> None:
+    def __init__(self, loss: float = 1.0, gradient: float = 0.0, good: int = 2) -> None:
         super().__init__()
         self._bad = (loss, gradient)
+        self._good = good
         self._steps = 0
 
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         self._steps += 1
         loss = super().gradient(batch, rate, weight_decay, adds)
-        if self._steps < 3:
+        if self._steps <= self._good:
             return loss
         self.gradients[-1] = self._bad[1]
         return self._bad[0]

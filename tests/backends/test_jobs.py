@@ -11,12 +11,12 @@ import pytest
 from backends.data import background
 from backends.data.loader import BatchSource
 from backends.frameworks.base import OWN, GradientSettings, OptimizerSettings, Replica, framework
-from backends.jobs.failure import JobFailure, own_code
+from backends.jobs.failure import JobFailure
 from backends.profiling import step_profile
 from backends.profiling.step_profile import _Loop
 from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec, TimeSteps
 from backends.training.step import evaluate, step
-from backends.training.workload import Workload, member_data, workload
+from backends.training.workload import Workload, code_of, member_data, workload
 from tests.installed import computes_with, needs
 
 pytestmark = computes_with("torch")
@@ -147,6 +147,15 @@ def a_loss_of_nothing():
 def a_word_as_metric():
     return plain(metrics={"mae": lambda outputs, targets: "good"})
 
+def several_numbers_as_metric():
+    return plain(metrics={"mae": lambda outputs, targets: (outputs - targets).numpy()})
+
+def needs_training():
+    return plain(forward=lambda model, batch, training: (model(batch[0]), batch[1]))
+
+def may_take_training():
+    return plain(forward=lambda model, batch, training=None: (model(batch[0]), batch[1]))
+
 def outputs_only():
     return plain(forward=lambda model, batch: model(batch[0]))
 
@@ -176,6 +185,9 @@ def other_test_samples():
 
 def unequal_samples():
     return plain([(u.repeat(1 + at % 3), v) for at, (u, v) in enumerate(zip(x, y))])
+
+def unequal_later():
+    return plain([(u.repeat(1 + at % 2 * (at > 3)), v) for at, (u, v) in enumerate(zip(x, y))], test=Pairs())
 
 def other_parameters():
     return plain(optimizer=lambda parameters: torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1))
@@ -290,6 +302,36 @@ def word_as_metric():
 def outputs_only():
     return plain(forward=lambda model, batch: model(batch[0]))
 
+def told_of_training():
+    def forward(model, batch, *, training):
+        return model(batch[0], training=training), batch[1]
+    return plain(forward=forward)
+
+def a_loss_of_nothing():
+    return plain(loss=lambda outputs, targets: tf.reduce_mean(tf.stop_gradient(outputs - targets) ** 2))
+
+def one_layer_aside():
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.used, self.aside = tf.keras.layers.Dense(1), tf.keras.layers.Dense(1)
+        def call(self, given):
+            self.aside(given)
+            return self.used(given)
+    return plain(model=Model())
+
+def halves():
+    return plain(model=tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float16")]), metrics={})
+
+def doubles():
+    return plain(model=tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float64")]), metrics={})
+
+def no_optimizer():
+    return plain(optimizer=lambda variables: 3)
+
+def outputs_only_in_tuple():
+    return plain(test=tf.data.Dataset.from_tensor_slices(x))
+
 def other_test_samples():
     return plain(test=tf.data.Dataset.from_tensor_slices((np.zeros((3, 7), np.float32), y[:3])))
 
@@ -338,6 +380,7 @@ def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
         "lazy",
         "several_outputs",
         "normalised",
+        "may_take_training",
     ],
 )
 def test_a_job_of_torch_learns(tmp_path, name) -> None:
@@ -346,7 +389,10 @@ def test_a_job_of_torch_learns(tmp_path, name) -> None:
 
 
 @needs("tensorflow")
-@pytest.mark.parametrize("name", ["plain", "batched", "dictionaries", "pairs_of_inputs", "several_outputs"])
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "batched", "dictionaries", "pairs_of_inputs", "several_outputs", "told_of_training", "one_layer_aside"],
+)
 def test_so_does_one_of_tensorflow(tmp_path, name) -> None:
     before, after = learned(loaded(tmp_path, name, "tensorflow"))
     assert after < before / 3
@@ -468,28 +514,39 @@ def test_a_job_without_one_cannot_be_asked_for_it(tmp_path) -> None:
         own_steps(loaded(tmp_path, "plain"), 1)
 
 
-def test_what_is_no_optimizer_is_refused(tmp_path) -> None:
-    with pytest.raises(ValueError, match="the job's optimizer returns a int; it must return a torch.optim optimizer"):
-        own_steps(loaded(tmp_path, "no_optimizer"), 1)
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [("torch", "torch.optim optimizer"), pytest.param("tensorflow", "Keras optimizer", marks=needs("tensorflow"))],
+)
+def test_what_is_no_optimizer_is_refused(tmp_path, kind, wanted) -> None:
+    message = f"^the job cannot be used: its optimizer returns a int; it must return a {wanted}"
+    with pytest.raises(JobFailure, match=message):
+        own_steps(loaded(tmp_path, "no_optimizer", kind), 1)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("other_parameters", "the job's optimizer holds none of the parameters that it is given"),
-        ("with_a_closure", r"the job's optimizer returns a LBFGS; .* whose step\(\) needs no argument"),
-        ("no_scheduler", r"the job's scheduler returns a NoneType; .* whose step\(\) needs no argument"),
-        ("with_a_metric", "the job's scheduler returns a ReduceLROnPlateau"),
+        ("other_parameters", "its optimizer holds none of the parameters that it is given"),
+        ("with_a_closure", r"its optimizer returns a LBFGS; .* whose step\(\) needs no argument"),
+        ("no_scheduler", r"its scheduler returns a NoneType; .* whose step\(\) needs no argument"),
+        ("with_a_metric", "its scheduler returns a ReduceLROnPlateau"),
     ],
 )
 def test_so_is_what_could_make_no_step_or_would_train_nothing(tmp_path, name, message) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(JobFailure, match="^the job cannot be used: " + message):
         own_steps(loaded(tmp_path, name), 1)
 
 
-def test_a_loss_without_a_gradient_is_refused(tmp_path) -> None:
-    with pytest.raises(ValueError, match="the loss does not depend on the trained parameters"):
-        learned(loaded(tmp_path, "a_loss_of_nothing"), 1)
+@pytest.mark.parametrize("kind", [pytest.param("torch"), pytest.param("tensorflow", marks=needs("tensorflow"))])
+def test_a_loss_without_a_gradient_is_refused(tmp_path, kind) -> None:
+    with pytest.raises(JobFailure, match="cannot be used: the loss does not depend on the trained parameters"):
+        learned(loaded(tmp_path, "a_loss_of_nothing", kind), 1)
+
+
+def test_so_are_samples_that_make_no_batch_later_on(tmp_path) -> None:
+    with pytest.raises(JobFailure, match="cannot be used: no batch can be made of its samples"):
+        learned(loaded(tmp_path, "unequal_later"), 1)
 
 
 def test_test_samples_that_do_not_fit_are_found_before_the_first_step(tmp_path) -> None:
@@ -555,16 +612,18 @@ def test_equal_seeds_give_equal_weights(tmp_path) -> None:
         ("many_losses", "its loss gives 2 numbers for a batch"),
         ("frozen", "no parameter that is trained"),
         ("no_module", "its model is a builtin_function_or_method"),
-        ("single_tensors", "a batch of its training data is a Tensor and not"),
+        ("single_tensors", "a batch of its data is a Tensor and not"),
         ("empty", "^the job cannot be used: its train is empty"),
         ("empty_test", "its test is empty"),
         ("numbers_instead_of_a_loss", "its loss gives a float; it must give a tensor"),
         ("a_word_as_metric", "its metric mae gives a str; it must give one number"),
+        ("several_numbers_as_metric", "its metric mae gives 2 numbers for a batch"),
+        ("needs_training", r"its forward takes \(model, batch, training\), and must take model and batch"),
         ("outputs_only", "its forward returns a Tensor; it must return outputs and targets"),
         ("doubles", r"its model's parameter weight is torch.float64, .* call model.float\(\)"),
         ("one_pass", "its train is a list_iterator, which can be read only once"),
         ("a_dictionary", "its train is a dict; give a torch.utils.data.Dataset"),
-        ("nothing_collated", "a batch of its training data is a NoneType and not"),
+        ("nothing_collated", "a batch of its data is a NoneType and not"),
         ("unequal_samples", "no batch can be made of its samples: .*; give samples of one shape, or the job a collate"),
     ],
 )
@@ -587,6 +646,9 @@ def test_a_folder_of_data_that_is_not_there_is_named_before_the_job_is_called(tm
         ("number_as_loss", "its loss gives a float; it must give a tensor"),
         ("word_as_metric", "its metric mae gives a str; it must give one number"),
         ("outputs_only", "its forward returns a .*; it must return outputs and targets"),
+        ("outputs_only_in_tuple", r"a batch of its data is .* and not \(inputs, targets\)"),
+        ("halves", "its model's variable 0_kernel is float16, and weights are float32 here"),
+        ("doubles", "its model's variable 0_kernel is float64, and weights are float32 here"),
         ("other_test_samples", "expected axis -1 of input shape to have value 1"),
     ],
 )
@@ -598,20 +660,20 @@ def test_so_is_one_of_tensorflow(tmp_path, name, message) -> None:
 @needs("tensorflow")
 def test_what_a_generator_raises_is_said_and_not_the_node_of_the_graph(tmp_path) -> None:
     found = loaded(tmp_path, "breaks_later", "tensorflow")
-    with pytest.raises(JobFailure, match=r"OSError: no such row, at .*task\.py:\d+"), own_code(str(tmp_path)):
+    with pytest.raises(JobFailure, match=r"OSError: no such row, at .*task\.py:\d+"), code_of(found.spec):
         learned(found)
 
 
 def test_a_data_set_that_raises_in_the_middle_is_named_with_its_line(tmp_path) -> None:
     found = loaded(tmp_path, "breaks_later")
-    with pytest.raises(JobFailure, match=r"OSError: no such picture, at .*task\.py:\d+"), own_code(str(tmp_path)):
+    with pytest.raises(JobFailure, match=r"OSError: no such picture, at .*task\.py:\d+"), code_of(found.spec):
         learned(found)
 
 
 def test_what_the_framework_cannot_use_is_the_jobs_fault(tmp_path) -> None:
     found = loaded(tmp_path, "labels_beyond")
     failure = pytest.raises(JobFailure, match=r"IndexError: Target 12 is out of bounds.*, at .*torch.*\.py:\d+")
-    with failure, own_code(str(tmp_path)):
+    with failure, code_of(found.spec):
         learned(found)
 
 

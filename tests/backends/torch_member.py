@@ -38,11 +38,11 @@ def main() -> None:
         rank, len(batches), "lo", "127.0.0.1", given["port"], 60.0, hook=given.get("hook", "none"), start=2
     )
     group = process_group(settings, listener)
-    group.average_gradients(replica, batches[rank])
     samples = _samples(given, rank, batches[rank])
     exchange_s = []
     learnt = GradientSettings(0.05, 0.01, given.get("clip_norm"))
     try:
+        group.average_gradients(replica, batches[rank])
         for step in range(given["steps"]):
             if step == given.get("leaves_after") and rank == len(batches) - 1:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -135,6 +135,13 @@ def test_a_function_takes_what_it_is_called_with(name, function, message) -> Non
         user_job.checked(whole(**{name: function}))
 
 
+def test_a_forward_may_take_whether_it_is_called_in_training() -> None:
+    for forward in (lambda model, batch, training: 1, lambda model, batch, *, training: 1):
+        assert user_job.checked(whole(forward=forward)).forward is forward
+    with pytest.raises(ValueError, match="its forward takes .* and must take model and batch"):
+        user_job.checked(whole(forward=lambda model, batch, step: 1))
+
+
 def test_a_class_is_no_loss() -> None:
     with pytest.raises(ValueError, match="its loss is the class SimpleNamespace; give an instance of it"):
         user_job.checked(whole(loss=SimpleNamespace))
@@ -165,7 +172,7 @@ def test_other_classes_are_refused(classes) -> None:
 
 def failing(tmp_path: Path, text: str) -> str:
     project(tmp_path, task=text)
-    with pytest.raises(JobFailure) as failure, own_code(str(tmp_path)):
+    with pytest.raises(JobFailure) as failure, own_code(str(tmp_path), "task.py:job"):
         user_job.call(spec(tmp_path))
     return str(failure.value)
 
@@ -177,27 +184,64 @@ def test_an_error_names_the_users_own_line(tmp_path) -> None:
 
 
 def test_so_do_an_error_of_syntax_a_missing_module_and_an_exit(tmp_path) -> None:
-    assert failing(tmp_path, "raise KeyboardInterrupt\n") == f"KeyboardInterrupt: no message, at {tmp_path}/task.py:1"
     assert failing(tmp_path, "def job():\n    return (\n").endswith("task.py:2")
     assert failing(tmp_path, "\nimport no_such_package\n").endswith("task.py:2")
     assert failing(tmp_path, "raise SystemExit(3)\n") == f"SystemExit: 3, at {tmp_path}/task.py:1"
 
 
 def test_an_error_elsewhere_is_passed_on(tmp_path) -> None:
-    with pytest.raises(KeyError), own_code(str(tmp_path)):
+    with pytest.raises(KeyError), own_code(str(tmp_path), "task.py:job"):
         raise KeyError("ours")
-    with pytest.raises(KeyError), own_code(None):
-        raise KeyError("ours")
+
+
+def test_so_is_ctrl_c(tmp_path) -> None:
+    project(tmp_path, task="raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt), own_code(str(tmp_path), "task.py:job"):
+        user_job.call(spec(tmp_path))
+
+
+def raised_in(file: Path, error: BaseException) -> None:
+    exec(compile("raise error", str(file), "exec"), {"error": error})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("Input/output error"),
+        MemoryError(),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("CUDA error: unspecified launch failure"),
+        RuntimeError("OOM when allocating tensor with shape[8,8]"),
+    ],
+    ids=str,
+)
+def test_so_is_a_fault_of_the_device_that_a_package_meets(tmp_path, error) -> None:
+    with pytest.raises(type(error)) as found, own_code(str(tmp_path / "mine"), "task.py:job"):
+        raised_in(tmp_path / "site-packages" / "torch" / "linear.py", error)
+    assert found.value is error
+
+
+def test_want_of_memory_in_the_users_own_lines_is_the_devices_too(tmp_path) -> None:
+    error = RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    with pytest.raises(RuntimeError, match="CUDA out of memory"), own_code(str(tmp_path), "task.py:job"):
+        raised_in(tmp_path / "task.py", error)
+
+
+def test_other_errors_of_a_package_are_the_jobs(tmp_path) -> None:
+    message = r"^IndexError: beyond, with what task\.py:job gave, at .*linear\.py:1$"
+    with pytest.raises(JobFailure, match=message), own_code(str(tmp_path / "mine"), "task.py:job"):
+        raised_in(tmp_path / "site-packages" / "torch" / "linear.py", IndexError("beyond"))
 
 
 def test_generated_code_without_a_file_is_not_the_users(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ZeroDivisionError), own_code(str(tmp_path)):
+    with pytest.raises(ZeroDivisionError), own_code(str(tmp_path), "task.py:job"):
         exec(compile("1 / 0", "<string>", "exec"))
 
 
 def test_a_line_that_a_framework_names_in_its_text_counts_as_well(tmp_path) -> None:
     error = RuntimeError(f'in user code:\n\n    File "{tmp_path}/task.py", line 9, in forward  *\n\n    bad shape')
     assert place_in(str(tmp_path), error) == (f"{tmp_path}/task.py", 9)
-    with pytest.raises(JobFailure, match="RuntimeError: bad shape, at .*task.py:9"), own_code(str(tmp_path)):
+    failure = pytest.raises(JobFailure, match="RuntimeError: bad shape, at .*task.py:9")
+    with failure, own_code(str(tmp_path), "task.py:job"):
         raise error

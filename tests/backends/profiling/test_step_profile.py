@@ -5,15 +5,17 @@ to.
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backends import models
 from backends.frameworks import base
 from backends.frameworks.base import OptimizerSettings
-from backends.profiling import batch_curve, step_profile
+from backends.profiling import batch_curve, step_profile, update_costs
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
+from backends.training import step
 from profilers import steptime
 from profilers.records import StepProfile
 from tests.backends.fakes import DrawnBatches, Softmax
@@ -184,6 +186,29 @@ def test_a_batch_that_does_not_fit_is_noted_and_a_smaller_one_is_timed(tmp_path:
     assert found.memory.too_large == limit
     assert len(found.gradient_s.values) >= 30
     assert all(each.batch < limit for each in (*found.memory.batches, *found.other_batches))
+
+
+def test_updates_are_timed_with_a_gradient_of_the_timed_batch_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the double size, which was tried before, has left none."""
+    made: list[int] = []
+    at_hand: list[int] = []
+    make, clip_s = step.step, update_costs.clip_s
+
+    def noted_step(replica: Any, drawn: Any, *others: Any) -> Any:
+        made.append(drawn.batch)
+        return make(replica, drawn, *others)
+
+    def noted_clip_s(*given: Any) -> Any:
+        at_hand.append(made[-1])
+        return clip_s(*given)
+
+    monkeypatch.setattr(step, "step", noted_step)
+    monkeypatch.setattr(update_costs, "clip_s", noted_clip_s)
+    (tmp_path / "own.py").write_text(GREEDY.format(limit=32))
+    assert time_steps(Job(), f"{tmp_path}/own.py:greedy", "torch", 16).memory.too_large == 32
+    assert at_hand == [16]
 
 
 def test_the_memory_of_a_step_is_measured_at_every_size(slow: str) -> None:

@@ -120,6 +120,16 @@ def test_a_loss_that_is_not_finite_ends_all_and_names_its_rank(spec, bad, tmp_pa
     assert not (tmp_path / "checkpoint.npz").exists()
 
 
+@pytest.mark.parametrize("good", [0, 2])
+def test_the_step_that_is_named_is_the_first_that_gave_such_a_loss_on_any_rank(spec, good):
+    """Its gradient spoils the weights of the other, which says so itself in the next round."""
+    nan = float("nan")
+    accounts = RankThreads(spec(ENDLESS), (8, 8), [Softmax(), Diverging(nan, nan, good)]).end()
+    for account, _ in accounts:
+        assert f"the gradient at step {2 * good} on rank1 gave a loss of nan" in account.reason
+        assert ("the weights are still the initial ones" in account.reason) == (good == 0)
+
+
 def test_ranks_with_different_models_do_not_begin(spec):
     other = Softmax()
     other.variables = other.variables[::-1]

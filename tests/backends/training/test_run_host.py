@@ -292,6 +292,18 @@ def test_a_member_with_another_model_is_dropped_with_the_reason(tmp_path):
     assert_whole(run, 2)
 
 
+def test_one_that_sends_a_malformed_message_later_may_come_back(tmp_path):
+    run = ServerRun(run_spec(tmp_path, 2))
+    worker = ScriptedWorker(run, "odd")
+    worker.receive_order()
+    worker.connection.send(Gradient(1.0, 0.1, dense(np.zeros(1, np.float32)).head))
+    run.await_event(Dropped)
+    (dropped,) = run.emitted(Dropped)
+    assert dropped.reason.startswith("a message of ") and not dropped.unfit
+    WorkerThread(run, "nano").end()
+    assert_whole(run, 2)
+
+
 @pytest.mark.parametrize("loss", [None, "low", [1]], ids=str)
 def test_an_answer_without_a_loss_drops_its_sender(tmp_path, loss):
     run = ServerRun(run_spec(tmp_path, 2))
