@@ -31,6 +31,11 @@ def seconds(value: float | None) -> str:
     return f"{value / 3600:.1f} h" if abs(value) < 172_800 else f"{value / 86_400:.1f} days"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: ``1 file``, ``2 files``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def percent(share: float | None, digits: int = 1) -> str:
     """Format a share of 1 as per cent."""
     return "-" if share is None else f"{100 * share:.{digits}f} %"

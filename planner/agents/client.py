@@ -33,7 +33,10 @@ LOST = ("DeviceLostError", "WireError")
 UNREACHED = "let the firewall there pass TCP from the other devices, or set data_address in the fleet file"
 ENDED = "the agent ended"
 #: Nobody here has ended it.
-UNASKED = f"{ENDED}: its process was killed, as the system does where memory is short, or code of the job ended it"
+UNASKED = (
+    f"{ENDED}: perhaps its process was killed, as the system does where memory is short, code of the job ended it, "
+    "or this machine was silent"
+)
 #: How the agent's first line begins.
 HELLO = b'{"hello":'
 #: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
@@ -249,7 +252,7 @@ class AgentClient:
                 if call is not None:  # an order's threads may say something after its end
                     call.answers.put((message, blob))
         except EOFError:
-            self._give_up(UNASKED)
+            self._give_up(ENDED if self._closed.is_set() else UNASKED)
         except (DeviceLostError, ValueError, KeyError, TypeError) as error:
             self._give_up(str(error))
 

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 
+from backends import models
 from planner.agents.pool import AgentPool
 from planner.audit.folder import AuditFolder
 from planner.audit.planned_runs import PlannedRun, long_run, noise_images, planned_runs
@@ -13,6 +14,7 @@ from planner.fleet.device import Fleet
 from planner.jobs.reference import find_job
 from planner.paths import RunFolder
 from planner.profile.file import Profile
+from planner.profile.request import ProfileRequest
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
@@ -70,16 +72,18 @@ def _make(run: PlannedRun, folder: RunFolder, fleet: Fleet, settings: Settings, 
 
 
 def _data(run: PlannedRun, settings: Settings) -> TrainingData:
-    """Noise, which a known model takes as long, or the data of a job, which reads its own.
+    """Noise, with which a model takes as long, or the data of a job, which reads its own.
 
-    Raises AuditError for a job that is not the one that was profiled.
+    Raises AuditError for a model or job that is not the one that was profiled.
     """
-    if not run.plan.job:
-        return ShippedImages(noise_images(settings, run.model))
-    job = find_job(run.model)
-    if job.fingerprint != run.plan.fingerprint:
-        raise AuditError(f"{run.model} has changed since it was profiled; profile it again, and begin another audit")
-    return JobData(job, run.plan.samples)
+    job = find_job(run.model) if run.plan.job else None
+    if job is not None or models.is_user_model(run.model):
+        present = ProfileRequest((run.model,), job=job).fingerprint(run.model)
+        if present != run.plan.fingerprint:
+            raise AuditError(
+                f"{run.model} has changed since it was profiled; profile it again, and begin another audit"
+            )
+    return ShippedImages(noise_images(settings, run.model)) if job is None else JobData(job, run.plan.samples)
 
 
 def _require_readings(folder: RunFolder, profile: Profile | None) -> None:

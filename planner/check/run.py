@@ -31,6 +31,7 @@ from planner.jobs.data_folders import SURVEY_S
 from planner.json_records import decode
 from planner.remote import connect
 from planner.remote.base import Remote
+from planner.units import counted
 from profilers.records import Facts, SensorFacts
 
 #: Limit for starting Python; a device that takes longer is taken to hang.
@@ -173,7 +174,7 @@ class DeviceCheck:
         self._begin(findings.DATA)
         try:
             found = decode(FolderContent, agent.call(SurveyData(self.device.data), SURVEY_S), self.device.name)
-            self.note(Finding(self.device.name, findings.DATA, OK, f"{found.files} files"))
+            self.note(Finding(self.device.name, findings.DATA, OK, counted(found.files, "file")))
         except AgentError as error:
             self.note(findings.of_error(self.device, findings.DATA, error))
 

@@ -59,6 +59,7 @@ def audit(
     from backends.strategies.engine import OWN
     from planner import console
     from planner.audit.folder import AuditFolder
+    from planner.audit.planned_runs import ranking
     from planner.audit.scoring.scoreboard import score
     from planner.audit.settings import SERVERS, Settings, audited_values
     from planner.fleet.device import require_trust
@@ -84,7 +85,8 @@ def audit(
         )  # fmt: skip
         reached = load_fleet(fleet)
         if engine != OWN:
-            require_trust(reached, judged.devices, f"--engine {engine}", allow_plaintext)
+            members = {name for each in requested.models for name in ranking(requested, judged, each).costs.names}
+            require_trust(reached, sorted(members), f"--engine {engine}", allow_plaintext)
         folder.begin(requested, judged)
         failures = _run(folder, reached)
     audits = [AuditFolder(path).load() for path in folders or [out]]

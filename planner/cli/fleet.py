@@ -39,8 +39,9 @@ def check(
     """See whether every device can take part, and the remedy if not.
 
     Frameworks are started one after the other until one works, which takes a few seconds on a PC
-    and up to a minute on a board. With --job, a device also needs what the requirements.txt of its
-    project asks for. The exit code is 1 where a device cannot take part.
+    and up to a minute on a board. Where the fleet file names a folder of data, its files are
+    counted. With --job, a device also needs what the requirements.txt of its project asks for. The
+    exit code is 1 where a device cannot take part.
     """
     from backends.frameworks.base import FRAMEWORKS
     from planner import console

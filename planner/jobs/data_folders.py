@@ -9,6 +9,7 @@ from planner.agents.pool import in_parallel
 from planner.errors import RunError
 from planner.fleet.device import Device
 from planner.json_records import decode
+from planner.units import counted
 
 #: For a card that is slow and a set of many files.
 SURVEY_S = 600.0
@@ -36,4 +37,4 @@ def require_equal_data(agents: Mapping[str, AgentClient], devices: Mapping[str, 
 
 
 def _described(content: FolderContent) -> str:
-    return f"{content.files} files, {content.bytes} bytes, hash {content.hash}"
+    return f"{counted(content.files, 'file')}, {content.bytes} bytes, hash {content.hash}"

@@ -40,6 +40,8 @@ def launch(request: LaunchRequest, callbacks: LaunchCallbacks) -> LaunchResult:
     fleet, ranks = _ranks(request)
     if len(ranks) > 1:
         require_trust(fleet, [rank.name for rank in ranks], "launch", request.allow_plaintext)
+    if not request.project.is_dir():
+        raise ProjectError(f"--project {request.project}: there is no such folder; name the one that holds the script")
     project = Project.of(request.project.resolve())
     _check_script(project, request.command)
     for path in project.outside:

@@ -1,6 +1,11 @@
-"""``--engine`` says what moves the gradients: the planner, torch.distributed, or the better."""
+"""``--engine`` says what moves the gradients: the planner, or torch.distributed.
+
+``auto`` ranks the clusters of both in one list.
+"""
 
 from dataclasses import replace
+
+import numpy as np
 
 from backends.strategies.engine import OWN, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
@@ -56,15 +61,30 @@ def _of_both(
 
 
 def _beside(own: Recommendation, other: Recommendation) -> Recommendation:
-    """One ranking of the clusters of both; a device alone, which needs no engine, is in it once."""
-    several = other.predictions.candidates.members(len(other.costs.names)).sum(axis=1) > 1
-    other = replace(other, predictions=other.predictions.at(several))
-    names = tuple(dict.fromkeys(own.costs.names + other.costs.names))
-    first, second = (Scored.of(each.predictions, own.weights).among(each.costs.names, names) for each in (own, other))
+    """One ranking of the clusters of both; a device alone, which needs no engine, is in it once.
+
+    Left out is who is in no cluster of either; notes tell whom only one engine leaves out.
+    """
+    members = other.predictions.candidates.members(len(other.costs.names))
+    once = (members.sum(axis=1) > 1) | ~members[:, np.isin(other.costs.names, own.costs.names)].any(axis=1)
+    other = replace(other, predictions=other.predictions.at(once))
+    timed = [tuple(zip(each.costs.names, each.costs.frameworks, strict=True)) for each in (own, other)]
+    every = tuple(dict.fromkeys(timed[0] + timed[1]))
+    first, second = (
+        Scored.of(each.predictions, own.weights).among(means, every)
+        for each, means in zip((own, other), timed, strict=True)
+    )
     left_out = [
-        f"--engine torch leaves out {name}: {reason}"
-        for name, reason in other.costs.left_out.items()
-        if name not in own.costs.left_out
+        f"--engine {engine} leaves out {name}: {reason}"
+        for engine, one, another in (("planner", own, other), ("torch", other, own))
+        for name, reason in one.costs.left_out.items()
+        if name in another.costs.names
     ]
-    notes = dict.fromkeys((*own.notes, *other.notes, *left_out))
-    return replace(own, ranking=by_score(first.before(second)), notes=tuple(notes), beside=other)
+    neither = {name: why for name, why in own.costs.left_out.items() if name not in other.costs.names}
+    return replace(
+        own,
+        costs=own.costs._replace(left_out=neither),
+        ranking=by_score(first.followed_by(second)),
+        notes=tuple(dict.fromkeys((*own.notes, *other.notes, *left_out))),
+        beside=other,
+    )

@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     predicted_engine: that of the prediction, where it is another.
     micro_batch: samples that a device computes at once, as it was profiled; 0 for whole batches.
     precision: in which forward and backward passes were profiled, and are computed.
-    clip_norm: to which gradients are scaled down, as predicted; None for no limit.
+    clip_norm: to which gradients are scaled down; None for no limit.
     job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
     """
 
@@ -148,6 +148,11 @@ class Plan(NamedTuple):
             return self.with_strategy(self.strategy.with_optimizer(optimizer))
         except ValueError as error:
             raise PlanError(f"--optimizer {optimizer} with strategy {self.strategy.text}: {error}") from error
+
+    def with_clip_norm(self, norm: float | None) -> "Plan":
+        """The same cluster with another norm, of which only whether there is one is predicted."""
+        known = (norm is None) == (self.clip_norm is None)
+        return self._replace(clip_norm=norm, interval=self.interval if known else ())
 
     def with_engine(self, engine: str | None) -> "Plan":
         """The same cluster with another engine; what was predicted stays that of its own."""

@@ -16,12 +16,14 @@ from planner.predict.predict import Predictions
 from planner.predict.prediction_error import ErrorParts
 from profilers.stats import Z95
 
+#: Parts of an error that are of means timed in one framework.
+TIMED = ("gradient", "copy", "update", "service")
 #: Exponents of time and power.
 METRICS = {"time": (1.0, 0.0), "power": (0.0, 1.0), "energy": (1.0, 1.0), "edp": (2.0, 1.0)}
 
 
 class Standing(NamedTuple):
-    """One candidate of a ranking, whose fields mean the same."""
+    """What a ranking says of one candidate; the fields are those of ``Ranking``."""
 
     score: float
     low: float
@@ -85,7 +87,8 @@ def exponents(weights: Mapping[str, float]) -> tuple[float, float]:
 class Scored(NamedTuple):
     """What ranks C candidates of N devices.
 
-    log_score: (C,), the logarithm of T^a P^b; errors: its relative standard errors.
+    log_score: (C,), the logarithm of T^a P^b; errors: its relative standard errors, with more
+        columns than devices where some were timed in two frameworks (``among``).
     """
 
     candidates: Candidates
@@ -102,22 +105,34 @@ class Scored(NamedTuple):
         errors = predictions.time_errors.product(predictions.power_errors, time, power)
         return cls(predictions.candidates, log_score, errors)
 
-    def among(self, names: Sequence[str], all_names: Sequence[str]) -> "Scored":
-        """The same where the devices, of these names, are some of all that are named."""
-        columns = [all_names.index(name) for name in names]
-        masks = self.candidates.members(len(names)) @ (1 << np.array(columns, np.int64))
-        wide = np.zeros((len(masks), len(all_names)))
-        errors = [wide.copy() for _ in self.errors]
-        for into, part in zip(errors, self.errors, strict=True):
-            into[:, columns] = part
-        return Scored(Candidates(masks, np.array(columns)[self.candidates.hosts]), self.log_score, ErrorParts(*errors))
+    def among(self, timed: Sequence[tuple[str, str]], all_timed: Sequence[tuple[str, str]]) -> "Scored":
+        """The same where the devices, of these names and frameworks, are some of all.
 
-    def before(self, others: "Scored") -> "Scored":
+        What was timed in another framework is another mean, with a column of its own.
+        """
+        names = list(dict.fromkeys(name for name, _ in all_timed))
+        devices = np.array([names.index(name) for name, _ in timed], np.int64)
+        means = np.array([all_timed.index(each) for each in timed], np.int64)
+        masks = self.candidates.members(len(timed)) @ (1 << devices)
+        errors = {
+            part: _widened(values, means, len(all_timed)) if part in TIMED else _widened(values, devices, len(names))
+            for part, values in self.errors._asdict().items()
+        }
+        return Scored(Candidates(masks, devices[self.candidates.hosts]), self.log_score, ErrorParts(**errors))
+
+    def followed_by(self, others: "Scored") -> "Scored":
         """These candidates, and after them others of the same devices."""
         masks, hosts = (np.concatenate(both) for both in zip(self.candidates, others.candidates, strict=True))
         errors = (np.concatenate(both) for both in zip(self.errors, others.errors, strict=True))
         log_score = np.concatenate([self.log_score, others.log_score])
         return Scored(Candidates(masks, hosts), log_score, ErrorParts(*errors))
+
+
+def _widened(values: Floats, columns: Ints, count: int) -> Floats:
+    """The same values in some of so many columns, and 0 in the others."""
+    wide = np.zeros((len(values), count))
+    wide[:, columns] = values
+    return wide
 
 
 def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
@@ -126,9 +141,9 @@ def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
 
 
 def by_score(found: Scored) -> Ranking:
-    """As ``rank``."""
+    """Rank what was scored, smaller clusters before equal ones."""
     (masks, hosts), log_score, errors = found
-    size = found.candidates.members(errors.gradient.shape[1]).sum(axis=1)
+    size = found.candidates.members(errors.link.shape[1]).sum(axis=1)
     order = np.lexsort((hosts, masks, size, np.round(log_score, 12)))
     spread = Z95 * np.sqrt(errors.variance())
     best = order[0]

@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
     score, interval: the metric's value and its 95 % bounds, equal where no spread is known.
     tie: whether it ties with the best.
-    provenance: of the members' watts.
+    power_sources: where each member's watts come from; provenance: all of these joined.
     batches: of the members that share a global batch; empty where all have that of ``config``.
     engine: what moves the gradients; the planner's own for a device alone, which sends none.
     """
@@ -46,6 +46,7 @@ class Row(NamedTuple):
     bottleneck: str
     shares: dict[str, float]
     besides_w: float
+    power_sources: dict[str, Provenance]
     provenance: Provenance
     energy_uncertainty: float | None
     time_uncertainty: float | None
@@ -77,6 +78,20 @@ class Recommendation:
     def __len__(self) -> int:
         return int(self.ranking.order.size)
 
+    @property
+    def all_costs(self) -> tuple[Costs, ...]:
+        """Those of these clusters, and of the clusters beside them."""
+        return (self.costs,) if self.beside is None else (self.costs, self.beside.costs)
+
+    @property
+    def frameworks(self) -> dict[str, str]:
+        """By device; the one here where clusters beside these compute with another."""
+        found: dict[str, str] = {}
+        for costs in self.all_costs:
+            for name, framework in zip(costs.names, costs.frameworks, strict=True):
+                found.setdefault(name, framework)
+        return found
+
     def row(self, place: int) -> Row:
         """The cluster at a place of the ranking, 1 the best. PlanError: there is no such place."""
         part, index = self._cluster(place)
@@ -86,6 +101,7 @@ class Recommendation:
         (masks, hosts), here = self.predictions.candidates, np.array([index])
         names, shares = self.costs.names, self.predictions.shares[index]
         workers = tuple(name for i, name in enumerate(names) if masks[index] >> i & 1)
+        sources = {name: self.costs.power_sources[names.index(name)] for name in workers}
         by_part = self._with_data(dict(zip(BOTTLENECKS, shares.tolist(), strict=True)), index)
         prediction, time_errors = self.predictions.one(index), self.predictions.time_errors.at(here)
         energy_errors = time_errors.product(self.predictions.power_errors.at(here))
@@ -99,7 +115,8 @@ class Recommendation:
             bottleneck=max(by_part, key=lambda part: by_part[part]),
             shares=by_part,
             besides_w=float(self.predictions.besides_w[index]),
-            provenance=Provenance.joined(self.costs.power_sources[self.costs.names.index(name)] for name in workers),
+            power_sources=sources,
+            provenance=Provenance.joined(sources.values()),
             energy_uncertainty=None if prediction.power_w is None else _half_interval(energy_errors),
             time_uncertainty=_half_interval(time_errors),
             batches=self._batches(index),

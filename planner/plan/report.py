@@ -1,6 +1,5 @@
 """A report is a recommendation as JSON or CSV, a row a cluster."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from backends.strategies.engine import OWN
@@ -14,14 +13,13 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
     """The ranking, best first, and what it rests on."""
     costs = recommendation.costs
     rows = map(recommendation.row, range(1, len(recommendation) + 1))
-    sources = dict(zip(costs.names, costs.power_sources, strict=True))
     return {
         "metric": recommendation.metric,
         "model": costs.model,
         **({} if recommendation.engine == OWN else {"engine": recommendation.engine}),
         "strategy": costs.strategy.as_text(),
-        "frameworks": dict(zip(costs.names, costs.frameworks, strict=True)),
-        "ranking": [_row_json(row, sources, recommendation.engine == AUTO) for row in rows],
+        "frameworks": recommendation.frameworks,
+        "ranking": [_row_json(row, recommendation.engine == AUTO) for row in rows],
         "notes": list(recommendation.notes),
         "left_out": costs.left_out,
     }
@@ -43,7 +41,7 @@ def to_csv(recommendation: Recommendation) -> str:
     return str(table.to_csv(index=False))
 
 
-def _row_json(row: Row, sources: Mapping[str, Provenance], with_engine: bool) -> dict[str, Any]:
+def _row_json(row: Row, with_engine: bool) -> dict[str, Any]:
     return {
         **({"engine": row.engine} if with_engine else {}),
         "workers": list(row.config.workers),
@@ -56,7 +54,7 @@ def _row_json(row: Row, sources: Mapping[str, Provenance], with_engine: bool) ->
         "tie": row.tie,
         "energy_uncertainty": row.energy_uncertainty,
         "provenance": encode(row.provenance),
-        "power_sources": {name: encode(sources[name]) for name in row.config.workers},
+        "power_sources": {name: encode(source) for name, source in row.power_sources.items()},
         "network_bytes": row.network_bytes,
         "bottleneck": row.bottleneck,
         "shares": row.shares,

@@ -68,8 +68,8 @@ def training_samples(profile: Profile, model: str | None, given: int | None) -> 
 def without_server(strategy: str, optimizer: str | None, engine: str) -> tuple[str, tuple[str, ...]]:
     """A strategy that has no server in place of the default one, for a job's own optimizer.
 
-    engine: that of torch.distributed alone has no use for a strategy. The second part holds the
-    note that says so, if any. Raises PlanError for an unknown engine.
+    engine: its text, or auto; torch.distributed has no use for a strategy. The second part holds
+    the note that says so, if any. Raises PlanError for an unknown engine.
     """
     uses_strategy = engine == AUTO or parse_engine(engine).name == OWN_ENGINE.name
     if optimizer != OWN or strategy != PARAMETER_SERVER.text or not uses_strategy:

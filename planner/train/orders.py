@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.frameworks.base import MOMENTUM, SLOT_NAMES
+from backends.jobs.job import ACCURACY
 from backends.protocol.orders import HostAddress, MemberSpec, RunPeer, RunWorker
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, schedule
 from backends.training.run_spec import RunRank, RunSpec
-from backends.training.stopping import MetricTarget, StopRule
+from backends.training.stopping import LOSS, MetricTarget, StopRule
 from planner.errors import PlanError, suggest
 from planner.plan.file import Plan
 from planner.plan.request import parse_engine, parse_optimizer, parse_strategy
@@ -98,6 +99,16 @@ def stop_rule(options: Options) -> StopRule:
     if not metric or not equals or not math.isfinite(value):
         raise PlanError(f"--target {options.target}: write METRIC=VALUE, as in --target accuracy=0.9")
     return StopRule(MetricTarget(metric, value), options.patience)
+
+
+def check_target(options: Options) -> None:
+    """Raises PlanError for a metric that no evaluation gives; only a job has others."""
+    target = stop_rule(options).target
+    if target is not None and options.job is None and target.metric not in (LOSS, ACCURACY):
+        raise PlanError(
+            f"--target {options.target}: an evaluation gives no {target.metric}; it gives {LOSS}, {ACCURACY}, "
+            "and more with a --job of your own"
+        )
 
 
 def check_momentum(options: Options, strategy: Strategy) -> None:

@@ -115,9 +115,10 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     _check_options(options, makes_plan=request.metric is not None)
     source = _source(request, options, before)
     options = options._replace(job=source.job.text if source.job else None)
+    orders.check_target(options)
     plan = _plan(request, options, source, before, callbacks)
-    options = _as_planned(options, plan)
-    plan = _as_asked(plan, options, request.options.get("strategy"))
+    options = _as_planned(request, options, plan)
+    predicted, plan = plan, _as_asked(plan, options, options.strategy if "strategy" in request.options else None)
     orders.check_momentum(options, plan.strategy)
     if note := _check_fit(plan, source):
         callbacks.on_note(note)
@@ -127,6 +128,8 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     callbacks.on_plan(plan)
     if engine_note:
         callbacks.on_note(engine_note)
+    if plan.clip_norm is not None and predicted.clip_norm is None:
+        callbacks.on_note(f"gradients are clipped to a norm of {plan.clip_norm:g}, and the prediction is without it")
     folder = RunFolder.create(request.runs, plan.model)
     observers = request.trackers.open(plan, folder)
     launch = Launch(plan, fleet, source.data(plan), options, folder, callbacks.on_event, observers=observers)
@@ -184,17 +187,23 @@ def _check_options(options: Options, makes_plan: bool) -> None:
     orders.check(options._replace(strategy=strategy, engine=engine))
 
 
-def _as_planned(options: Options, plan: Plan) -> Options:
-    """The options with what the plan has for ``auto``, and for a norm that was not given."""
+def _as_planned(request: TrainRequest, options: Options, plan: Plan) -> Options:
+    """The options with what the plan has for ``auto``, and for a norm that this command leaves out.
+
+    A strategy beside the engine ``auto`` is that of the planner's own, if that was chosen. The norm
+    of a plan that this command names counts more than that of the run that is resumed.
+    """
+    by_torch = options.engine == AUTO and Engine.from_text(plan.engine).name == TORCH
+    named = plan.clip_norm if request.plan is not None else None
     return options._replace(
-        strategy=plan.strategy.as_text() if options.strategy == AUTO else options.strategy,
+        strategy=plan.strategy.as_text() if options.strategy == AUTO or by_torch else options.strategy,
         engine=plan.engine if options.engine == AUTO else options.engine,
-        clip_norm=options.clip_norm or plan.clip_norm,
+        clip_norm=request.options.get("clip_norm") or named or options.clip_norm or plan.clip_norm,
     )
 
 
 def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
-    """The plan with the engine, the strategy and the optimizer that were asked for.
+    """The plan with the engine, the strategy, the optimizer and the norm that were asked for.
 
     Another strategy keeps the plan's optimizer, unless it names one.
 
@@ -206,14 +215,14 @@ def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
             f"--precision {options.precision}: the plan was made of steps in {plan.precision}; "
             "plan again with --metric, or leave the option out"
         )
-    plan = plan.with_engine(options.engine)
+    plan = plan.with_engine(options.engine).with_clip_norm(options.clip_norm)
     if Engine.from_text(plan.engine).name != TORCH:
         if options.strategy is not None:
             strategy = parse_strategy(options.strategy)
             kept = None if strategy.names_optimizer else plan.strategy.optimizer.as_text()
             plan = plan.with_strategy(with_optimizer(strategy, options.optimizer or kept))
         return plan.with_optimizer(options.optimizer)
-    if given is not None and given != AUTO and not parse_strategy(given).same_as(plan.strategy):
+    if given is not None and not parse_strategy(given).same_as(plan.strategy):
         raise PlanError(
             f"--strategy {given}: --engine {plan.engine} has its own exchange, {plan.strategy.text}; "
             "leave one of them out"

@@ -28,9 +28,9 @@ def render(found: Recommendation, top: int, path: Path | None, place: int = 1) -
     path: where the plan is, None where it was not written; place: which of the ranking it is.
     """
     rows = [found.row(place) for place in range(1, min(len(found), top or len(found)) + 1)]
-    sources = zip(found.costs.names, found.costs.power_sources, strict=True)
+    sources = [each for costs in found.all_costs for each in zip(costs.names, costs.power_sources, strict=True)]
     stand_ins = {name for name, source in sources if source.emulated}
-    nameplate = any(source.kind == NAMEPLATE for source in found.costs.power_sources)
+    nameplate = any(source.kind == NAMEPLATE for _, source in sources)
     notes = [*remarks(found), *[TIE_NOTE] * _ties(found), INTERVAL_NOTE, *[NAMEPLATE_NOTE] * nameplate]
     notes += [EMULATED_NOTE] * bool(stand_ins)
     best_s = seconds(found.row(1).prediction.time_s)
@@ -54,14 +54,14 @@ def _written(found: Recommendation, path: Path | None, place: int) -> str:
 def remarks(found: Recommendation) -> list[str]:
     """Remarks on a ranking that belong to it in whatever form it is printed."""
     left_out = [f"left out: {name}: {reason}" for name, reason in found.costs.left_out.items()]
-    return [*left_out, *_frameworks(found.costs), *found.notes]
+    return [*left_out, *_frameworks(found), *found.notes]
 
 
-def _frameworks(costs: Costs) -> list[str]:
+def _frameworks(found: Recommendation) -> list[str]:
     """The framework of each device, where they differ."""
     users = {
-        framework: [name for name, used in zip(costs.names, costs.frameworks, strict=True) if used == framework]
-        for framework in dict.fromkeys(costs.frameworks)
+        framework: [name for name, used in found.frameworks.items() if used == framework]
+        for framework in dict.fromkeys(found.frameworks.values())
     }
     text = "; ".join(f"{framework} on {', '.join(names)}" for framework, names in users.items())
     return [f"frameworks, the fastest on each device: {text}"] if len(users) > 1 else []

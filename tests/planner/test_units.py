@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.units import bytes_text, joules, number, percent, seconds, watts
+from planner.units import bytes_text, counted, joules, number, percent, seconds, watts
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,7 @@ def test_a_number_reads_back_to_three_digits(value: float) -> None:
     digits, _, prefix = number(value).partition(" ")
     scale = 10.0 ** (3 * " kMGTPE".index(prefix or " "))
     assert math.isclose(float(digits) * scale, value, rel_tol=0.0051)
+
+
+def test_one_thing_is_not_several() -> None:
+    assert [counted(number, "file") for number in (0, 1, 2)] == ["0 files", "1 file", "2 files"]

@@ -140,6 +140,21 @@ def test_closing_ends_it_even_while_it_works(device: Device, remote: Remote, how
         waiting.result(HANG_S)  # its last word or its loss, but soon
 
 
+def test_an_agent_that_was_closed_here_is_not_said_to_have_been_killed(device: Device, remote: Remote) -> None:
+    closed, killed = AgentClient.launch(device, remote), AgentClient.launch(device, remote)
+    closed.close()
+    os.kill(killed.pid, signal.SIGKILL)
+    told = {}
+    for agent in (closed, killed):
+        gone(agent.pid)
+        until(lambda agent=agent: agent._lost is not None, lambda agent=agent: agent.name)
+        with pytest.raises(DeviceLostError) as raised:
+            agent.start(ReadClock())
+        told[agent] = str(raised.value)
+    assert "tx2: the agent ended" in told[closed] and "killed" not in told[closed]
+    assert "tx2: the agent ended: perhaps its process was killed" in told[killed]
+
+
 def test_a_cut_connection_is_noticed_and_the_agent_ends(
     device: Device, client_key: paramiko.PKey, target_of: MakeTarget
 ) -> None:

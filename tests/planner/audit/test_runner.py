@@ -108,6 +108,15 @@ def test_a_job_that_has_changed_since_it_was_profiled_is_not_audited(
     }
 
 
+def test_a_model_file_that_has_changed_since_it_was_profiled_is_not_audited(tmp_path: Path) -> None:
+    audit = begun(tmp_path)
+    numpy_model(tmp_path, step_s=0.03)
+    failures = make_missing_runs(load_fleet(tmp_path / "fleet.toml"), audit, lambda *_: None)
+    assert set(failures.values()) == {
+        f"{tmp_path}/tiny.py:tiny has changed since it was profiled; profile it again, and begin another audit"
+    }
+
+
 def test_an_audit_that_was_stopped_goes_on_and_is_judged_again_offline(tmp_path: Path) -> None:
     audit = begun(tmp_path)
     make_runs(tmp_path, audit)

@@ -301,6 +301,7 @@ def test_the_folder_with_a_devices_data_is_looked_into(tmp_path: Path) -> None:
     report = check(fleet(*devices), ())
     found = {each.device: each for each in report.findings if each.check == "data"}
     assert {name: each.status for name, each in found.items()} == {"here": "ok", "gone": "failed", "other": "skipped"}
+    assert found["here"].detail == "1 file"
     assert found["gone"].detail == f"no folder {tmp_path}/none, which the fleet file names as data"
     assert found["gone"].remedy == "copy the set there, or correct `data` in the fleet file"
     assert "data" in shown(render(report))

@@ -33,7 +33,7 @@ def test_a_script_that_is_not_in_the_project_is_named(planned: Planner, command:
 
 def test_a_project_that_is_not_there_is_named(planned: Planner) -> None:
     problem = planned("launch", "plan.json", "--project", "nowhere", "--allow-plaintext", "--", "x").problem()
-    assert problem == f"{Path.cwd()}/nowhere: No such file or directory"
+    assert problem == "--project nowhere: there is no such folder; name the one that holds the script"
 
 
 def test_a_plan_that_is_not_there_is_named(planner: Planner) -> None:

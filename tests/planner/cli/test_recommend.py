@@ -9,6 +9,7 @@ import pytest
 
 from planner import json_records
 from planner.plan.file import Plan, load_plan
+from profilers.records import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.cli.commands import Planner, fleet
 
@@ -60,6 +61,26 @@ def test_both_engines_are_one_ranking_with_the_engine_of_each_row(profiled: Plan
         assert profiled(*asked, "--choose", str(place)).code == 0
         chosen, row = load_plan(Path("plan.json")), ranking[place - 1]
         assert (chosen.engine, list(chosen.names)) == (row["engine"], row["workers"])
+
+
+def test_a_device_that_only_torch_can_use_is_ranked_with_it_and_alone(planner: Planner) -> None:
+    """The main memory of a is too small for what Adam keeps in a peer that computes on a GPU."""
+    sizes = tuple(BatchMemory(batch, 10**8, 10**8) for batch in (16, 32))
+    short = StepMemory(sizes, accelerator_available_bytes=10**12)
+    steps = {name: profiles.step(parameter_bytes=3 * 10**9, memory=short if name == "a" else None) for name in "abc"}
+    measured = profiles.profile({name: profiles.device(step) for name, step in steps.items()})
+    json_records.save(measured, Path("profile.json"))
+    asked = ("recommend", "--metric", "time", "--engine", "auto", "--strategy", "allreduce", "--optimizer", "adam")
+    found = json.loads(planner(*asked, "--json").out)
+    assert found["left_out"] == {} and set(found["frameworks"]) == {"a", "b", "c"}
+    of_a = [row for row in found["ranking"] if "a" in row["workers"]]
+    assert sorted((row["engine"], *row["workers"]) for row in of_a) == [
+        ("planner", "a"), ("torch", "a", "b"), ("torch", "a", "b", "c"), ("torch", "a", "c"),
+    ]  # fmt: skip
+    assert all(set(row["power_sources"]) == set(row["workers"]) for row in found["ranking"])
+    assert sum(note.startswith("--engine planner leaves out a: ") for note in found["notes"]) == 1
+    assert len(list(csv.DictReader(io.StringIO(planner(*asked, "--csv").out)))) == len(found["ranking"])
+    assert "left out: a" not in planner(*asked).out
 
 
 @pytest.mark.parametrize("engine", ["planner", "auto", "torch"])

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import PlanError
-from planner.plan.rank import exponents, parse_weights, rank
+from planner.plan.rank import Scored, by_score, exponents, parse_weights, rank
 from planner.predict.clusters import Candidates, enumerate_clusters
 from planner.predict.costs import Costs, costs_of
 from planner.predict.predict import Predictions, predict
@@ -122,3 +122,14 @@ def test_what_two_clusters_owe_to_the_same_measurement_cancels() -> None:
     one_alone = np.log(ranking.high[by_itself] / ranking.score[by_itself])
     assert gap < one_alone
     assert not (ranking.tied[with_b] and ranking.tied[by_itself])
+
+
+@pytest.mark.parametrize(("other", "tie"), [("torch", 1), ("tensorflow", 2)])
+def test_what_was_timed_in_two_frameworks_are_two_measurements_whose_errors_do_not_cancel(other: str, tie: int) -> None:
+    found, _ = predictions(0.9, 1.0)
+    scored = Scored.of(found, {"time": 1.0})
+    timed = [("a", "torch"), ("a", other)]
+    every = tuple(dict.fromkeys(timed))
+    slower = scored._replace(log_score=scored.log_score + 0.01)
+    both = scored.among(timed[:1], every).followed_by(slower.among(timed[1:], every))
+    assert by_score(both).tied.sum() == tie

@@ -213,12 +213,12 @@ def test_data_of_another_shape_are_named(pair: Path) -> None:
     assert "10, 10" in one_line(command) and "28, 28" in one_line(command)
 
 
-def test_a_model_that_was_edited_after_the_plan_is_refused(pair: Path) -> None:
+def test_a_model_that_was_edited_after_the_plan_trains_as_it_is_and_a_note_says_so(pair: Path) -> None:
     with (pair / "tiny.py").open("a") as source:
         source.write("\n# another model now\n")
     command = run(pair, *training())
-    assert command.popen.returncode == 1
-    assert "changed since it was profiled" in one_line(command)
+    assert command.popen.returncode == 0, command.errors
+    assert "tiny.py:tiny has changed since it was profiled, so the prediction is that of its former" in command.errors
 
 
 def test_a_device_without_the_framework_is_named(pair: Path) -> None:

@@ -45,6 +45,14 @@ def test_an_option_out_of_range_is_named_with_what_would_do(changes: dict[str, A
         orders.check(Options("somewhere")._replace(**changes))
 
 
+def test_a_target_that_no_evaluation_gives_is_refused_where_only_a_job_has_others() -> None:
+    for known in ("accuracy=0.9", "loss=0.1", None):
+        orders.check_target(Options("somewhere", target=known))
+    orders.check_target(Options(job="train.py:job", target="mae=0.3"))
+    with pytest.raises(PlanError, match="--target foo=3: an evaluation gives no foo; it gives loss, accuracy"):
+        orders.check_target(Options("somewhere", target="foo=3"))
+
+
 def images(count: int) -> ShippedImages:
     pixels = np.zeros((count, 2, 2, 1), np.uint8)
     return ShippedImages(Dataset(pixels, np.zeros(count, np.int64), pixels[:1], np.zeros(1, np.int64), 2))

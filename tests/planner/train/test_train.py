@@ -13,6 +13,7 @@ from backends.frameworks.base import MOMENTUM, Layout, Variable
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.jobs.reference import find_job
+from planner.json_records import save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
@@ -27,6 +28,7 @@ from planner.train.train import (
     _check_fit,
     _check_folder,
     _plan,
+    train,
 )
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
@@ -126,16 +128,74 @@ def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:
     )
 
 
+def command(named: Path | None = None, **options: Any) -> TrainRequest:
+    return TrainRequest(None, named, None, None, None, None, None, options, None, Path("runs"))
+
+
 def asked(given: str | None, **options: Any) -> Plan:
     return _as_asked(plan(planned("a"), planned("b")), Options("x", strategy=given, **options), given)
 
 
 def test_what_a_plan_has_chosen_stands_for_auto_and_for_a_norm_that_was_not_given() -> None:
     made = plan(planned("a"), planned("b"))._replace(engine="torch", clip_norm=0.5)
-    found = _as_planned(Options(strategy="auto", engine="auto"), made)
+    found = _as_planned(command(), Options(strategy="auto", engine="auto"), made)
     assert (found.strategy, found.engine, found.clip_norm) == (made.strategy.as_text(), "torch", 0.5)
     asked = Options(strategy="sgp", engine="planner", clip_norm=2.0)
-    assert _as_planned(asked, made) == asked
+    assert _as_planned(command(), asked, made) == asked
+
+
+def test_a_strategy_beside_the_engine_auto_is_of_no_account_where_torch_is_better() -> None:
+    by_torch = plan(planned("a"), planned("b")).with_engine("torch")
+    options = _as_planned(command(), Options(strategy="dlion", engine="auto"), by_torch)
+    assert _as_asked(by_torch, options, options.strategy) == by_torch
+    with pytest.raises(PlanError, match="--strategy dlion: --engine torch has its own exchange"):
+        _as_asked(by_torch, Options(strategy="dlion", engine="torch"), "dlion")
+
+
+@pytest.mark.parametrize(
+    ("typed", "names_plan", "resumed", "of_plan", "expected"),
+    [
+        (1.0, True, 2.0, 3.0, 1.0),
+        (None, True, 2.0, 3.0, 3.0),
+        (None, True, 2.0, None, 2.0),
+        (None, False, 2.0, 3.0, 2.0),
+        (None, False, None, 3.0, 3.0),
+        (None, True, None, None, None),
+    ],
+)
+def test_a_norm_is_that_of_the_command_of_its_plan_of_the_run_that_is_resumed_or_of_its_plan(
+    typed: float | None, names_plan: bool, resumed: float | None, of_plan: float | None, expected: float | None
+) -> None:
+    request = command(Path("plan.json") if names_plan else None, **({"clip_norm": typed} if typed else {}))
+    options = Options(clip_norm=resumed)._replace(**request.options)
+    assert _as_planned(request, options, plan(planned("a"))._replace(clip_norm=of_plan)).clip_norm == expected
+
+
+def test_a_norm_that_was_not_planned_has_no_interval_and_another_one_keeps_it() -> None:
+    made = plan(planned("a"))._replace(interval=(1.0, 2.0))
+    clipped = made._replace(clip_norm=0.5)
+    assert _as_asked(made, Options(clip_norm=2.0), None) == made._replace(clip_norm=2.0, interval=())
+    assert _as_asked(clipped, Options(clip_norm=2.0), None) == made._replace(clip_norm=2.0)
+    assert _as_asked(made, Options(), None) == made
+
+
+@pytest.mark.parametrize(("planned_norm", "told"), [(None, 1), (0.5, 0)])
+def test_that_a_prediction_is_without_clipping_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned_norm: float | None, told: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text("def net(): ...\n")
+    Path("fleet.toml").write_text('[devices.a]\naddress = "local"\n')
+    made = plan(planned("a"))._replace(model="net.py:net", clip_norm=planned_norm)
+    save(made, Path("plan.json"))
+    monkeypatch.setattr("planner.train.train.load_dataset", lambda path: IMAGES)
+    monkeypatch.setattr("planner.train.train.carry_out", lambda launch, resume: {"norm": launch.plan.clip_norm})
+    notes: list[str] = []
+    view = RunCallbacks(lambda *_: None, lambda _: None, notes.append, lambda *_: None)
+    result, _ = train(command(data="images", clip_norm=2.0), view)
+    assert result == {"norm": 2.0}
+    expected = "gradients are clipped to a norm of 2, and the prediction is without it"
+    assert notes.count(expected) == told
 
 
 def test_the_optimizer_that_is_asked_for_is_that_of_the_plan_or_of_the_strategy() -> None:
