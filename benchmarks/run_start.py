@@ -1,4 +1,4 @@
-"""How long a run takes to begin, beside the import of the framework on its slowest device.
+"""Seconds until a run begins, beside the import of the framework on its slowest device.
 
     python benchmarks/run_start.py --devices 4
 

@@ -1,4 +1,4 @@
-"""What a folder of data on this device holds, so that it can be compared with other devices'."""
+"""A survey of a folder of data on this device can be compared with those of other devices."""
 
 import hashlib
 import os

@@ -25,8 +25,9 @@ ALL = DataPart((1.0,), 0, 0)
 
 
 class BuiltReplica(NamedTuple):
-    """A replica of a job that was built and timed.
+    """A replica that was built and timed.
 
+    job: what it computes
     build_s: T^B, without the import of the framework
     threads: those that it computes on
     """
