@@ -15,7 +15,7 @@ from scipy.optimize import least_squares
 from planner.arrays import Floats
 from planner.predict import collectives
 from planner.predict.collectives import Network
-from planner.predict.data_parallel import Work, buckets, exchange_s, synchronous
+from planner.predict.data_parallel import ByteCosts, Work, buckets, exchange_s, synchronous
 
 FILE = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "gpu_clusters.csv"
 
@@ -86,7 +86,8 @@ def predicted_s(
     network = _network(run, constants, line_bytes_per_s)
     if run.algorithm == DDP:
         each, none = np.ones(run.workers), np.zeros((run.workers, run.workers))
-        work = Work(run.compute_s * each, run.optimizer_s * each, none, none, 0.0 * each, 0.0 * each)
+        free = ByteCosts(none, none)
+        work = Work(run.compute_s * each, run.optimizer_s * each, free, free, 0.0 * each, 0.0 * each)
         return synchronous(work, buckets(_layers(run)), transport, network).step_s
     connects_s = transport.connect_s if run.local_steps > WARM_UP_STEPS and run.exchanges else 0.0
     exchanges_s = run.exchanges * exchange_s(transport, network, run.model_bytes) + connects_s

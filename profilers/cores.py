@@ -1,11 +1,12 @@
-"""This module computes how many processor cores the process may use, and what a thread has used.
+"""This module computes how many processor cores the process may use, and what threads have used.
 
 Affinity and the quotas of the process's cgroups and their ancestors limit the cores.
 """
 
+import contextlib
 import os
 import time
-from typing import Optional
+from typing import FrozenSet, Iterable, Optional
 
 from profilers import cgroups
 from profilers.file_tree import FileTree, Unavailable
@@ -49,6 +50,24 @@ def _quota(tree: FileTree, folder: str, is_v2: bool) -> Optional[float]:
         return parse_cfs(tree.number(folder + "/cpu.cfs_quota_us"), tree.number(folder + "/cpu.cfs_period_us"))
     except Unavailable:  # the root has no quota files, nor has a cgroup without the controller
         return None
+
+
+def thread_ids() -> FrozenSet[int]:
+    """The system's numbers of the threads of this process; none where it does not tell."""
+    try:
+        return frozenset(map(int, os.listdir("/proc/self/task")))
+    except OSError:
+        return frozenset()
+
+
+def cpu_s_of_threads(threads: Iterable[int]) -> float:
+    """Processor seconds of these threads of this process; one that has ended counts for nothing."""
+    total_s = 0.0
+    for thread in threads:
+        with contextlib.suppress(OSError):
+            # Linux's name of another thread's clock: MAKE_THREAD_CPUCLOCK, CPUCLOCK_SCHED.
+            total_s += time.clock_gettime((~thread << 3) | 6)
+    return total_s
 
 
 def thread_cpu_s() -> float:

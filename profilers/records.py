@@ -179,6 +179,8 @@ class StepProfile(NamedTuple):
         which those at any other are predicted.
     steps_planned: steps of the training that the time for this profile was derived from.
     layers: elements of each trained variable, in the order of the flat buffer.
+    ready: share of a gradient's time after which each of them has its own; empty where the
+        framework does not tell, and in profiles of older versions.
     compressors: costs of the compressors, by kind.
     repeats: median step seconds of each repeat, in order.
     collectives: backends of torch.distributed there; None in profiles of older versions.
@@ -233,6 +235,7 @@ class StepProfile(NamedTuple):
     precision: str = "fp32"
     optimizers: Dict[str, UpdateCost] = {}
     clip_s: Samples = Samples("s", ())
+    ready: Tuple[float, ...] = ()
 
     @property
     def planned_batch(self) -> int:

@@ -2,7 +2,7 @@
 
 import abc
 import importlib
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -85,8 +85,6 @@ NO_GRADIENT = (
 
 #: What an optimizer keeps, by the names and in the order of SLOT_NAMES, all float32.
 Slots = Dict[str, np.ndarray]
-#: Keras' policy applies to layers while they are made, and known models have none of Keras' layers.
-NO_MIXED_PRECISION = "TensorFlow trains in fp32 here: profile it with --framework torch or --precision fp32"
 
 
 class GradientSettings(NamedTuple):
@@ -181,7 +179,7 @@ class Replica(abc.ABC):
 
         Evaluations stay float32, too. Raises ValueError where the framework cannot do so here.
         """
-        raise ValueError("%s needs torch; %s" % (precision, NO_MIXED_PRECISION))
+        raise ValueError("%s is not computed here; profile it with --precision fp32" % precision)
 
     @abc.abstractmethod
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
@@ -192,6 +190,14 @@ class Replica(abc.ABC):
         height, width, channels) of uint8 or float32, and labels, int64 (samples,).
         Done when it returns: work on a GPU is synchronised.
         """
+
+    def ready_shares(self, compute: Callable[[], Any]) -> Optional[np.ndarray]:
+        """The share of a gradient's time after which each trained variable has its own.
+
+        compute: takes a gradient. Returns (variables,) in (0, 1], or None where this framework
+        cannot tell.
+        """
+        return None
 
     @abc.abstractmethod
     def gradient_norm(self) -> float:

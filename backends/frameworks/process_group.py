@@ -1,7 +1,7 @@
 """A process group joins the members of a run whose framework exchanges gradients itself."""
 
 import abc
-from typing import NamedTuple, Sequence, Tuple
+from typing import NamedTuple, Sequence
 
 import numpy as np
 
@@ -37,6 +37,18 @@ class GroupSettings(NamedTuple):
     start: int = 1000
 
 
+class Exchange(NamedTuple):
+    """Seconds of an exchange of gradients.
+
+    exposed_s, exposed_cpu_s: since the backward pass was done, and processor seconds meanwhile.
+    hidden_cpu_s: processor seconds of the exchange beside the backward pass.
+    """
+
+    exposed_s: float
+    exposed_cpu_s: float
+    hidden_cpu_s: float
+
+
 class ProcessGroup(abc.ABC):
     """The members of a run, as one of them sees them.
 
@@ -64,11 +76,8 @@ class ProcessGroup(abc.ABC):
         """
 
     @abc.abstractmethod
-    def exchange_s(self) -> Tuple[float, float]:
-        """Seconds since the backward pass of the last gradient was done, and processor seconds.
-
-        The part of the exchange that the backward pass has hidden is not in them.
-        """
+    def exchange(self) -> Exchange:
+        """What the exchange of the last gradient has taken."""
 
     @abc.abstractmethod
     def gather(self, row: Sequence[float]) -> np.ndarray:

@@ -4,7 +4,9 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import time
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Optional, Tuple, TypeVar
+
+import numpy as np
 
 from backends import models
 from backends.data import dataset
@@ -29,6 +31,8 @@ from profilers.sampling import Sampler
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
 SETTINGS = GradientSettings(rate=1e-4)
 SYNTHETIC_BATCHES = 8
+#: Gradients in which it is noted when each variable has its own.
+READY_GRADIENTS = 3
 
 Made = TypeVar("Made")
 
@@ -69,6 +73,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     gradients_at = _at(drawn, lambda: step.step(replica, drawn, spec.slowdown, SETTINGS).gradient_s)
     others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
     gradients_at(batch)()  # for what is timed with a gradient at hand: one without enough memory has left none
+    ready = _ready(replica, gradients_at(batch))
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
@@ -97,6 +102,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         state_bytes=int(replica.state.size) * 4,
         window=windows[0],
         layers=tuple(variable.size for variable in replica.variables),
+        ready=ready,
         compressors=codec_profile.costs(replica.variables),
         collectives=framework(spec.framework).collectives(),
         job=spec.job is not None,
@@ -127,6 +133,13 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
         )
     _unless_stopped(task, times)
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
+
+
+def _ready(replica: Replica, gradient: Callable[[], Any]) -> Tuple[float, ...]:
+    """``StepProfile.ready``, the median of several gradients."""
+    shares = [replica.ready_shares(gradient) for _ in range(READY_GRADIENTS)]
+    known = [each for each in shares if each is not None]
+    return tuple(np.median(known, axis=0).tolist()) if known else ()
 
 
 def _batches(found: Workload, replica: Replica, batch: int) -> BatchSource:

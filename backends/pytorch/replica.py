@@ -20,6 +20,7 @@ from backends.jobs.job import Job
 from backends.pytorch.jobs import as_tensors
 from backends.pytorch.mixed_precision import LossScale, autocast, require
 from backends.pytorch.own_optimizer import TorchOptimizer
+from backends.pytorch.ready_shares import ready_shares
 from backends.pytorch.updates import FlatUpdate
 from profilers.mixed_precision import FP16, FP32
 
@@ -44,6 +45,7 @@ class TorchReplica(Replica):
             (name, value) for name, value in module.named_parameters() if not value.requires_grad
         ]
         named_state += [(name, value) for name, value in module.named_buffers() if _changes(value)]
+        self._trained = [value for _, value in trained]
         self._weights, self.variables = _flatten(trained, self._device)
         self._state, self.state_variables = _flatten(named_state, self._device)
         self._gradients = torch.zeros_like(self._weights)
@@ -112,6 +114,9 @@ class TorchReplica(Replica):
         value = float(loss.item())
         self._synchronise()
         return value
+
+    def ready_shares(self, compute: Callable[[], Any]) -> np.ndarray:
+        return ready_shares(self._trained, compute, self.accelerator == "cuda")
 
     def gradient_norm(self) -> float:
         return float(torch.norm(self._gradients).item())

@@ -7,7 +7,7 @@ import inspect
 import os
 import socket
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -17,8 +17,9 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
-from backends.frameworks.process_group import BROKEN, GroupError, GroupSettings, ProcessGroup
+from backends.frameworks.process_group import BROKEN, Exchange, GroupError, GroupSettings, ProcessGroup
 from backends.pytorch.replica import TorchReplica
+from profilers import cores
 
 #: Longest wait for the others at one place. One that is lost is noticed by its heartbeats; this is
 #: for members whose models take longer to build, and for evaluations.
@@ -61,17 +62,20 @@ class TorchGroup(ProcessGroup):
             store = _store(settings, listener)
             self._beats = _client(settings, settings.limit_s)
         self.backend = _agree_on_backend(settings, store)
+        before = cores.thread_ids()
         with _broken("cannot reach the other members over %s of this device" % settings.interface):
             dist.init_process_group(
                 self.backend, store=store, rank=self.rank, world_size=self.size, timeout=_seconds(WAIT_S)
             )
             self._control = dist.new_group(backend="gloo") if self.backend == "nccl" else None
+        self._threads = cores.thread_ids() - before
 
     def average_gradients(self, replica: Replica, batch: int) -> None:
         assert isinstance(replica, TorchReplica), "torch's group is made for replicas of torch"
         batches = self.gather([batch])[:, 0]
         weight = float(batch * self.size / batches.sum())
-        self._reduction = _BucketReduction(_hook(self._settings), weight, replica.accelerator == "cuda")
+        on_gpu = replica.accelerator == "cuda"
+        self._reduction = _BucketReduction(_hook(self._settings), weight, on_gpu, self._threads)
         with _broken():
             module = _wrapped(_TrainingLoss(replica))
             module.register_comm_hook(self._reduction, _reduce)
@@ -83,15 +87,17 @@ class TorchGroup(ProcessGroup):
         assert isinstance(replica, TorchReplica), "torch's group is made for replicas of torch"
         with _broken():
             if is_last:
+                assert self._reduction is not None, "its gradients are averaged"
+                self._reduction.begin()
                 return replica.gradient(batch, rate, weight_decay, adds)
             wrapped = replica.training_loss
             assert isinstance(wrapped, DistributedDataParallel), "its gradients are averaged"
             with wrapped.no_sync():
                 return replica.gradient(batch, rate, weight_decay, adds)
 
-    def exchange_s(self) -> Tuple[float, float]:
+    def exchange(self) -> Exchange:
         assert self._reduction is not None, "a gradient was computed"
-        return self._reduction.exchange_s()
+        return self._reduction.exchange()
 
     def gather(self, row: Sequence[float]) -> np.ndarray:
         own = torch.tensor(list(row), dtype=torch.float64)
@@ -146,28 +152,35 @@ class _BucketReduction:
     """The hook that reduces a bucket of gradients to their mean, and a clock beside it.
 
     weight: factor of this member's gradients; the mean of all members' factors is 1.
+    threads: those that exchange.
     """
 
-    def __init__(self, hook: Tuple[Any, Hook], weight: float, on_gpu: bool) -> None:
+    def __init__(self, hook: Tuple[Any, Hook], weight: float, on_gpu: bool, threads: Collection[int]) -> None:
         self.state, self.hook = hook
         self.weight = weight
         self._on_gpu = on_gpu
+        self._threads = threads
         self._ready = _now(on_gpu)
-        self._ready_cpu_s = 0.0
+        self._ready_cpu_s = self._threads_cpu_s = self._hidden_cpu_s = 0.0
+
+    def begin(self) -> None:
+        """A gradient begins that is to be exchanged."""
+        self._threads_cpu_s = cores.cpu_s_of_threads(self._threads)
 
     def backward_done(self) -> None:
         """The last bucket is ready: all gradients of this member are computed."""
         self._ready = _now(self._on_gpu)
         self._ready_cpu_s = time.process_time()
+        self._hidden_cpu_s = cores.cpu_s_of_threads(self._threads) - self._threads_cpu_s
 
-    def exchange_s(self) -> Tuple[float, float]:
-        """As ``ProcessGroup.exchange_s``."""
+    def exchange(self) -> Exchange:
+        """As ``ProcessGroup.exchange``."""
         now = _now(self._on_gpu)
         cpu_s = time.process_time() - self._ready_cpu_s
         if not self._on_gpu:
-            return now - self._ready, cpu_s
+            return Exchange(now - self._ready, cpu_s, self._hidden_cpu_s)
         now.synchronize()
-        return self._ready.elapsed_time(now) / 1e3, cpu_s
+        return Exchange(self._ready.elapsed_time(now) / 1e3, cpu_s, self._hidden_cpu_s)
 
 
 def _now(on_gpu: bool) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from backends.jobs.failure import refusal
+from backends.jobs.user_job import kind
 
 
 class KerasOptimizer:
@@ -19,8 +20,7 @@ class KerasOptimizer:
         self._variables = list(variables)
         self._optimizer: Any = make(self._variables)
         if not hasattr(self._optimizer, "apply_gradients"):
-            kind = type(self._optimizer).__name__
-            raise refusal("its optimizer returns a %s; it must return a Keras optimizer" % kind)
+            raise refusal("its optimizer returns %s; it must return a Keras optimizer" % kind(self._optimizer))
         if hasattr(self._optimizer, "build"):
             self._optimizer.build(self._variables)
         self._apply = tf.function(self._trace, autograph=False)

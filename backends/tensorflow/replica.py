@@ -8,8 +8,10 @@ import tensorflow as tf
 from backends.frameworks.base import NO_OPTIMIZER, OWN, OptimizerSettings, Replica, Slots
 from backends.jobs.job import Job
 from backends.tensorflow.buffers import ConcatenatedCopies, PerVariableCopies, aligned, end, places
+from backends.tensorflow.mixed_precision import computing_in, require
 from backends.tensorflow.own_optimizer import KerasOptimizer
 from backends.tensorflow.updates import Update
+from profilers.mixed_precision import FP32
 
 
 class TensorFlowReplica(Replica):
@@ -40,6 +42,7 @@ class TensorFlowReplica(Replica):
         self._own: Optional[KerasOptimizer] = None
         self._updated = False
         self._steps = 0
+        self._precision = FP32
         self._learn = tf.function(self._trace_gradient, autograph=False)
         self._combine = tf.function(_combined, autograph=False)
         self._judge = tf.function(self._trace_evaluation, autograph=False)
@@ -51,13 +54,18 @@ class TensorFlowReplica(Replica):
         """The job's model."""
         return self._job.model
 
+    def compute_in(self, precision: str) -> None:
+        require(precision, self.accelerator)
+        self._precision = precision
+
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         before, self._packed = self._packed if adds else [], []  # else their memory can be used again
         scale = tf.constant(rate, tf.float32)
         decay = tf.constant(rate * weight_decay, tf.float32) if weight_decay else None
         step = tf.constant(self._steps, tf.int32)
         self._steps += 1
-        loss, self._packed, self._state = self._learn(batch, scale, decay, step)
+        with computing_in(self._precision):
+            loss, self._packed, self._state = self._learn(batch, scale, decay, step)
         if adds:
             self._packed = self._combine(before, self._packed, tf.ones(()), tf.ones(()))
         return float(loss)

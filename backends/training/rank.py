@@ -166,13 +166,20 @@ class Rank(SingleDevice):
         data_s = time.perf_counter() - started
         compute = functools.partial(self._group.gradient, self._replica)
         loss = combine_parts(self._replica, batch, settings, compute)
-        exchange_s, exchange_cpu_s = self._group.exchange_s()
+        exchange = self._group.exchange()
         self._update(item)
-        busy_s = time.perf_counter() - started - exchange_s
+        busy_s = time.perf_counter() - started - exchange.exposed_s
         stretch(busy_s, slowdown)
-        gradient_cpu_s = time.process_time() - cpu_s - exchange_cpu_s
+        gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
         self.spent = self.spent.plus(
-            TimeSpent(1, busy_s * max(1.0, slowdown), exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s, data_s)
+            TimeSpent(
+                steps=1,
+                busy_s=busy_s * max(1.0, slowdown),
+                exchange_s=exchange.exposed_s,
+                exchange_cpu_s=exchange.exposed_cpu_s,
+                gradient_cpu_s=gradient_cpu_s,
+                data_s=data_s,
+            )
         )
         if not math.isfinite(loss):
             self._end_diverged(self.name, item.kind, item.step, loss)

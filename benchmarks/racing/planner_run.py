@@ -8,7 +8,8 @@ from typing import Any
 
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.plan.recommend import Recommendation, make_plan, recommend
+from planner.plan.recommend import make_plan, recommend
+from planner.plan.recommendation import Recommendation
 from planner.plan.request import RecommendRequest, parse_strategy
 from planner.profile.file import Profile
 from planner.provenance import Provenance

@@ -13,7 +13,8 @@ from planner.audit.steady_state import SHARE_THAT_COUNTS, WARM_STEPS
 from planner.errors import AuditError
 from planner.plan.file import Plan
 from planner.plan.rank import one_metric
-from planner.plan.recommend import Recommendation, make_plan, recommend
+from planner.plan.recommend import make_plan, recommend
+from planner.plan.recommendation import Recommendation
 from planner.plan.request import RecommendRequest, parse_engine
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile

@@ -12,7 +12,8 @@ from backends.strategies.strategy import PARAMETER_SERVER
 from planner.errors import PlanError
 from planner.plan import strategy_search
 from planner.plan.rank import Scored, by_score
-from planner.plan.recommend import Recommendation, recommend
+from planner.plan.recommend import recommend
+from planner.plan.recommendation import Recommendation
 from planner.plan.request import AUTO, RecommendRequest, parse_engine, parse_strategy
 from planner.predict.sample_efficiency import SampleEfficiencies
 from planner.profile.file import Profile

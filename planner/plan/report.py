@@ -3,7 +3,7 @@
 from typing import Any
 
 from backends.strategies.engine import OWN
-from planner.plan.recommend import Recommendation, Row
+from planner.plan.recommendation import Recommendation, Row
 from planner.plan.request import AUTO
 from planner.provenance import Provenance
 from profilers.records import encode

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
-from planner.plan.recommend import Recommendation, recommend
+from planner.plan.recommend import recommend
+from planner.plan.recommendation import Recommendation
 from planner.plan.request import AUTO, RecommendRequest, parse_strategy
 from planner.predict.sample_efficiency import SampleEfficiencies, images_factor
 from planner.profile.file import Profile

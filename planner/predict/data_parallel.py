@@ -1,11 +1,11 @@
 """A step of data-parallel training overlaps the backward pass with the all-reduces of its buckets.
 
 DistributedDataParallel puts gradients into buckets in the order in which the backward pass makes
-them, from the last variable to the first. A bucket is reduced once all members have it and the one
-before is done, while the backward pass goes on. So the slowest member sets the pace, and what is
-left of the exchange after the backward pass is what a step takes longer. Where processors compute,
-the thread that exchanges has the share of one thread among those of the backward pass, and this
-loses what it takes.
+them, as a rule from the last variable to the first. A bucket is reduced once all members have it
+and the one before is done, while the backward pass goes on. So the slowest member sets the pace,
+and what is left of the exchange after the backward pass is what a step takes longer. Where
+processors compute, the thread that exchanges has the share of one thread among those of the
+backward pass, and this loses what it takes.
 
 Local updates (local SGD, DiLoCo) exchange all weights between two steps, without any overlap.
 """
@@ -20,19 +20,21 @@ from planner.predict.collectives import Collective, Duration, Network, Transport
 
 #: Buckets of DistributedDataParallel: one is closed by the variable that fills it.
 FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20
-#: Part of a gradient that is the forward pass: the backward pass multiplies twice by each weight,
-#: once for the gradient of the weights and once for that of the layer's input.
+#: Part of a gradient that is the forward pass, where it was not measured: the backward pass
+#: multiplies twice by each weight, for the gradients of the weights and of the layer's input.
 FORWARD = 1 / 3
 
 
 class Bucket(NamedTuple):
-    """What is reduced at once, ready after a part of the backward pass.
+    """What is reduced at once.
 
     message_bytes: of all its messages; messages: that follow one another, of equal size.
+    ready: share of a gradient's seconds after which its variables have theirs; one for all members,
+        or (n,).
     """
 
     message_bytes: float
-    passed: float
+    ready: float | Floats
     messages: int = 1
 
 
@@ -40,18 +42,30 @@ class Work(NamedTuple):
     """What n members do in a step.
 
     gradient_s, update_s: (n,) seconds of the forward and backward pass, and of the optimizer.
-    send_s_per_byte, receive_s_per_byte: (n, n) [from, to] processor seconds of a byte at either
-        end; to receive one is also to add it.
+    alone, beside: processor seconds of a byte where nothing is computed, and those that a
+        computation lacks beside it.
     hop_cpu_s: (n,) processor seconds of a hop at a member, besides those of its bytes.
     delay: (n,) seconds that a computation there loses by one of these; 0 on an accelerator.
     """
 
     gradient_s: Floats
     update_s: Floats
-    send_s_per_byte: Floats
-    receive_s_per_byte: Floats
+    alone: "ByteCosts"
+    beside: "ByteCosts"
     hop_cpu_s: Floats
     delay: Floats
+
+
+class ByteCosts(NamedTuple):
+    """Processor seconds of a byte at either end, (n, n) [from, to]; to receive is also to add."""
+
+    send_s: Floats
+    receive_s: Floats
+
+    def of(self, shares: Floats) -> Floats:
+        """(n,) of a member, where members send one another these shares of a byte."""
+        handled_s: Floats = (shares * self.send_s).sum(axis=1) + (shares * self.receive_s).sum(axis=0)
+        return handled_s
 
 
 class SynchronousStep(NamedTuple):
@@ -71,29 +85,57 @@ class SynchronousStep(NamedTuple):
 class _Reduction(NamedTuple):
     """An all-reduce: its links' share of a byte, seconds, and (n,) processor seconds.
 
-    handling_s: of an empty message.
+    empty_cpu_s: of an empty message. alone_s_per_byte, beside_s_per_byte: as in ``Work``.
     """
 
     shares: Floats
     takes: Duration
-    handling_s: Floats
-    handling_s_per_byte: Floats
+    empty_cpu_s: Floats
+    alone_s_per_byte: Floats
+    beside_s_per_byte: Floats
 
 
-def buckets(layers: Sequence[int], bytes_per_element: float = 4.0) -> list[Bucket]:
+def buckets(layers: Sequence[int], bytes_per_element: float = 4.0, ready: Floats | None = None) -> list[Bucket]:
     """The buckets of a model.
 
-    layers: elements of each trained variable, in the order of the forward pass. Each is taken to be
-    an equal part of the backward pass: which layer takes how long was not profiled.
+    layers: elements of each trained variable, in the order of the forward pass.
     bytes_per_element: as sent; buckets are cut by the bytes of float32.
+    ready: as for ``filled``.
     """
-    made, held, limit = [], 0, FIRST_BUCKET_BYTES
-    for done, elements in enumerate(reversed(layers), start=1):
-        held += elements
-        if 4 * held >= limit or done == len(layers):
-            made.append(Bucket(held * bytes_per_element, done / len(layers)))
+    shares = ready_evenly(len(layers)) if ready is None else ready
+    return [
+        Bucket(sum(layers[i] for i in inside) * bytes_per_element, last_ready(shares, inside))
+        for inside in filled(layers, ready)
+    ]
+
+
+def filled(layers: Sequence[int], ready: Floats | None = None) -> list[list[int]]:
+    """The variables in each bucket, in the order in which the backward pass makes their gradients.
+
+    ready: (variables,) or (members, variables) share of a gradient's seconds after which each
+        variable has its own; None where unknown.
+    """
+    shares = ready_evenly(len(layers)) if ready is None else ready
+    made: list[list[int]] = [[]]
+    held, limit = 0, FIRST_BUCKET_BYTES
+    for variable in np.argsort(shares.reshape(-1, len(layers)).mean(axis=0), kind="stable").tolist():
+        if held >= limit:
+            made.append([])
             held, limit = 0, BUCKET_BYTES
+        made[-1].append(variable)
+        held += 4 * layers[variable]
     return made
+
+
+def ready_evenly(count: int) -> Floats:
+    """``ready`` of so many variables whose layers take equally long."""
+    return FORWARD + (1 - FORWARD) * np.arange(count, 0, -1) / count
+
+
+def last_ready(ready: Floats, inside: Sequence[int]) -> float | Floats:
+    """When all of these variables have their gradients."""
+    last: Floats = ready[..., inside].max(axis=-1)
+    return float(last) if last.ndim == 0 else last
 
 
 def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, network: Network) -> SynchronousStep:
@@ -101,25 +143,25 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
     n = work.gradient_s.size
     reductions: dict[bool, _Reduction] = {}
     sent_bytes, handled_s, delay_s, end_s = np.zeros((n, n)), np.zeros(n), np.zeros(n), 0.0
-    forward_s = work.update_s + FORWARD * work.gradient_s  # a step begins with the update of the one before
-    backward_s = (1 - FORWARD) * work.gradient_s
+    # A step begins with the update of the one before.
+    all_s = work.update_s + work.gradient_s
     for bucket in made:
         message_bytes = bucket.message_bytes / bucket.messages
         small = message_bytes < transport.tree_below_bytes
         if small not in reductions:
             reductions[small] = _reduction(work, transport, network, of_message(transport, n, message_bytes))
-        shares, takes, handling_s, handling_s_per_byte = reductions[small]
-        handling_s = handling_s * bucket.messages + handling_s_per_byte * bucket.message_bytes
+        shares, takes, empty_cpu_s, *s_per_byte = reductions[small]
+        alone_s, beside_s = (empty_cpu_s * bucket.messages + each * bucket.message_bytes for each in s_per_byte)
         link_s = takes.hops_s * bucket.messages + takes.s_per_byte * bucket.message_bytes
-        begin_s = max(end_s, float((forward_s + bucket.passed * backward_s + delay_s).max()))
-        left_s = (forward_s + backward_s + delay_s - begin_s).clip(0.0)
-        during_s, lost_s = _beside_computing(work, left_s, link_s, handling_s)
+        begin_s = max(end_s, float((work.update_s + bucket.ready * work.gradient_s + delay_s).max()))
+        left_s = (all_s + delay_s - begin_s).clip(0.0)
+        during_s, lost_s, spent_s = _beside_computing(work, left_s, link_s, alone_s, beside_s)
         end_s, delay_s = begin_s + during_s, delay_s + lost_s
         sent_bytes += shares * bucket.message_bytes
-        handled_s += handling_s * work.delay
-    computed_s = forward_s + backward_s + delay_s
+        handled_s += spent_s * work.delay
+    computed_s = all_s + delay_s
     step_s = max(end_s, float(computed_s.max()))
-    busy_s = np.minimum(forward_s + backward_s + handled_s, step_s)
+    busy_s = np.minimum(all_s + handled_s, step_s)
     return SynchronousStep(step_s, step_s - float(computed_s.max()), busy_s, sent_bytes)
 
 
@@ -131,27 +173,31 @@ def exchange_s(transport: Transport, network: Network, message_bytes: float) -> 
 def _reduction(work: Work, transport: Transport, network: Network, made: Collective) -> _Reduction:
     """Of one kind of message. A hop begins when the processors are done with the one before."""
     shares = made.shares
-    handling = (shares * work.send_s_per_byte).sum(axis=1) + (shares * work.receive_s_per_byte).sum(axis=0)
     hops_s, s_per_byte = duration(transport, network, made)
     hops_s += made.hops * float((work.hop_cpu_s * _per_cpu_s(work)).max())
-    return _Reduction(shares, Duration(hops_s, s_per_byte), made.hops * work.hop_cpu_s, handling)
+    takes = Duration(hops_s, s_per_byte)
+    return _Reduction(shares, takes, made.hops * work.hop_cpu_s, work.alone.of(shares), work.beside.of(shares))
 
 
-def _beside_computing(work: Work, left_s: Floats, link_s: float, handling_s: Floats) -> tuple[float, Floats]:
-    """Seconds of an all-reduce that begins now, and (n,) seconds that computing loses by it.
+def _beside_computing(
+    work: Work, left_s: Floats, link_s: float, alone_cpu_s: Floats, beside_cpu_s: Floats
+) -> tuple[float, Floats, Floats]:
+    """An all-reduce that begins now: its seconds, those that computing loses, processor seconds.
 
     left_s: (n,) seconds of computing that the members still have before them.
-    handling_s: (n,) processor seconds of the all-reduce.
+    alone_cpu_s, beside_cpu_s: (n,) processor seconds of all of it, as in ``Work``.
     """
-    alone_s = max(link_s, float((handling_s * _per_cpu_s(work)).max()))
-    beside_s = max(link_s, float((handling_s * _per_shared_cpu_s(work)).max()))
+    alone_s = max(link_s, float((alone_cpu_s * _per_cpu_s(work)).max()))
+    beside_s = max(link_s, float((beside_cpu_s * _per_shared_cpu_s(work)).max()))
     if not beside_s:
-        return 0.0, np.zeros_like(left_s)
-    lost = work.delay * handling_s / beside_s  # a second, while both go on: less than one
+        return 0.0, np.zeros_like(left_s), np.zeros_like(left_s)
+    lost = work.delay * beside_cpu_s / beside_s  # a second, while both go on: less than one
     until_s = left_s / (1 - lost)
     last_s = min(beside_s, float(until_s.max()))
     during_s = last_s + (1 - last_s / beside_s) * alone_s
-    return during_s, lost * until_s.clip(0.0, last_s)
+    both_s = until_s.clip(0.0, last_s)
+    share = both_s / beside_s
+    return during_s, lost * both_s, share * beside_cpu_s + (1 - share) * alone_cpu_s
 
 
 def _per_shared_cpu_s(work: Work) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from backends.strategies.engine import Engine
 from planner.arrays import Bools, Floats
 from planner.predict import link_costs
-from planner.predict.data_parallel import BUCKET_BYTES, Bucket, buckets
+from planner.predict.data_parallel import BUCKET_BYTES, Bucket, buckets, filled, last_ready, ready_evenly
 from planner.predict.message_time import processor_s, rate_bytes_per_s
 from planner.profile.file import DeviceProfile, Profile
 from profilers.mixed_precision import FP16
@@ -30,10 +30,14 @@ POWERSGD_SHARE = 1 / 2
 class TorchCosts(NamedTuple):
     """What a step by torch.distributed costs besides ``DeviceCosts`` and ``PairCosts``.
 
-    buckets: those of the model, as sent.
+    buckets: those of the model, as sent; ready at each of N devices.
     bytes_per_s: (N, N) [from, to] of one unencrypted connection; 0 where it was not measured.
     send_cpu_s, receive_cpu_s: (N, N) [from, to] processor seconds of a small message at either end.
+    send_s_per_byte, receive_s_per_byte: (N, N) those of a byte of a message of all gradients, which
+        nothing is computed beside.
     nccl: (N,), devices that NCCL can reach.
+    slows_gradients: whether a byte costs more beside a computation, as it does unless gradients
+        were timed beside exchanges.
     """
 
     engine: Engine
@@ -41,7 +45,10 @@ class TorchCosts(NamedTuple):
     bytes_per_s: Floats
     send_cpu_s: Floats
     receive_cpu_s: Floats
+    send_s_per_byte: Floats
+    receive_s_per_byte: Floats
     nccl: Bools
+    slows_gradients: bool = True
 
     def uses_nccl(self, ranked: Sequence[int]) -> bool:
         """Whether these members exchange through NCCL."""
@@ -53,18 +60,23 @@ def of_profile(
 ) -> TorchCosts:
     """Costs on the devices in ``steps``, in that order. caps: bytes/s that a network is held to."""
     links, names = link_costs.measured(profile), list(steps)
-    rates, send_cpu_s, receive_cpu_s = np.zeros((3, len(names), len(names)))
+    rates, send_cpu_s, receive_cpu_s, send_s_per_byte, receive_s_per_byte = np.zeros((5, len(names), len(names)))
+    all_bytes = next(iter(steps.values())).gradient_bytes
     for i, k in np.ndindex(rates.shape):
         ends = names[i], names[k]
         if ends in links:
             rates[i, k] = min(rate_bytes_per_s(links[ends]), math.inf if i == k else min(caps[name] for name in ends))
             send_cpu_s[i, k], receive_cpu_s[i, k] = processor_s(links[ends], SMALL_BYTES)
+            large = processor_s(links[ends], all_bytes)
+            send_s_per_byte[i, k], receive_s_per_byte[i, k] = large.send_s / all_bytes, large.receive_s / all_bytes
     return TorchCosts(
         engine=chosen,
-        buckets=tuple(_buckets(next(iter(steps.values())), chosen)),
+        buckets=tuple(_buckets(list(steps.values()), chosen)),
         bytes_per_s=rates,
         send_cpu_s=send_cpu_s,
         receive_cpu_s=receive_cpu_s,
+        send_s_per_byte=send_s_per_byte,
+        receive_s_per_byte=receive_s_per_byte,
         nccl=np.array([_has_nccl(step) for step in steps.values()]),
     )
 
@@ -113,11 +125,13 @@ def _has_nccl(step: StepProfile) -> bool:
     return step.accelerator == "cuda" and "nccl" in (step.collectives or ())
 
 
-def _buckets(step: StepProfile, chosen: Engine) -> list[Bucket]:
-    layers = step.layers or _even(step.parameters)
+def _buckets(steps: Sequence[StepProfile], chosen: Engine) -> list[Bucket]:
+    layers = steps[0].layers or _even(steps[0].parameters)
+    even = ready_evenly(len(layers))
+    ready = np.array([step.ready if len(step.ready) == len(layers) else even for step in steps])
     if chosen.hook == "powersgd":
-        return _factored(layers, chosen.rank)
-    return buckets(layers, ELEMENT_BYTES[chosen.hook])
+        return _factored(layers, ready, chosen.rank)
+    return buckets(layers, ELEMENT_BYTES[chosen.hook], ready)
 
 
 def _even(parameters: int) -> tuple[int, ...]:
@@ -126,14 +140,12 @@ def _even(parameters: int) -> tuple[int, ...]:
     return (*[size] * (parameters // size), parameters % size or size)
 
 
-def _factored(layers: Sequence[int], rank: int) -> list[Bucket]:
+def _factored(layers: Sequence[int], ready: Floats, rank: int) -> list[Bucket]:
     """The buckets of powersgd: a variable of m x m is sent as two factors of m x rank."""
-    sent, before, made = np.cumsum([0.0] + [_elements(each, rank) for each in reversed(layers)]), 0, []
-    for bucket in buckets(layers):
-        until = round(bucket.passed * len(layers))
-        made.append(Bucket(4.0 * float(sent[until] - sent[before]), bucket.passed, POWERSGD_MESSAGES))
-        before = until
-    return made
+    return [
+        Bucket(4.0 * sum(_elements(layers[i], rank) for i in inside), last_ready(ready, inside), POWERSGD_MESSAGES)
+        for inside in filled(layers, ready)
+    ]
 
 
 def _elements(elements: int, rank: int) -> float:

@@ -11,7 +11,7 @@ from planner.predict import collectives
 from planner.predict.clusters import Candidates
 from planner.predict.collectives import Network
 from planner.predict.costs import Costs
-from planner.predict.data_parallel import Work, synchronous
+from planner.predict.data_parallel import ByteCosts, Work, synchronous
 from planner.predict.decentralized import Steps
 from planner.predict.torch_costs import GLOO_MESSAGES, TorchCosts
 
@@ -28,7 +28,8 @@ def solve(costs: Costs, torch: TorchCosts, candidates: Candidates) -> Steps:
         ranked = np.array([i for i in by_rank if mask >> i & 1])
         at = np.ix_(candidates.masks == mask, ranked)
         transport = collectives.NCCL if torch.uses_nccl(ranked.tolist()) else collectives.GLOO
-        step = synchronous(_work(costs, torch, ranked), torch.buckets, transport, _network(costs, torch, ranked))
+        buckets = [bucket._replace(ready=np.asarray(bucket.ready)[ranked]) for bucket in torch.buckets]
+        step = synchronous(_work(costs, torch, ranked), buckets, transport, _network(costs, torch, ranked))
         result.cycle_s[at], result.busy_s[at] = step.step_s, step.busy_s
         result.sent_bytes[at] = step.sent_bytes.sum(axis=1)
     return result
@@ -37,18 +38,20 @@ def solve(costs: Costs, torch: TorchCosts, candidates: Candidates) -> Steps:
 def _work(costs: Costs, torch: TorchCosts, ranked: Ints) -> Work:
     """What the members do. NCCL's threads and copies are in its constants."""
     devices, around, count = costs.devices, np.ix_(ranked, ranked), ranked.size
-    send, receive = np.zeros((2, count, count))
+    alone = beside = ByteCosts(*np.zeros((2, count, count)))
     hop_cpu_s = np.zeros(count)
     if not torch.uses_nccl(ranked.tolist()):
-        send = costs.pairs.send_stolen_cpu_s[around] / costs.up_bytes
         added_s = (ADDED * devices.add_s + devices.copy_s)[ranked] / costs.up_bytes
-        receive = costs.pairs.receive_stolen_cpu_s[around] / costs.up_bytes + added_s[None, :]
+        alone = beside = ByteCosts(torch.send_s_per_byte[around], torch.receive_s_per_byte[around] + added_s)
+        if torch.slows_gradients:
+            send_s, receive_s = costs.pairs.send_stolen_cpu_s[around], costs.pairs.receive_stolen_cpu_s[around]
+            beside = ByteCosts(send_s / costs.up_bytes, receive_s / costs.up_bytes + added_s)
         hop_cpu_s = GLOO_MESSAGES * _small_messages_s(torch, ranked)
     return Work(
         gradient_s=devices.gradient_s[ranked],
         update_s=devices.update_s[ranked],
-        send_s_per_byte=send,
-        receive_s_per_byte=receive,
+        alone=alone,
+        beside=beside,
         hop_cpu_s=hop_cpu_s,
         delay=np.where(devices.step_cpu_s > 0, 1 / devices.cores, 0.0)[ranked],
     )

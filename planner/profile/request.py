@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 from backends import models
-from backends.frameworks.base import FRAMEWORKS, NO_MIXED_PRECISION
+from backends.frameworks.base import FRAMEWORKS
 from backends.strategies.engine import TORCH
 from planner.errors import PlanError
 from planner.jobs.reference import JobReference
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.link_probe import LENGTHS, ProbeLengths
-from profilers.mixed_precision import FP32, NEEDS
+from profilers.mixed_precision import FP16, FP32, NEEDS
 from profilers.records import Facts
 
 
@@ -51,8 +51,11 @@ class ProfileRequest(NamedTuple):
         installed = {name: facts.frameworks.get(name, {}) for name in asked}
         for name, state in installed.items():
             if "error" not in state:
-                if self.precision != FP32 and name != TORCH:
-                    raise PlanError(f"{self.precision} needs torch; {NO_MIXED_PRECISION}")
+                if self.precision == FP16 and name != TORCH:
+                    raise PlanError(
+                        f"{FP16} needs torch, which scales the loss; profile it with --framework torch or "
+                        f"--precision {FP32}"
+                    )
                 return name
         reasons = "; ".join(str(state["error"]) for state in installed.values())
         raise PlanError(f"{reasons}; `planner check` tells what to install")

@@ -5,16 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backends import models
-from backends.data.dataset import Dataset
 from backends.frameworks.base import FRAMEWORKS
 from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
-from backends.training import checkpoint
-from planner.errors import PlanError, RecordError
+from planner.errors import PlanError
 from planner.fleet.device import Fleet, require_trust
 from planner.fleet.file import load_fleet
-from planner.jobs.reference import JobReference, find_job
+from planner.jobs.reference import find_job
 from planner.json_records import load, save
 from planner.paths import FLEET, PLAN, PROFILE, RunFolder
 from planner.plan.engine_search import best_of
@@ -39,12 +36,12 @@ from planner.train.event_log import OnEvent
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.result import end_of, learning_notes, run_result
+from planner.train.resume import RUN_REMEDY, require_checkpoint, require_fit
+from planner.train.source import TrainingSource, check_fit
 from planner.train.trackers.request import TrackerRequest
-from planner.train.training_data import JobData, ShippedImages, TrainingData, load_dataset
+from planner.train.training_data import load_dataset
 from planner.train.worker_result import worker_results
 from profilers.mixed_precision import FP16, FP32
-
-RUN_REMEDY = "give --resume a run folder that `planner train` made"
 
 
 class TrainRequest(NamedTuple):
@@ -78,39 +75,13 @@ class RunCallbacks(NamedTuple):
     on_event: OnEvent
 
 
-class TrainingSource(NamedTuple):
-    """What is trained on: the data set of a directory, or a job with its own."""
-
-    images: Dataset | None = None
-    job: JobReference | None = None
-
-    @property
-    def input_shape(self) -> tuple[int, ...] | None:
-        return tuple(self.images.input_shape) if self.images is not None else None
-
-    @property
-    def classes(self) -> int | None:
-        return self.images.classes if self.images is not None else None
-
-    @property
-    def samples(self) -> int | None:
-        return len(self.images.train_labels) if self.images is not None else None
-
-    def data(self, plan: Plan) -> TrainingData:
-        """The data of a run; how many a job has is known from its profile."""
-        if self.images is not None:
-            return ShippedImages(self.images)
-        assert self.job is not None, "a source has one or the other"
-        return JobData(self.job, plan.samples)
-
-
 def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any], RunFolder]:
     """Train; returns the content of result.json and the run's folder. Raises PlannerError."""
     request.trackers.check()
     fleet = load_fleet(request.fleet) if request.fleet else None
     before = RunFolder(request.resume) if request.resume else None
     if before is not None:
-        _check_folder(before)
+        require_checkpoint(before)
     options = _options(request, before)
     _check_options(options, makes_plan=request.metric is not None)
     source = _source(request, options, before)
@@ -120,9 +91,9 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     options = _as_planned(request, options, plan)
     predicted, plan = plan, _as_asked(plan, options, options.strategy if "strategy" in request.options else None)
     orders.check_momentum(options, plan.strategy)
-    if note := _check_fit(plan, source):
+    if note := check_fit(plan, source):
         callbacks.on_note(note)
-    _check_checkpoint(plan, before)
+    require_fit(plan, before)
     fleet = fleet or load_fleet(Path(plan.fleet))
     engine_note = _check_engine(plan, fleet, request.allow_plaintext)
     callbacks.on_plan(plan)
@@ -298,76 +269,3 @@ def _plan_now(
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))
     return plan
-
-
-def _check_fit(plan: Plan, source: TrainingSource) -> str:
-    """A remark on a user's own model or job whose code has changed since it was profiled, if any.
-
-    It trains as it is now, the same on all devices, and only the prediction may be off. Raises
-    PlanError where another model or job, or other images, were profiled.
-    """
-    if plan.job or source.job is not None:
-        return _check_job(plan, source.job)
-    shape, classes = source.input_shape or (), source.classes
-    needed = ProfileRequest((plan.model,), input_shape=shape, classes=classes).fingerprint(plan.model)
-    if needed != plan.fingerprint and not models.is_user_model(plan.model):
-        images = "x".join(str(size) for size in shape)
-        raise PlanError(
-            f"{plan.model} was profiled for other images than these ({images}, {classes} classes); "
-            "profile again with the same --data"
-        )
-    return _note_of_change(plan, needed)
-
-
-def _check_job(plan: Plan, job: JobReference | None) -> str:
-    if job is None or not plan.job or job.text != plan.model:
-        raise PlanError(
-            f"the plan is for {plan.model}, not for {'--data' if job is None else f'--job {job.text}'}; "
-            "plan again with --metric, or leave the option out"
-        )
-    return _note_of_change(plan, job.fingerprint)
-
-
-def _note_of_change(plan: Plan, fingerprint: str) -> str:
-    if fingerprint == plan.fingerprint:
-        return ""
-    return (
-        f"{plan.model} has changed since it was profiled, so the prediction is that of its former version; "
-        "it trains as it is now"
-    )
-
-
-def _check_folder(before: RunFolder) -> None:
-    """Raises RecordError where there is no checkpoint to resume from."""
-    if not before.path.is_dir():
-        problem = "is no directory" if before.path.exists() else "does not exist"
-        raise RecordError(f"cannot resume {before.path}: the folder {problem}; {RUN_REMEDY}")
-    if not before.checkpoint.exists():
-        raise RecordError(
-            f"cannot resume {before.path}: it has no {before.checkpoint.name}, the run wrote none; "
-            "train again without --resume, or give --resume another run folder"
-        )
-
-
-def _check_checkpoint(plan: Plan, before: RunFolder | None) -> None:
-    """Raises RecordError or PlanError where the plan cannot go on from the checkpoint."""
-    if before is None:
-        return
-    try:
-        meta = checkpoint.peek(str(before.checkpoint))
-    except (OSError, ValueError) as error:
-        raise RecordError(f"cannot resume {before.path}: {error}; {RUN_REMEDY}") from error
-    try:
-        checkpoint.require_optimizer(meta, plan.strategy.optimizer.name)
-    except ValueError as error:
-        raise PlanError(f"cannot resume {before.path}: {error}") from error
-    if meta["model"] != plan.model:
-        raise PlanError(f"{before.checkpoint} is of {meta['model']}, the plan is for {plan.model}")
-    if models.is_user_model(plan.model) and meta.get("framework", plan.framework) != plan.framework:
-        raise PlanError(
-            f"{before.checkpoint} is of {plan.model} in {meta['framework']}, the plan computes with {plan.framework}; "
-            f"only a known model goes on in another framework: plan again with --framework {meta['framework']}"
-        )
-    evaluated = [evaluation["step"] for evaluation in meta["evaluations"][-1:]]
-    if meta["step"] > plan.steps or (meta["step"] == plan.steps and evaluated == [plan.steps]):
-        raise PlanError(f"{before.path} has made all its {meta['step']} steps; give more with --steps")

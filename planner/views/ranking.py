@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from backends.strategies.engine import OWN
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.paths import PLAN
-from planner.plan.recommend import Recommendation, Row
+from planner.plan.recommendation import Recommendation, Row
 from planner.plan.request import AUTO
 from planner.predict.costs import Costs
 from planner.provenance import NAMEPLATE

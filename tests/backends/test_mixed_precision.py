@@ -1,4 +1,4 @@
-"""In mixed precision torch computes in half the bits; weights and gradients stay float32."""
+"""In mixed precision a framework computes in half the bits; weights and gradients stay float32."""
 
 import numpy as np
 import pytest
@@ -8,18 +8,23 @@ from backends.frameworks import base
 from backends.frameworks.base import SGD, OptimizerSettings
 from backends.protocol.orders import ReplicaSpec
 from backends.training.workload import workload
+from profilers.file_tree import FileTree
+from profilers.mixed_precision import BF16, supported
 from tests.backends.fakes import Softmax
-from tests.backends.replicas import batch_for
+from tests.backends.replicas import batch_for, by_every_framework
+from tests.installed import needs
 
 torch = pytest.importorskip("torch")
 
 from backends.pytorch.mixed_precision import LossScale  # noqa: E402
 
 on_a_processor = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU computes here")
+#: TensorFlow refuses bfloat16 where the processor has no instructions for it; torch is slow then.
+has_bfloat16 = pytest.mark.skipif(BF16 not in supported(FileTree("/")), reason="no processor with bfloat16")
 
 
-def built(precision="fp32"):
-    return workload(ReplicaSpec("torch", "cipher", precision=precision)).build().replica
+def built(precision="fp32", framework="torch"):
+    return workload(ReplicaSpec(framework, "cipher", precision=precision)).build().replica
 
 
 def gradients(replica, batch, *args):
@@ -29,8 +34,10 @@ def gradients(replica, batch, *args):
 
 
 @on_a_processor
-def test_weights_and_gradients_stay_float32_and_gradients_are_near_those_in_full_precision():
-    plain, mixed = built(), built("bf16")
+@has_bfloat16
+@by_every_framework
+def test_weights_and_gradients_stay_float32_and_gradients_are_near_those_in_full_precision(framework):
+    plain, mixed = built(framework=framework), built("bf16", framework)
     batch = batch_for(plain, 16)
     expected, found = gradients(plain, batch), gradients(mixed, batch)
     assert {array.dtype for array in (mixed.weights, mixed.gradients, mixed.state)} == {np.dtype(np.float32)}
@@ -54,8 +61,21 @@ def test_the_model_itself_computes_in_bfloat16_and_evaluates_in_float32():
 
 
 @on_a_processor
-def test_the_loss_falls_in_bfloat16():
-    replica = built("bf16")
+@has_bfloat16
+@by_every_framework
+def test_evaluations_are_those_in_full_precision(framework):
+    plain, mixed = built(framework=framework), built("bf16", framework)
+    batch = batch_for(plain, 16)
+    before = mixed.gradient(batch)
+    assert mixed.evaluate(batch) == plain.evaluate(batch)
+    assert mixed.gradient(batch) == before != plain.gradient(batch)
+
+
+@on_a_processor
+@has_bfloat16
+@by_every_framework
+def test_the_loss_falls_in_bfloat16(framework):
+    replica = built("bf16", framework)
     batch = batch_for(replica, 16)
     losses = []
     for _ in range(20):
@@ -70,8 +90,23 @@ def test_float16_is_refused_where_torch_computes_on_the_processor():
         built("fp16")
 
 
+@needs("tensorflow")
+def test_tensorflow_computes_in_no_float16():
+    with pytest.raises(ValueError, match="^fp16 needs torch, which scales the loss; profile it with --framework torch"):
+        built("fp16", "tensorflow")
+
+
+@needs("tensorflow")
+def test_a_tensorflow_that_rewrites_no_graph_is_refused(monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", lambda options: None)
+    with pytest.raises(ValueError, match="^TensorFlow .* does not compute in bf16 here; .* or --precision fp32$"):
+        built("bf16", "tensorflow")
+
+
 def test_other_frameworks_refuse_with_the_remedy():
-    with pytest.raises(ValueError, match="^bf16 needs torch; .* or --precision fp32$"):
+    with pytest.raises(ValueError, match="^bf16 is not computed here; profile it with --precision fp32$"):
         Softmax().compute_in("bf16")
 
 
@@ -111,6 +146,8 @@ def test_a_gradient_that_no_scale_makes_finite_stays_as_it_is():
 
 
 @on_a_processor
-def test_known_models_and_their_initial_weights_are_the_same_in_every_precision():
+@has_bfloat16
+@by_every_framework
+def test_known_models_and_their_initial_weights_are_the_same_in_every_precision(framework):
     description = models.described("cipher", None, None)
-    np.testing.assert_array_equal(built("bf16").weights, models.initial_weights(description, 0))
+    np.testing.assert_array_equal(built("bf16", framework).weights, models.initial_weights(description, 0))

@@ -1,5 +1,7 @@
 """PyTorch replicas: flat buffers, gradients, updates, users' own models."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,35 @@ def test_gradients_are_those_of_plain_autograd(pytorch, name):
         close(replica.state, plain_torch.flat(running))
     else:
         assert replica.state.shape == (0,)
+
+
+def test_later_layers_have_their_gradients_before_earlier_ones_and_no_hook_is_left(pytorch):
+    replica = pytorch.build("cipher", seed=3)
+    batch = batch_for(replica)
+    shares = replica.ready_shares(lambda: replica.gradient(batch))
+    by_layer = {}
+    for variable, share in zip(replica.variables, shares, strict=True):
+        by_layer.setdefault(variable.name.split(".")[0], []).append(share)
+    layers = list(by_layer.values())
+    assert len(layers) > 2 and min(shares) > 0 and max(shares) <= 1
+    assert all(max(later) <= min(earlier) for earlier, later in itertools.pairwise(layers))
+    assert not any(parameter._backward_hooks for parameter in replica.module.parameters())
+
+
+def test_of_a_batch_in_parts_the_last_one_counts_and_an_unused_parameter_is_ready_at_the_end(pytorch):
+    import torch
+
+    from backends.pytorch.ready_shares import ready_shares
+
+    used, unused = (torch.nn.Parameter(torch.ones(10)) for _ in range(2))
+
+    def busy():
+        for _ in range(2):
+            (used * torch.ones(10)).sum().backward()
+            sum(range(200_000))
+
+    shares = ready_shares([used, unused], busy, on_gpu=False)
+    assert 0.3 < shares[0] < 1 and shares[1] == 1
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_members_come_to_what_one_replica_learns_from_all_samples(tmp_path, batc
     np.testing.assert_allclose(left[0]["weights"], learnt_alone(batches), rtol=1e-4, atol=1e-5)
     for one in left:
         assert [row[0] for row in one["rows"]] == [0, 1] and [row[1] for row in one["rows"]] == [1, 1]
-        assert (one["exchange_s"] > 0).all()
+        assert (one["exchange_s"] > 0).all() and (one["hidden_cpu_s"] >= 0).all()
 
 
 @pytest.mark.parametrize("clip_norm", [None, 0.5])

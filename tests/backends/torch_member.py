@@ -39,7 +39,7 @@ def main() -> None:
     )
     group = process_group(settings, listener)
     samples = _samples(given, rank, batches[rank])
-    exchange_s = []
+    exchanges = []
     learnt = GradientSettings(0.05, 0.01, given.get("clip_norm"))
     try:
         group.average_gradients(replica, batches[rank])
@@ -48,7 +48,7 @@ def main() -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             batch = split(next(samples), given.get("most", 1000))
             combine_parts(replica, batch, learnt, functools.partial(group.gradient, replica))
-            exchange_s.append(group.exchange_s()[0])
+            exchanges.append(group.exchange())
             replica.update(OptimizerSettings(momentum=0.5))
     except GroupError as error:
         print(error)
@@ -56,7 +56,9 @@ def main() -> None:
     group.average(replica.state)
     rows = group.gather((rank, group.beat(rank)))
     np.savez(
-        given["left"], weights=replica.weights, state=replica.state, rows=rows, exchange_s=exchange_s,
+        given["left"], weights=replica.weights, state=replica.state, rows=rows,
+        exchange_s=[each.exposed_s for each in exchanges],
+        hidden_cpu_s=[each.hidden_cpu_s for each in exchanges],
         loss=replica.evaluate(next(samples))[0],
     )  # fmt: skip
     group.close()

@@ -123,7 +123,8 @@ def _without_drift(case: Case, index: int) -> Predictions:
 
     A worker on the server's device also spends processor time on the server's messages, which the
     model must predict. Its drift is therefore taken from its run alone in the same repetition, and
-    is at most that of this run. Without a run alone no drift is assumed.
+    is at most that of this run. Without a run alone no drift is assumed. With torch.distributed
+    that is measured apart, and what an exchange slows a gradient down is part of its drift.
     """
     costs, config = case.costs, case.configs[index]
     alone = {config.workers: run for config, run in zip(case.configs, case.runs, strict=True)}
@@ -132,8 +133,11 @@ def _without_drift(case: Case, index: int) -> Predictions:
         in_cluster = case.runs[index].workers[name].drift
         run_alone = alone.get((name,))
         by_itself = 1.0 if run_alone is None else run_alone.workers[name].drift
-        drift[costs.names.index(name)] = min(in_cluster, by_itself) if name == config.server else in_cluster
+        has_server = name == config.server and costs.torch is None
+        drift[costs.names.index(name)] = min(in_cluster, by_itself) if has_server else in_cluster
     drifted = costs.with_gradients(costs.devices.gradient_s * drift)
+    if drifted.torch is not None:
+        drifted = drifted._replace(torch=drifted.torch._replace(slows_gradients=False))
     masks, hosts = case.candidates
     return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), case.steps)
 

@@ -5,7 +5,8 @@ import pytest
 from backends.strategies.engine import OWN
 from planner.errors import PlanError
 from planner.plan.engine_search import best_of
-from planner.plan.recommend import Recommendation, Row, make_plan
+from planner.plan.recommend import make_plan
+from planner.plan.recommendation import Recommendation, Row
 from planner.plan.request import RecommendRequest
 from planner.predict.sample_efficiency import NONE
 from planner.profile.file import Profile

@@ -6,9 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.predict.collectives import GLOO, NCCL, Network, Transport
-from planner.predict.data_parallel import FORWARD, Bucket, SynchronousStep, Work, buckets, exchange_s, synchronous
+from planner.predict.data_parallel import (
+    FORWARD,
+    Bucket,
+    ByteCosts,
+    SynchronousStep,
+    Work,
+    buckets,
+    exchange_s,
+    filled,
+    ready_evenly,
+    synchronous,
+)
 
 MIB = 1 << 20
+#: When half of the backward pass is done.
+HALFWAY = FORWARD + (1 - FORWARD) / 2
 
 
 def network(n: int, bytes_per_s: float = 1e8, latency_s: float = 0.0) -> Network:
@@ -17,12 +30,13 @@ def network(n: int, bytes_per_s: float = 1e8, latency_s: float = 0.0) -> Network
 
 
 def compute(
-    *gradients_s: float, update_s: float = 0.0, cpu: float = 0.0, hop_cpu: float = 0.0, delay: float = 1.0
-) -> Work:
-    """cpu: seconds of a byte at either end; hop_cpu: of a hop."""
+    *gradients_s: float, update_s: float = 0.0, cpu: float = 0.0, hop_cpu: float = 0.0, delay: float = 1.0,
+    stolen: float | None = None,
+) -> Work:  # fmt: skip
+    """cpu: seconds of a byte at either end, ``stolen`` beside a computation; hop_cpu: of a hop."""
     n = len(gradients_s)
-    handling = np.full((n, n), cpu)
-    return Work(np.array(gradients_s), np.full(n, update_s), handling, handling, np.full(n, hop_cpu), np.full(n, delay))
+    alone, beside = (ByteCosts(*np.full((2, n, n), each)) for each in (cpu, cpu if stolen is None else stolen))
+    return Work(np.array(gradients_s), np.full(n, update_s), alone, beside, np.full(n, hop_cpu), np.full(n, delay))
 
 
 def step(
@@ -48,12 +62,17 @@ def test_the_processors_work_of_each_hop_counts_and_takes_a_core_at_most(cores: 
 
 
 def test_a_bucket_that_is_ready_earlier_is_exchanged_beside_the_backward_pass() -> None:
-    found = step(compute(0.3, 0.3), [Bucket(1e7, 0.5), Bucket(2e6, 1.0)])
+    found = step(compute(0.3, 0.3), [Bucket(1e7, HALFWAY), Bucket(2e6, 1.0)])
     assert found.step_s == pytest.approx(0.3 + 0.02)  # the first began at 0.2 and ended as the pass did
 
 
+def test_a_bucket_waits_for_the_member_that_has_it_last() -> None:
+    found = step(compute(0.3, 0.3), [Bucket(1e7, np.array([0.4, 0.8])), Bucket(0.0, 1.0)])
+    assert found.step_s == pytest.approx(0.8 * 0.3 + 0.1)
+
+
 def test_a_bucket_waits_for_the_one_before() -> None:
-    found = step(compute(0.3, 0.3), [Bucket(5e7, 0.5), Bucket(2e6, 1.0)])
+    found = step(compute(0.3, 0.3), [Bucket(5e7, HALFWAY), Bucket(2e6, 1.0)])
     assert found.step_s == pytest.approx(0.2 + 0.5 + 0.02)
 
 
@@ -70,7 +89,7 @@ def test_a_device_alone_computes_and_sends_nothing() -> None:
 
 def test_bytes_that_arrive_beside_the_backward_pass_delay_it() -> None:
     """2e6 bytes each way, over in 0.02 s of a pass of 0.1 s: their 4 ms are those of the pass."""
-    stolen = step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, 0.5), Bucket(0.0, 1.0)])
+    stolen = step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, HALFWAY), Bucket(0.0, 1.0)])
     assert stolen.step_s == pytest.approx(0.3 + 0.004)
     assert stolen.busy_s == pytest.approx([0.304, 0.304])
 
@@ -78,27 +97,36 @@ def test_bytes_that_arrive_beside_the_backward_pass_delay_it() -> None:
 def test_beside_the_backward_pass_an_exchange_has_the_share_of_one_thread() -> None:
     """Half a core for two threads: 40 ms of it take 0.16 s beside the pass, which loses half."""
     work = compute(0.3, 0.3, cpu=1e-8, delay=2.0)
-    assert step(work, [Bucket(2e6, 0.5), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.3 + 0.08)
+    assert step(work, [Bucket(2e6, HALFWAY), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.3 + 0.08)
 
 
 def test_what_is_left_of_it_after_the_backward_pass_has_the_processor_alone() -> None:
     """80 ms of half a core: 50 of them beside the pass, which ends at 0.4 s, and 30 after it."""
     work = compute(0.3, 0.3, cpu=1e-8, delay=2.0)
-    assert step(work, [Bucket(4e6, 0.5), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.4 + 0.06)
+    assert step(work, [Bucket(4e6, HALFWAY), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.4 + 0.06)
 
 
 def test_beside_many_threads_it_has_nearly_a_core() -> None:
     """Four cores: 0.12 s of one of five threads take 0.15 s, and the pass loses 0.03 s."""
     work = compute(0.6, 0.6, cpu=1e-8, delay=0.25)
-    assert step(work, [Bucket(6e6, 0.5), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.63)
+    assert step(work, [Bucket(6e6, HALFWAY), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.63)
 
 
 def test_bytes_after_the_backward_pass_delay_nothing() -> None:
     assert step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, 1.0)]).step_s == pytest.approx(0.32)
 
 
+def test_a_byte_costs_more_while_something_is_computed_and_its_own_after_that() -> None:
+    """2e6 bytes each way: 2 x 1 ns a byte after the backward pass, and 2 x 5 ns beside it."""
+    found = step(compute(0.3, 0.3, cpu=1e-9, stolen=5e-9), [Bucket(2e6, 1.0)])
+    assert found.busy_s == pytest.approx(np.full(2, 0.3 + 0.004))
+    hidden = step(compute(0.3, 0.3, cpu=1e-9, stolen=5e-9), [Bucket(2e6, HALFWAY), Bucket(0.0, 1.0)])
+    assert hidden.busy_s == pytest.approx(np.full(2, 0.3 + 0.02))
+    assert hidden.step_s == pytest.approx(0.3 + 0.02)
+
+
 def test_nor_do_bytes_beside_an_accelerator() -> None:
-    found = step(compute(0.3, 0.3, cpu=1e-9, delay=0.0), [Bucket(2e6, 0.5), Bucket(0.0, 1.0)])
+    found = step(compute(0.3, 0.3, cpu=1e-9, delay=0.0), [Bucket(2e6, HALFWAY), Bucket(0.0, 1.0)])
     assert found.step_s == pytest.approx(0.3)
 
 
@@ -113,7 +141,19 @@ def test_a_processor_that_takes_longer_than_the_link_holds_the_exchange() -> Non
 
 def test_buckets_are_filled_from_the_last_variable_on_and_the_first_is_small() -> None:
     layers = [26 * MIB // 4, 20 * MIB // 4, 10 * MIB // 4, MIB // 8, MIB // 8]
-    assert buckets(layers) == [Bucket(MIB, 0.4), Bucket(30 * MIB, 0.8), Bucket(26 * MIB, 1.0)]
+    ends = FORWARD + (1 - FORWARD) * np.array([0.4, 0.8, 1.0])
+    made = buckets(layers)
+    assert [each.message_bytes for each in made] == [MIB, 30 * MIB, 26 * MIB]
+    assert [each.ready for each in made] == pytest.approx(ends)
+
+
+def test_measured_shares_tell_the_order_of_the_variables_and_when_each_member_has_a_bucket() -> None:
+    """The second variable comes first: a head that is used before the layers after it."""
+    layers, ready = [MIB // 4, MIB, MIB // 4], np.array([[0.9, 0.4, 0.5], [1.0, 0.3, 0.7]])
+    assert filled(layers, ready) == [[1], [2, 0]]
+    first, second = buckets(layers, ready=ready)
+    assert (first.message_bytes, second.message_bytes) == (4 * MIB, 2 * MIB)
+    np.testing.assert_array_equal([first.ready, second.ready], [[0.4, 0.3], [0.9, 1.0]])
 
 
 def test_a_model_that_fills_no_bucket_is_one() -> None:
@@ -122,7 +162,7 @@ def test_a_model_that_fills_no_bucket_is_one() -> None:
 
 def test_half_precision_sends_half_the_bytes_in_the_same_buckets() -> None:
     layers = [26 * MIB // 4, MIB // 4]
-    assert buckets(layers, 2.0) == [Bucket(MIB / 2, 0.5), Bucket(13 * MIB, 1.0)]
+    assert [each.message_bytes for each in buckets(layers, 2.0)] == [MIB / 2, 13 * MIB]
 
 
 def test_an_exchange_between_steps_is_copied_besides() -> None:
@@ -140,8 +180,15 @@ RATES = st.floats(1e5, 1e10)
 def test_buckets_hold_every_byte_and_are_ready_one_after_the_other(layers: list[int]) -> None:
     made = buckets(layers)
     assert sum(each.message_bytes for each in made) == 4 * sum(layers)
-    assert [each.passed for each in made] == sorted(each.passed for each in made)
-    assert made[-1].passed == 1.0
+    ready = [each.ready for each in made]
+    assert ready == sorted(ready)
+    assert made[-1].ready == 1.0
+
+
+@given(LAYERS)
+def test_every_variable_is_in_one_bucket(layers: list[int]) -> None:
+    inside = [variable for bucket in filled(layers, ready_evenly(len(layers))) for variable in bucket]
+    assert inside == list(range(len(layers)))[::-1]
 
 
 @given(LAYERS, GRADIENTS, RATES, st.sampled_from((GLOO, NCCL)))

@@ -116,12 +116,16 @@ def test_gloo_copies_what_an_accelerator_made_and_nccl_does_not() -> None:
 
 def test_a_processor_that_computes_and_exchanges_holds_what_is_slower() -> None:
     """20 ns a byte and end, 1 MB each way: 40 ms of one core, which the link's 80 ms hide."""
-    found = costs(0.1, 0.1, accelerator="cpu")
-    stolen = np.full((2, 2), 0.02)
-    some = profiles.with_costs(found, send_stolen_cpu_s=stolen, receive_stolen_cpu_s=stolen)
-    assert solved(some).cycle_s[0, 0] == pytest.approx(0.1 + 1e6 / RATE + 0.01)
-    much = profiles.with_costs(found, send_stolen_cpu_s=10 * stolen, receive_stolen_cpu_s=10 * stolen)
-    assert solved(much).cycle_s[0, 0] == pytest.approx(0.1 + 0.4 + ADDED_S + 0.01)
+
+    def cycle_s(s_per_byte: float) -> float:
+        each = np.full((2, 2), s_per_byte)
+        found = costs(0.1, 0.1, accelerator="cpu")
+        torch = found.torch._replace(send_s_per_byte=each, receive_s_per_byte=each)
+        stolen = {"send_stolen_cpu_s": 1e6 * each, "receive_stolen_cpu_s": 1e6 * each}
+        return float(solved(profiles.with_costs(found, **stolen)._replace(torch=torch)).cycle_s[0, 0])
+
+    assert cycle_s(20e-9) == pytest.approx(0.1 + 1e6 / RATE + 0.01)
+    assert cycle_s(200e-9) == pytest.approx(0.1 + 0.4 + ADDED_S + 0.01)
 
 
 def test_a_what_if_rate_slows_the_exchange() -> None:
@@ -139,6 +143,14 @@ def test_the_network_is_what_beta_stands_for() -> None:
 
 def test_layers_that_an_older_profile_lacks_count_as_large_as_buckets() -> None:
     assert step_s(0.1, 0.1, layers=()) == pytest.approx(0.1 + 1e6 / RATE + 0.01)
+
+
+def test_a_bucket_begins_when_the_slowest_member_has_its_variables() -> None:
+    """The last layer's are there after 60 % of a gradient, and without a measurement at 2/3."""
+    layers = (25_000_000, 25_000_000)
+    gained_s = step_s(1.0, 0.5, layers=layers) - step_s(1.0, 0.5, layers=layers, ready=(1.0, 0.6))
+    assert gained_s == pytest.approx(2 / 3 - 0.6)
+    assert step_s(1.0, 0.5, layers=layers, ready=(1.0,)) == step_s(1.0, 0.5, layers=layers)  # of another model
 
 
 class TestWhoCannot:

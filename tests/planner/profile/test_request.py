@@ -43,7 +43,8 @@ def test_a_device_without_the_instructions_is_refused_with_the_remedy(precision:
     ProfileRequest(("net",)).check_precision(profiles.facts())
 
 
-def test_mixed_precision_is_refused_where_the_framework_is_not_torch() -> None:
+def test_float16_is_refused_where_the_framework_is_not_torch() -> None:
     facts = profiles.facts()._replace(frameworks={"torch": ABSENT, "tensorflow": HERE})
-    with pytest.raises(PlanError, match="^bf16 needs torch; TensorFlow trains in fp32 here"):
-        ProfileRequest(("net",), precision="bf16").framework_on(facts)
+    with pytest.raises(PlanError, match="^fp16 needs torch, which scales the loss; profile it with --framework torch"):
+        ProfileRequest(("net",), precision="fp16").framework_on(facts)
+    assert ProfileRequest(("net",), precision="bf16").framework_on(facts) == "tensorflow"

@@ -1,4 +1,4 @@
-"""Training plans on the way, and resumes only from checkpoints that fit."""
+"""Training makes a plan on the way, or trains another one with the options of its command."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,29 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends import models
 from backends.data.dataset import Dataset
-from backends.frameworks.base import MOMENTUM, Layout, Variable
-from backends.training import checkpoint
-from planner.errors import PlanError, RecordError
-from planner.jobs.reference import find_job
+from planner.errors import PlanError
 from planner.json_records import save
-from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.train.orders import Options
-from planner.train.train import (
-    RunCallbacks,
-    TrainingSource,
-    TrainRequest,
-    _as_asked,
-    _as_planned,
-    _check_checkpoint,
-    _check_fit,
-    _check_folder,
-    _plan,
-    train,
-)
+from planner.train.train import RunCallbacks, TrainRequest, _as_asked, _as_planned, _plan, train
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
 
@@ -78,54 +62,6 @@ def test_a_job_with_its_own_optimizer_is_planned_without_a_server_and_it_is_said
     view = RunCallbacks(lambda *_: None, lambda _: None, noted.append, lambda *_: None)
     assert _plan(request, Options(engine=engine), source, None, view).strategy.text == "allreduce:optimizer=own"
     assert sum("the job brings its own optimizer" in note for note in noted) == 1
-
-
-def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFolder:
-    one = np.ones(1, np.float32)
-    evaluations = [{"step": each} for each in evaluated]
-    meta = {"model": model, "framework": "torch", "step": step, "evaluations": evaluations}
-    variables = (Variable("w", (1,), 0, 1),)
-    content = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta)
-    run = RunFolder(folder)
-    checkpoint.write(str(run.checkpoint), content, Layout(variables, ()))
-    return run
-
-
-def refusal(planned_run: Plan, run: RunFolder) -> str | None:
-    """Why the plan cannot go on from the run's checkpoint; None where it can."""
-    try:
-        _check_checkpoint(planned_run, run)
-    except PlanError as error:
-        return str(error)
-    return None
-
-
-@pytest.mark.parametrize(
-    ("step", "evaluated", "refused"),
-    [
-        (60, (), False),
-        (60, (50,), False),
-        (100, (), False),
-        (100, (50,), False),
-        (100, (50, 100), True),
-        (120, (100,), True),
-        (120, (), True),
-    ],
-)
-def test_a_run_is_resumed_while_steps_or_its_last_evaluation_are_left(
-    tmp_path: Path, step: int, evaluated: tuple[int, ...], refused: bool
-) -> None:
-    run = saved(tmp_path, step, *evaluated)
-    expected = f"{tmp_path} has made all its {step} steps; give more with --steps" if refused else None
-    assert refusal(plan(planned("a"), steps=100), run) == expected
-
-
-def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:
-    refused = refusal(plan(planned("a"), steps=100).with_optimizer("adam"), saved(tmp_path, 60))
-    assert refused == (
-        f"cannot resume {tmp_path}: the checkpoint is of optimizer sgd, and what that keeps (momentum) is not "
-        "what adam does; go on with --optimizer sgd, or begin a new run"
-    )
 
 
 def command(named: Path | None = None, **options: Any) -> TrainRequest:
@@ -222,56 +158,3 @@ def test_an_optimizer_that_does_not_fit_the_strategy_is_refused() -> None:
 
 
 IMAGES = Dataset(*(np.zeros((2, 28, 28, 1), np.uint8), np.array([0, 9])) * 2, classes=10)
-
-
-def test_code_that_has_changed_trains_as_it_is_and_only_the_prediction_is_of_the_former(tmp_path: Path) -> None:
-    """One rule for a model file and for a job: people edit their code between runs."""
-    path = tmp_path / "net.py"
-    path.write_text("def net(): ...\n")
-    job = find_job("net.py:net", tmp_path)
-    sources = {
-        f"{path}:net": (TrainingSource(IMAGES), models.fingerprint(f"{path}:net"), False),
-        "net.py:net": (TrainingSource(job=job), job.fingerprint, True),
-    }
-    for model, (source, fingerprint, is_job) in sources.items():
-        made = plan(planned("a"))._replace(model=model, fingerprint=fingerprint, job=is_job)
-        assert _check_fit(made, source) == ""
-        assert _check_fit(made._replace(fingerprint="former"), source) == (
-            f"{model} has changed since it was profiled, so the prediction is that of its former version; "
-            "it trains as it is now"
-        )
-
-
-def test_other_images_than_a_known_model_was_profiled_for_are_refused() -> None:
-    with pytest.raises(PlanError, match=r"cipher was profiled for other images than these \(28x28x1, 10 classes\)"):
-        _check_fit(plan(planned("a"))._replace(model="cipher", fingerprint="other"), TrainingSource(IMAGES))
-
-
-def test_a_folder_that_does_not_exist_is_not_resumed(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"none: the folder does not exist; give --resume a run folder that"):
-        _check_folder(RunFolder(tmp_path / "none"))
-
-
-def test_a_file_is_not_resumed(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(RecordError, match=r"file: the folder is no directory; give --resume a run folder that"):
-        _check_folder(RunFolder(tmp_path / "file"))
-
-
-def test_a_folder_without_a_checkpoint_is_not_resumed(tmp_path: Path) -> None:
-    with pytest.raises(RecordError) as refused:
-        _check_folder(RunFolder(tmp_path))
-    assert str(refused.value) == (
-        f"cannot resume {tmp_path}: it has no checkpoint.npz, the run wrote none; "
-        "train again without --resume, or give --resume another run folder"
-    )
-
-
-def test_a_known_model_goes_on_in_another_framework_and_a_model_of_the_users_own_does_not(tmp_path: Path) -> None:
-    other = plan(planned("a"), steps=100)._replace(framework="tensorflow")
-    assert refusal(other, saved(tmp_path, 60)) is None
-    own = saved(tmp_path, 60, model="net.py:net")
-    assert refusal(plan(planned("a"), steps=100)._replace(model="net.py:net"), own) is None
-    refused = refusal(other._replace(model="net.py:net"), own)
-    assert refused is not None and "net.py:net in torch, the plan computes with tensorflow" in refused
-    assert refused.endswith("plan again with --framework torch")

@@ -1,0 +1,45 @@
+"""A run goes on from the checkpoint of another one, if that fits the plan."""
+
+from backends import models
+from backends.training import checkpoint
+from planner.errors import PlanError, RecordError
+from planner.paths import RunFolder
+from planner.plan.file import Plan
+
+RUN_REMEDY = "give --resume a run folder that `planner train` made"
+
+
+def require_checkpoint(before: RunFolder) -> None:
+    """Raises RecordError where there is no checkpoint to resume from."""
+    if not before.path.is_dir():
+        problem = "is no directory" if before.path.exists() else "does not exist"
+        raise RecordError(f"cannot resume {before.path}: the folder {problem}; {RUN_REMEDY}")
+    if not before.checkpoint.exists():
+        raise RecordError(
+            f"cannot resume {before.path}: it has no {before.checkpoint.name}, the run wrote none; "
+            "train again without --resume, or give --resume another run folder"
+        )
+
+
+def require_fit(plan: Plan, before: RunFolder | None) -> None:
+    """Raises RecordError or PlanError where the plan cannot go on from the checkpoint."""
+    if before is None:
+        return
+    try:
+        meta = checkpoint.peek(str(before.checkpoint))
+    except (OSError, ValueError) as error:
+        raise RecordError(f"cannot resume {before.path}: {error}; {RUN_REMEDY}") from error
+    try:
+        checkpoint.require_optimizer(meta, plan.strategy.optimizer.name)
+    except ValueError as error:
+        raise PlanError(f"cannot resume {before.path}: {error}") from error
+    if meta["model"] != plan.model:
+        raise PlanError(f"{before.checkpoint} is of {meta['model']}, the plan is for {plan.model}")
+    if models.is_user_model(plan.model) and meta.get("framework", plan.framework) != plan.framework:
+        raise PlanError(
+            f"{before.checkpoint} is of {plan.model} in {meta['framework']}, the plan computes with {plan.framework}; "
+            f"only a known model goes on in another framework: plan again with --framework {meta['framework']}"
+        )
+    evaluated = [evaluation["step"] for evaluation in meta["evaluations"][-1:]]
+    if meta["step"] > plan.steps or (meta["step"] == plan.steps and evaluated == [plan.steps]):
+        raise PlanError(f"{before.path} has made all its {meta['step']} steps; give more with --steps")

@@ -1,0 +1,92 @@
+"""A run goes on only from a checkpoint that fits its plan."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.training import checkpoint
+from planner.errors import PlanError, RecordError
+from planner.paths import RunFolder
+from planner.plan.file import Plan
+from planner.train.resume import require_checkpoint, require_fit
+from tests.planner.plans import plan, planned
+
+
+def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFolder:
+    one = np.ones(1, np.float32)
+    evaluations = [{"step": each} for each in evaluated]
+    meta = {"model": model, "framework": "torch", "step": step, "evaluations": evaluations}
+    variables = (Variable("w", (1,), 0, 1),)
+    content = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta)
+    run = RunFolder(folder)
+    checkpoint.write(str(run.checkpoint), content, Layout(variables, ()))
+    return run
+
+
+def refusal(planned_run: Plan, run: RunFolder) -> str | None:
+    """Why the plan cannot go on from the run's checkpoint; None where it can."""
+    try:
+        require_fit(planned_run, run)
+    except PlanError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("step", "evaluated", "refused"),
+    [
+        (60, (), False),
+        (60, (50,), False),
+        (100, (), False),
+        (100, (50,), False),
+        (100, (50, 100), True),
+        (120, (100,), True),
+        (120, (), True),
+    ],
+)
+def test_a_run_is_resumed_while_steps_or_its_last_evaluation_are_left(
+    tmp_path: Path, step: int, evaluated: tuple[int, ...], refused: bool
+) -> None:
+    run = saved(tmp_path, step, *evaluated)
+    expected = f"{tmp_path} has made all its {step} steps; give more with --steps" if refused else None
+    assert refusal(plan(planned("a"), steps=100), run) == expected
+
+
+def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:
+    refused = refusal(plan(planned("a"), steps=100).with_optimizer("adam"), saved(tmp_path, 60))
+    assert refused == (
+        f"cannot resume {tmp_path}: the checkpoint is of optimizer sgd, and what that keeps (momentum) is not "
+        "what adam does; go on with --optimizer sgd, or begin a new run"
+    )
+
+
+def test_a_folder_that_does_not_exist_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"none: the folder does not exist; give --resume a run folder that"):
+        require_checkpoint(RunFolder(tmp_path / "none"))
+
+
+def test_a_file_is_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordError, match=r"file: the folder is no directory; give --resume a run folder that"):
+        require_checkpoint(RunFolder(tmp_path / "file"))
+
+
+def test_a_folder_without_a_checkpoint_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(RecordError) as refused:
+        require_checkpoint(RunFolder(tmp_path))
+    assert str(refused.value) == (
+        f"cannot resume {tmp_path}: it has no checkpoint.npz, the run wrote none; "
+        "train again without --resume, or give --resume another run folder"
+    )
+
+
+def test_a_known_model_goes_on_in_another_framework_and_a_model_of_the_users_own_does_not(tmp_path: Path) -> None:
+    other = plan(planned("a"), steps=100)._replace(framework="tensorflow")
+    assert refusal(other, saved(tmp_path, 60)) is None
+    own = saved(tmp_path, 60, model="net.py:net")
+    assert refusal(plan(planned("a"), steps=100)._replace(model="net.py:net"), own) is None
+    refused = refusal(other._replace(model="net.py:net"), own)
+    assert refused is not None and "net.py:net in torch, the plan computes with tensorflow" in refused
+    assert refused.endswith("plan again with --framework torch")

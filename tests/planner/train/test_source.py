@@ -1,0 +1,38 @@
+"""Samples and code of a run are those that its plan was profiled for, or it is said."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backends import models
+from backends.data.dataset import Dataset
+from planner.errors import PlanError
+from planner.jobs.reference import find_job
+from planner.train.source import TrainingSource, check_fit
+from tests.planner.plans import plan, planned
+
+IMAGES = Dataset(*(np.zeros((2, 28, 28, 1), np.uint8), np.array([0, 9])) * 2, classes=10)
+
+
+def test_code_that_has_changed_trains_as_it_is_and_only_the_prediction_is_of_the_former(tmp_path: Path) -> None:
+    """One rule for a model file and for a job: people edit their code between runs."""
+    path = tmp_path / "net.py"
+    path.write_text("def net(): ...\n")
+    job = find_job("net.py:net", tmp_path)
+    sources = {
+        f"{path}:net": (TrainingSource(IMAGES), models.fingerprint(f"{path}:net"), False),
+        "net.py:net": (TrainingSource(job=job), job.fingerprint, True),
+    }
+    for model, (source, fingerprint, is_job) in sources.items():
+        made = plan(planned("a"))._replace(model=model, fingerprint=fingerprint, job=is_job)
+        assert check_fit(made, source) == ""
+        assert check_fit(made._replace(fingerprint="former"), source) == (
+            f"{model} has changed since it was profiled, so the prediction is that of its former version; "
+            "it trains as it is now"
+        )
+
+
+def test_other_images_than_a_known_model_was_profiled_for_are_refused() -> None:
+    with pytest.raises(PlanError, match=r"cipher was profiled for other images than these \(28x28x1, 10 classes\)"):
+        check_fit(plan(planned("a"))._replace(model="cipher", fingerprint="other"), TrainingSource(IMAGES))
