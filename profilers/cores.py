@@ -6,7 +6,7 @@ Affinity and the quotas of the process's cgroups and their ancestors limit the c
 import contextlib
 import os
 import time
-from typing import FrozenSet, Iterable, Optional
+from typing import Dict, FrozenSet, Iterable, Optional
 
 from profilers import cgroups
 from profilers.file_tree import FileTree, Unavailable
@@ -60,14 +60,14 @@ def thread_ids() -> FrozenSet[int]:
         return frozenset()
 
 
-def cpu_s_of_threads(threads: Iterable[int]) -> float:
-    """Processor seconds of these threads of this process; one that has ended counts for nothing."""
-    total_s = 0.0
+def cpu_s_by_thread(threads: Iterable[int]) -> Dict[int, float]:
+    """Processor seconds of those of these threads of this process that still live."""
+    found = {}
     for thread in threads:
         with contextlib.suppress(OSError):
             # Linux's name of another thread's clock: MAKE_THREAD_CPUCLOCK, CPUCLOCK_SCHED.
-            total_s += time.clock_gettime((~thread << 3) | 6)
-    return total_s
+            found[thread] = time.clock_gettime((~thread << 3) | 6)
+    return found
 
 
 def thread_cpu_s() -> float:

@@ -8,7 +8,7 @@ import socket
 import statistics
 import struct
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 INTERVAL_S = 0.1
 #: Longest silence of a peer, and longest wait for its connection, before the probe fails.
@@ -21,6 +21,20 @@ _IPERF3 = ("iperf3", "--json", "--interval", str(INTERVAL_S))
 
 class LinkError(Exception):
     """A probe of a link failed."""
+
+
+class Throughput(NamedTuple):
+    """What a probe of throughput has measured.
+
+    bytes_per_s: what the receiver got in each interval.
+    send_cpu_s, receive_cpu_s: processor seconds of a byte at either end, of a program that sends
+        bytes as they are; None where the tool does not tell.
+    """
+
+    tool: str
+    bytes_per_s: Tuple[float, ...]
+    send_cpu_s: Optional[float] = None
+    receive_cpu_s: Optional[float] = None
 
 
 def iperf3_server_command(port: int, address: str) -> List[str]:
@@ -50,6 +64,20 @@ def parse_iperf3(text: str) -> Tuple[List[float], Optional[str]]:
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
         return [], "iperf3 gave no complete report; it ended with %r" % text[-200:]
     return (values, None) if max(values) > 0 else ([], "nothing arrived")
+
+
+def iperf3_cpu_s(text: str) -> Tuple[Optional[float], Optional[float]]:
+    """Processor seconds of a byte at the sender and the receiver of ``iperf3 --json``, if told."""
+    try:
+        end = json.loads(text)["end"]
+        percent, total = end["cpu_utilization_percent"], end["sum_sent"]
+        s_per_byte = [
+            0.01 * percent[name] * total["seconds"] / total["bytes"] for name in ("host_total", "remote_total")
+        ]
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
+        return None, None
+    send_s, receive_s = (value if 0 < value < math.inf else None for value in s_per_byte)
+    return send_s, receive_s
 
 
 def _intervals(report: Dict[str, Any]) -> List[float]:

@@ -266,6 +266,8 @@ class LinkProfile(NamedTuple):
     send_cpu_s, receive_cpu_s: processor seconds per byte of the largest message.
     send_stolen_cpu_s, receive_stolen_cpu_s: those lost by a computation beside it; None if not
         measurable, and from a device to itself.
+    plain_send_cpu_s, plain_receive_cpu_s: processor seconds per byte that is not encrypted, of
+        iperf3; None without it, and in profiles of older versions.
     measured_s: seconds since the epoch by the operator's clock.
     repeats: repeats, minutes apart, behind all but the goodput; 0 in profiles without this count.
     """
@@ -282,6 +284,8 @@ class LinkProfile(NamedTuple):
     send_stolen_cpu_s: Optional[float] = None
     receive_stolen_cpu_s: Optional[float] = None
     repeats: int = 0
+    plain_send_cpu_s: Optional[float] = None
+    plain_receive_cpu_s: Optional[float] = None
 
     @classmethod
     def former_keys(cls) -> Dict[str, str]:

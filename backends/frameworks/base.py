@@ -192,7 +192,7 @@ class Replica(abc.ABC):
         """
 
     def ready_shares(self, compute: Callable[[], Any]) -> Optional[np.ndarray]:
-        """The share of a gradient's time after which each trained variable has its own.
+        """The share of a gradient's time after which each trained variable has its gradient.
 
         compute: takes a gradient. Returns (variables,) in (0, 1], or None where this framework
         cannot tell.

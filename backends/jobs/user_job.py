@@ -85,12 +85,12 @@ def checked(returned: Any) -> UserJob:
     if missing:
         raise ValueError(
             "it returned %s without %s; return an object with %s, for example types.SimpleNamespace(model=..., ...)"
-            % (kind(returned), ", ".join(missing), ", ".join(REQUIRED))
+            % (type_in_words(returned), ", ".join(missing), ", ".join(REQUIRED))
         )
     for name, arguments in ARGUMENTS.items():
         value = getattr(returned, name, None)
         if value is not None and not callable(value):
-            raise ValueError("its %s is %s, and must be a function" % (name, kind(value)))
+            raise ValueError("its %s is %s, and must be a function" % (name, type_in_words(value)))
         if name == "loss" and inspect.isclass(value):
             raise ValueError("its loss is the class %s; give an instance of it" % value.__name__)
         if value is not None:
@@ -105,7 +105,7 @@ def _metrics(given: Any) -> Dict[str, Metric]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise ValueError("its metrics are %s, and must be a dictionary of functions" % kind(given))
+        raise ValueError("its metrics are %s, and must be a dictionary of functions" % type_in_words(given))
     return {str(name): _metric(str(name), value) for name, value in given.items()}
 
 
@@ -128,12 +128,11 @@ def _check_classes(classes: Any) -> None:
         raise ValueError("its classes are %r, and must be a list of names, or how many there are" % (classes,))
 
 
-def kind(value: Any) -> str:
+def type_in_words(value: Any) -> str:
     """What a value is, in words."""
     if value is None:
         return "None"
-    name = type(value).__name__
-    return "%s %s" % ("an" if name[0].lower() in "aeiou" else "a", name)
+    return "a value of type %s" % type(value).__name__
 
 
 def require_arguments(what: str, function: Any, arguments: Tuple[str, ...], keywords: Tuple[str, ...] = ()) -> None:

@@ -58,7 +58,7 @@ def _shrunk(variables: Sequence[Variable]) -> Tuple[Tuple[Variable, ...], float]
 def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> CodecCost:
     budget = LINK_BUDGET_SHARE * bytes_of(DENSE, made.size, made.size) if made.by_link else None
     total = np.zeros(made.size, np.float32)
-    for step in range(WARM_UP):  # adding, too, finds its memory only then
+    for step in range(WARM_UP):  # the first additions, too, wait for memory
         add(made.compress(gradients[step % len(gradients)], budget), total, 0.5)
     send_s: List[float] = []
     add_s: List[float] = []

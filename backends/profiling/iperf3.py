@@ -6,13 +6,15 @@ import math
 import socket
 import subprocess
 import time
-from typing import Any, List, Tuple
+from typing import Any, Tuple
 
 from backends.network import framing
 from backends.protocol.events import ThroughputListening
 from profilers import goodput
-from profilers.goodput import SILENCE_LIMIT_S, LinkError
+from profilers.goodput import SILENCE_LIMIT_S, LinkError, Throughput
 
+#: As a tool that probes throughput.
+NAME = "iperf3"
 _ATTEMPTS = 3
 
 
@@ -34,8 +36,8 @@ def serve(task: Any, address: str, count: int, seconds: float) -> None:
                 return
 
 
-def send(address: str, port: int, seconds: float) -> List[float]:
-    """One test towards a server; bytes/s that it received in each interval. Raises LinkError."""
+def send(address: str, port: int, seconds: float) -> Throughput:
+    """One test towards a server. Raises LinkError."""
     command = goodput.iperf3_client_command(address, port, seconds)
     limit_s = math.ceil(seconds) + 2 * SILENCE_LIMIT_S
     nowhere = subprocess.DEVNULL
@@ -49,10 +51,11 @@ def send(address: str, port: int, seconds: float) -> List[float]:
         ) from error
     except OSError as error:
         raise LinkError("cannot start iperf3: %s" % error) from error
-    rates, reason = goodput.parse_iperf3(done.stdout.decode(errors="replace"))
+    report = done.stdout.decode(errors="replace")
+    rates, reason = goodput.parse_iperf3(report)
     if reason is not None:
         raise LinkError("iperf3 to %s:%d: %s" % (address, port, reason))
-    return rates
+    return Throughput(NAME, tuple(rates), *goodput.iperf3_cpu_s(report))
 
 
 def _start(address: str) -> Tuple["subprocess.Popen[bytes]", int]:

@@ -3,6 +3,7 @@
 Source: Gu et al., steps 1 and 2.
 """
 
+import functools
 import time
 from typing import Any, Callable, Optional, Tuple, TypeVar
 
@@ -73,7 +74,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     gradients_at = _at(drawn, lambda: step.step(replica, drawn, spec.slowdown, SETTINGS).gradient_s)
     others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
     gradients_at(batch)()  # for what is timed with a gradient at hand: one without enough memory has left none
-    ready = _ready(replica, gradients_at(batch))
+    ready = _ready(replica, drawn)
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
@@ -135,9 +136,10 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 
 
-def _ready(replica: Replica, gradient: Callable[[], Any]) -> Tuple[float, ...]:
+def _ready(replica: Replica, batches: BatchSource) -> Tuple[float, ...]:
     """``StepProfile.ready``, the median of several gradients."""
-    shares = [replica.ready_shares(gradient) for _ in range(READY_GRADIENTS)]
+    drawn = [next(batches) for _ in range(READY_GRADIENTS)]
+    shares = [replica.ready_shares(functools.partial(step.gradient, replica, each, SETTINGS)) for each in drawn]
     known = [each for each in shares if each is not None]
     return tuple(np.median(known, axis=0).tolist()) if known else ()
 

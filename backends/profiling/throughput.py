@@ -4,15 +4,16 @@ import binascii
 import contextlib
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict
+from typing import Any
 
 from backends.network import framing
 from backends.profiling import iperf3
 from backends.protocol.events import ThroughputListening
 from backends.protocol.orders import SendThroughput, ServeThroughput
 from profilers import goodput
+from profilers.goodput import Throughput
 
-IPERF3 = "iperf3"
+IPERF3 = iperf3.NAME
 PYTHON = "python"
 
 
@@ -24,13 +25,11 @@ def serve(task: Any, order: ServeThroughput) -> None:
         _serve_python(task, order)
 
 
-def send(task: Any, order: SendThroughput) -> Dict[str, Any]:
-    """Send for some seconds; {"tool", "bytes_per_s": what the receiver got in each interval}."""
+def send(task: Any, order: SendThroughput) -> Throughput:
+    """Send for some seconds."""
     if order.tool == IPERF3:
-        rates = iperf3.send(order.address, order.port, order.seconds)
-    else:
-        rates = goodput.send(order.address, order.port, order.token, order.seconds)
-    return {"tool": order.tool, "bytes_per_s": rates}
+        return iperf3.send(order.address, order.port, order.seconds)
+    return Throughput(PYTHON, tuple(goodput.send(order.address, order.port, order.token, order.seconds)))
 
 
 def _serve_python(task: Any, order: ServeThroughput) -> None:

@@ -144,7 +144,7 @@ class TimeSpent(NamedTuple):
     busy_s: float = 0.0  # computing gradients and copying them
     exchange_s: float = 0.0  # sending, receiving and waiting for others
     evaluation_s: float = 0.0  # evaluating
-    exchange_cpu_s: float = 0.0  # processor time of exchanges
+    exchange_cpu_s: float = 0.0  # processor time of exchanges that no gradient hides
     gradient_cpu_s: float = 0.0  # processor time of gradients, as in ``StepProfile.cpu_s_per_step``
     data_s: float = 0.0  # of ``busy_s``, waiting for a batch to be read
 

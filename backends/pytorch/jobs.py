@@ -14,7 +14,7 @@ from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.streams import SampleStream
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job, LoadedJob
-from backends.jobs.user_job import ARGUMENTS, UserJob, kind, require_arguments
+from backends.jobs.user_job import ARGUMENTS, UserJob, require_arguments, type_in_words
 
 #: Samples of the batch that a job is tried with: batch normalisation cannot learn from one.
 TRIED = 2
@@ -34,7 +34,9 @@ def load_job(user: UserJob) -> LoadedJob:
     Raises ValueError for a model or data of another kind; the user's own exceptions are passed on.
     """
     if not isinstance(user.model, nn.Module):
-        raise ValueError("its model is %s; with --framework torch it must be a torch.nn.Module" % kind(user.model))
+        raise ValueError(
+            "its model is %s; with --framework torch it must be a torch.nn.Module" % type_in_words(user.model)
+        )
     _require_float32(user.model)
     require_arguments("its forward", user.forward or _forward, ARGUMENTS["forward"])
     train, test = (_samples(name, data, user.collate) for name, data in (("train", user.train), ("test", user.test)))
@@ -55,7 +57,7 @@ def _samples(name: str, data: Any, collate: Optional[Callable[[List[Any]], Any]]
     if isinstance(data, DataLoader):
         raise ValueError("its %s is a DataLoader; give the data set itself, for planner makes the batches" % name)
     if isinstance(data, (dict, str)):
-        raise ValueError(NO_DATA % (name, kind(data)))
+        raise ValueError(NO_DATA % (name, type_in_words(data)))
     if type(data) is TensorDataset and collate is None:  # all rows of a batch are then read at once
         return ArraySamples(*data.tensors)
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
@@ -66,11 +68,11 @@ def _samples(name: str, data: Any, collate: Optional[Callable[[List[Any]], Any]]
     if hasattr(data, "__next__"):
         raise ValueError(
             "its %s is %s, which can be read only once; give an IterableDataset, whose __iter__ begins again"
-            % (name, kind(data))
+            % (name, type_in_words(data))
         )
     if hasattr(data, "__iter__"):
         return SampleStream(functools.partial(iter, data), collate or _collate)
-    raise ValueError(NO_DATA % (name, kind(data)))
+    raise ValueError(NO_DATA % (name, type_in_words(data)))
 
 
 def _collate(samples: List[Any]) -> Any:
@@ -88,7 +90,7 @@ def _forward(module: nn.Module, batch: Any) -> Tuple[Any, Any]:
     if not isinstance(batch, (tuple, list)) or len(batch) < 2:
         raise ValueError(
             "a batch of its data is %s and not (inputs, targets); "
-            "give the job forward(model, batch), which returns outputs and targets" % kind(batch)
+            "give the job forward(model, batch), which returns outputs and targets" % type_in_words(batch)
         )
     return module(*batch[:-1]), batch[-1]
 
@@ -102,10 +104,12 @@ def _try(job: Job, name: str, data: Any) -> None:
     with torch.no_grad():
         found = job.forward(job.model, as_tensors(first[1]))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise ValueError("its forward returns %s; it must return outputs and targets" % kind(found))
+            raise ValueError("its forward returns %s; it must return outputs and targets" % type_in_words(found))
         loss = job.loss(*found)
         if not isinstance(loss, torch.Tensor):
-            raise ValueError("its loss gives %s; it must give a tensor, the mean over the samples" % kind(loss))
+            raise ValueError(
+                "its loss gives %s; it must give a tensor, the mean over the samples" % type_in_words(loss)
+            )
         _require_one(loss, "loss")
         for metric_name, metric in job.metrics.items():
             _require_one(metric.function(*found), "metric %s" % metric_name)
@@ -113,7 +117,7 @@ def _try(job: Job, name: str, data: Any) -> None:
 
 def _require_one(value: Any, what: str) -> None:
     if not isinstance(value, (torch.Tensor, np.generic, np.ndarray, float, int)):
-        raise ValueError("its %s gives %s; it must give one number" % (what, kind(value)))
+        raise ValueError("its %s gives %s; it must give one number" % (what, type_in_words(value)))
     elements = value.numel() if isinstance(value, torch.Tensor) else np.size(value)
     if elements != 1:
         raise ValueError(

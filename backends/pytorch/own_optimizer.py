@@ -8,7 +8,7 @@ import torch
 
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
-from backends.jobs.user_job import kind, takes
+from backends.jobs.user_job import takes, type_in_words
 
 #: What a missing or failing step of reading the bytes is called.
 UNREADABLE = "the state of the job's optimizer cannot be read: %s"
@@ -23,7 +23,7 @@ class TorchOptimizer:
         if not hasattr(self._optimizer, "step") or not hasattr(self._optimizer, "state_dict"):
             raise refusal(
                 "its optimizer returns %s; it must return a torch.optim optimizer of the parameters it is given"
-                % kind(self._optimizer)
+                % type_in_words(self._optimizer)
             )
         _require_alone("optimizer", self._optimizer)
         held = {id(each) for group in self._optimizer.param_groups for each in group["params"]}
@@ -64,5 +64,6 @@ def _require_alone(what: str, made: Any) -> None:
     """Raises JobFailure for what cannot make a step by itself, as with a closure or a metric."""
     if not hasattr(made, "step") or not takes(made.step, ()):
         raise refusal(
-            "its %s returns %s; it must return one of torch.optim whose step() needs no argument" % (what, kind(made))
+            "its %s returns %s; it must return one of torch.optim whose step() needs no argument"
+            % (what, type_in_words(made))
         )

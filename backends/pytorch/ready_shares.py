@@ -10,7 +10,8 @@ import torch
 def ready_shares(parameters: Sequence[torch.nn.Parameter], compute: Callable[[], Any], on_gpu: bool) -> np.ndarray:
     """As ``Replica.ready_shares``. A parameter that gets no gradient is ready at the end.
 
-    On a processor its own time is shared out, which no quota and no other process interrupts.
+    On a processor they are shares of this process's processor time, which neither a quota nor
+    another process stretches.
     """
     marks: List[Any] = [None] * len(parameters)
 

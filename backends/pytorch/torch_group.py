@@ -161,17 +161,19 @@ class _BucketReduction:
         self._on_gpu = on_gpu
         self._threads = threads
         self._ready = _now(on_gpu)
-        self._ready_cpu_s = self._threads_cpu_s = self._hidden_cpu_s = 0.0
+        self._ready_cpu_s = self._hidden_cpu_s = 0.0
+        self._threads_cpu_s: Dict[int, float] = {}
 
     def begin(self) -> None:
         """A gradient begins that is to be exchanged."""
-        self._threads_cpu_s = cores.cpu_s_of_threads(self._threads)
+        self._threads_cpu_s = cores.cpu_s_by_thread(self._threads)
 
     def backward_done(self) -> None:
         """The last bucket is ready: all gradients of this member are computed."""
         self._ready = _now(self._on_gpu)
         self._ready_cpu_s = time.process_time()
-        self._hidden_cpu_s = cores.cpu_s_of_threads(self._threads) - self._threads_cpu_s
+        now_s = cores.cpu_s_by_thread(self._threads_cpu_s)
+        self._hidden_cpu_s = sum(used_s - self._threads_cpu_s[thread] for thread, used_s in now_s.items())
 
     def exchange(self) -> Exchange:
         """As ``ProcessGroup.exchange``."""

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Tuple
 import tensorflow as tf
 
 from backends.jobs.job import Job, LoadedJob, Metric
-from backends.jobs.user_job import UserJob, kind
+from backends.jobs.user_job import UserJob, type_in_words
 from backends.tensorflow.datasets import DatasetSamples
 from backends.tensorflow.user_model import UserNetwork, call_arguments, is_module
 
@@ -21,7 +21,8 @@ def load_job(user: UserJob) -> LoadedJob:
     """
     if not is_module(user.model):
         raise ValueError(
-            "its model is %s; with --framework tensorflow it must be a Keras model or a tf.Module" % kind(user.model)
+            "its model is %s; with --framework tensorflow it must be a Keras model or a tf.Module"
+            % type_in_words(user.model)
         )
     if user.collate is not None:
         raise ValueError("it has a collate, which tf.data.Datasets have no use for; map or pad in the data set instead")
@@ -44,7 +45,7 @@ def _samples(name: str, data: Any) -> DatasetSamples:
     if not isinstance(data, tf.data.Dataset):
         raise ValueError(
             "its %s is %s; give a tf.data.Dataset, for example tf.data.Dataset.from_tensor_slices((x, y))"
-            % (name, kind(data))
+            % (name, type_in_words(data))
         )
     samples = DatasetSamples(data)
     if samples.is_empty:
@@ -80,7 +81,7 @@ def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
         if not isinstance(batch, tuple) or len(batch) < 2:
             raise ValueError(
                 "a batch of its data is %s and not (inputs, targets); "
-                "give the job forward(model, batch), which returns outputs and targets" % kind(batch)
+                "give the job forward(model, batch), which returns outputs and targets" % type_in_words(batch)
             )
         inputs = batch[0] if len(batch) == 2 else list(batch[:-1])
         return user.model(inputs, **(for_training if training else for_evaluation)), batch[-1]
@@ -92,11 +93,13 @@ def _try(user: UserJob, data: DatasetSamples, loss: Callable[[Any, Any], Any], m
     first = next(batch for _, batch in data.batches(TRIED))
     found = _forward(user)(first, False)
     if not isinstance(found, (tuple, list)) or len(found) != 2:
-        raise ValueError("its forward returns %s; it must return outputs and targets" % kind(found))
+        raise ValueError("its forward returns %s; it must return outputs and targets" % type_in_words(found))
     outputs, targets = found
     found_loss = loss(outputs, targets)
     if not tf.is_tensor(found_loss):
-        raise ValueError("its loss gives %s; it must give a tensor, the mean over the samples" % kind(found_loss))
+        raise ValueError(
+            "its loss gives %s; it must give a tensor, the mean over the samples" % type_in_words(found_loss)
+        )
     _require_one(found_loss, "loss")
     for name, metric in metrics.items():
         _require_one(metric.function(outputs, targets), "metric %s" % name)
@@ -106,7 +109,7 @@ def _require_one(value: Any, what: str) -> None:
     try:
         elements = int(tf.size(tf.cast(value, tf.float32)).numpy())
     except (TypeError, ValueError, tf.errors.OpError):
-        raise ValueError("its %s gives %s; it must give one number" % (what, kind(value))) from None
+        raise ValueError("its %s gives %s; it must give one number" % (what, type_in_words(value))) from None
     if elements != 1:
         raise ValueError(
             "its %s gives %d numbers for a batch; it must give one, the mean over the samples" % (what, elements)

@@ -24,21 +24,26 @@ def require(precision: str, accelerator: str) -> None:
         raise ValueError("fp16 needs torch, which scales the loss; %s" % _REMEDY)
     if accelerator != "cpu":
         raise ValueError("TensorFlow computes in %s on processors only here; %s" % (precision, _REMEDY))
-    product = tf.function(lambda one, other: tf.matmul(tf.nn.relu(one), tf.nn.relu(other)) + 1.0)
     with computing_in(precision):
-        found = float(product(tf.fill((1, 1), _LONG), tf.ones((1, 1)))[0, 0])
+        found = float(tf.function(_product, autograph=False)(tf.fill((1, 1), _LONG), tf.ones((1, 1)))[0, 0])
     if found != 2.0:
         raise ValueError("TensorFlow %s does not compute in %s here; %s" % (tf.__version__, precision, _REMEDY))
 
 
 @contextmanager
 def computing_in(precision: str) -> Iterator[None]:
-    """Graphs that are called in this context compute in a precision."""
+    """Graphs that this thread calls in this context compute in a precision."""
     if precision == FP32:
         yield
         return
+    former = tf.config.optimizer.get_experimental_options().get(_REWRITE, False)
     tf.config.optimizer.set_experimental_options({_REWRITE: True})
     try:
         yield
     finally:
-        tf.config.optimizer.set_experimental_options({_REWRITE: False})
+        tf.config.optimizer.set_experimental_options({_REWRITE: former})
+
+
+def _product(one: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
+    """A product and 1 more; the rest is there because smaller graphs are not rewritten."""
+    return tf.matmul(tf.nn.relu(one), tf.nn.relu(other)) + 1.0

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from backends.jobs.failure import refusal
-from backends.jobs.user_job import kind
+from backends.jobs.user_job import type_in_words
 
 
 class KerasOptimizer:
@@ -20,7 +20,7 @@ class KerasOptimizer:
         self._variables = list(variables)
         self._optimizer: Any = make(self._variables)
         if not hasattr(self._optimizer, "apply_gradients"):
-            raise refusal("its optimizer returns %s; it must return a Keras optimizer" % kind(self._optimizer))
+            raise refusal("its optimizer returns %s; it must return a Keras optimizer" % type_in_words(self._optimizer))
         if hasattr(self._optimizer, "build"):
             self._optimizer.build(self._variables)
         self._apply = tf.function(self._trace, autograph=False)

@@ -167,10 +167,10 @@ class Rank(SingleDevice):
         compute = functools.partial(self._group.gradient, self._replica)
         loss = combine_parts(self._replica, batch, settings, compute)
         exchange = self._group.exchange()
+        gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
         self._update(item)
         busy_s = time.perf_counter() - started - exchange.exposed_s
         stretch(busy_s, slowdown)
-        gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
         self.spent = self.spent.plus(
             TimeSpent(
                 steps=1,

@@ -1,4 +1,4 @@
-"""Which clusters are candidates: those that were allowed, reach one another and have the memory."""
+"""Which clusters are candidates: allowed, connected, able to share the batch, with the memory."""
 
 import numpy as np
 

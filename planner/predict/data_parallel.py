@@ -118,7 +118,8 @@ def filled(layers: Sequence[int], ready: Floats | None = None) -> list[list[int]
     shares = ready_evenly(len(layers)) if ready is None else ready
     made: list[list[int]] = [[]]
     held, limit = 0, FIRST_BUCKET_BYTES
-    for variable in np.argsort(shares.reshape(-1, len(layers)).mean(axis=0), kind="stable").tolist():
+    first_to_last = shares.reshape(-1, len(layers)).mean(axis=0)
+    for variable in np.lexsort((-np.arange(len(layers)), first_to_last)).tolist():
         if held >= limit:
             made.append([])
             held, limit = 0, BUCKET_BYTES
@@ -143,7 +144,10 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
     n = work.gradient_s.size
     reductions: dict[bool, _Reduction] = {}
     sent_bytes, handled_s, delay_s, end_s = np.zeros((n, n)), np.zeros(n), np.zeros(n), 0.0
-    # A step begins with the update of the one before.
+    # A step begins with what follows the exchange of the one before: the rest of its gradient, such
+    # as scaling all of it, and the update.
+    last = np.max([np.broadcast_to(bucket.ready, n) for bucket in made], axis=0)
+    before_s = work.update_s + (1 - last) * work.gradient_s
     all_s = work.update_s + work.gradient_s
     for bucket in made:
         message_bytes = bucket.message_bytes / bucket.messages
@@ -153,7 +157,7 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
         shares, takes, empty_cpu_s, *s_per_byte = reductions[small]
         alone_s, beside_s = (empty_cpu_s * bucket.messages + each * bucket.message_bytes for each in s_per_byte)
         link_s = takes.hops_s * bucket.messages + takes.s_per_byte * bucket.message_bytes
-        begin_s = max(end_s, float((work.update_s + bucket.ready * work.gradient_s + delay_s).max()))
+        begin_s = max(end_s, float((before_s + bucket.ready * work.gradient_s + delay_s).max()))
         left_s = (all_s + delay_s - begin_s).clip(0.0)
         during_s, lost_s, spent_s = _beside_computing(work, left_s, link_s, alone_s, beside_s)
         end_s, delay_s = begin_s + during_s, delay_s + lost_s

@@ -9,11 +9,11 @@ import numpy as np
 from backends.strategies.engine import Engine
 from planner.arrays import Bools, Floats
 from planner.predict import link_costs
-from planner.predict.data_parallel import BUCKET_BYTES, Bucket, buckets, filled, last_ready, ready_evenly
-from planner.predict.message_time import processor_s, rate_bytes_per_s
+from planner.predict.data_parallel import BUCKET_BYTES, Bucket, ByteCosts, buckets, filled, last_ready, ready_evenly
+from planner.predict.message_time import Processor, processor_s, rate_bytes_per_s
 from planner.profile.file import DeviceProfile, Profile
 from profilers.mixed_precision import FP16
-from profilers.records import StepProfile
+from profilers.records import LinkProfile, StepProfile
 
 #: Bytes of an element as sent, by hook; those of powersgd depend on the variable.
 ELEMENT_BYTES = {"none": 4.0, "fp16": 2.0, "bf16": 2.0}
@@ -33,11 +33,8 @@ class TorchCosts(NamedTuple):
     buckets: those of the model, as sent; ready at each of N devices.
     bytes_per_s: (N, N) [from, to] of one unencrypted connection; 0 where it was not measured.
     send_cpu_s, receive_cpu_s: (N, N) [from, to] processor seconds of a small message at either end.
-    send_s_per_byte, receive_s_per_byte: (N, N) those of a byte of a message of all gradients, which
-        nothing is computed beside.
+    alone, beside: of a byte, (N, N) as in ``data_parallel.Work``, but without adding it.
     nccl: (N,), devices that NCCL can reach.
-    slows_gradients: whether a byte costs more beside a computation, as it does unless gradients
-        were timed beside exchanges.
     """
 
     engine: Engine
@@ -45,10 +42,9 @@ class TorchCosts(NamedTuple):
     bytes_per_s: Floats
     send_cpu_s: Floats
     receive_cpu_s: Floats
-    send_s_per_byte: Floats
-    receive_s_per_byte: Floats
+    alone: ByteCosts
+    beside: ByteCosts
     nccl: Bools
-    slows_gradients: bool = True
 
     def uses_nccl(self, ranked: Sequence[int]) -> bool:
         """Whether these members exchange through NCCL."""
@@ -60,25 +56,40 @@ def of_profile(
 ) -> TorchCosts:
     """Costs on the devices in ``steps``, in that order. caps: bytes/s that a network is held to."""
     links, names = link_costs.measured(profile), list(steps)
-    rates, send_cpu_s, receive_cpu_s, send_s_per_byte, receive_s_per_byte = np.zeros((5, len(names), len(names)))
+    rates, send_cpu_s, receive_cpu_s = np.zeros((3, len(names), len(names)))
+    alone, beside = (ByteCosts(*np.zeros((2, len(names), len(names)))) for _ in range(2))
     all_bytes = next(iter(steps.values())).gradient_bytes
     for i, k in np.ndindex(rates.shape):
         ends = names[i], names[k]
         if ends in links:
             rates[i, k] = min(rate_bytes_per_s(links[ends]), math.inf if i == k else min(caps[name] for name in ends))
             send_cpu_s[i, k], receive_cpu_s[i, k] = processor_s(links[ends], SMALL_BYTES)
-            large = processor_s(links[ends], all_bytes)
-            send_s_per_byte[i, k], receive_s_per_byte[i, k] = large.send_s / all_bytes, large.receive_s / all_bytes
+            for costs, (send_s, receive_s) in zip((alone, beside), _byte_costs(links[ends], all_bytes), strict=True):
+                costs.send_s[i, k], costs.receive_s[i, k] = send_s, receive_s
     return TorchCosts(
         engine=chosen,
         buckets=tuple(_buckets(list(steps.values()), chosen)),
         bytes_per_s=rates,
         send_cpu_s=send_cpu_s,
         receive_cpu_s=receive_cpu_s,
-        send_s_per_byte=send_s_per_byte,
-        receive_s_per_byte=receive_s_per_byte,
+        alone=alone,
+        beside=beside,
         nccl=np.array([_has_nccl(step) for step in steps.values()]),
     )
+
+
+def _byte_costs(link: LinkProfile, message_bytes: int) -> tuple[Processor, Processor]:
+    """What an unencrypted byte of a message costs processors at either end, alone and beside.
+
+    A computation was timed beside encrypted messages: what encrypting costs is taken off. An older
+    profile has the costs of encrypted messages only, which are taken as they are.
+    """
+    encrypted = Processor(*(cost_s / message_bytes for cost_s in processor_s(link, message_bytes)))
+    plain = (link.plain_send_cpu_s, link.plain_receive_cpu_s)
+    stolen = (link.send_stolen_cpu_s, link.receive_stolen_cpu_s)
+    alone = Processor(*(its if own is None else own for own, its in zip(plain, encrypted, strict=True)))
+    lost = [(cost_s or 0.0) - its + own for cost_s, its, own in zip(stolen, encrypted, alone, strict=True)]
+    return alone, Processor(*np.maximum(lost, alone).tolist())
 
 
 def unable(profile: Profile, steps: Mapping[str, StepProfile], chosen: Engine, allow_plaintext: bool) -> dict[str, str]:
@@ -127,8 +138,9 @@ def _has_nccl(step: StepProfile) -> bool:
 
 def _buckets(steps: Sequence[StepProfile], chosen: Engine) -> list[Bucket]:
     layers = steps[0].layers or _even(steps[0].parameters)
-    even = ready_evenly(len(layers))
-    ready = np.array([step.ready if len(step.ready) == len(layers) else even for step in steps])
+    measured = [step.ready for step in steps if len(step.ready) == len(layers)]
+    others = np.mean(measured, axis=0) if measured else ready_evenly(len(layers))
+    ready = np.array([step.ready if len(step.ready) == len(layers) else others for step in steps])
     if chosen.hook == "powersgd":
         return _factored(layers, ready, chosen.rank)
     return buckets(layers, ELEMENT_BYTES[chosen.hook], ready)

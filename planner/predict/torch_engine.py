@@ -42,14 +42,13 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints) -> Work:
     hop_cpu_s = np.zeros(count)
     if not torch.uses_nccl(ranked.tolist()):
         added_s = (ADDED * devices.add_s + devices.copy_s)[ranked] / costs.up_bytes
-        alone = beside = ByteCosts(torch.send_s_per_byte[around], torch.receive_s_per_byte[around] + added_s)
-        if torch.slows_gradients:
-            send_s, receive_s = costs.pairs.send_stolen_cpu_s[around], costs.pairs.receive_stolen_cpu_s[around]
-            beside = ByteCosts(send_s / costs.up_bytes, receive_s / costs.up_bytes + added_s)
+        alone, beside = (
+            ByteCosts(cost.send_s[around], cost.receive_s[around] + added_s) for cost in (torch.alone, torch.beside)
+        )
         hop_cpu_s = GLOO_MESSAGES * _small_messages_s(torch, ranked)
     return Work(
-        gradient_s=devices.gradient_s[ranked],
-        update_s=devices.update_s[ranked],
+        gradient_s=(devices.gradient_s - devices.data_s)[ranked],
+        update_s=(devices.update_s + devices.data_s)[ranked],  # the batch is waited for before the forward pass
         alone=alone,
         beside=beside,
         hop_cpu_s=hop_cpu_s,

@@ -4,22 +4,19 @@ Probes are repeated minutes apart: processor times vary by a fifth or more betwe
 messages in a row do not show.
 """
 
-from collections.abc import Sequence
-
 from backends.protocol.events import MessagePoint, MessageTimes
+from profilers.goodput import Throughput
 from profilers.records import CurvePoint, LinkProfile, Samples
 
 
-def first(source: str, target: str, tool: str, rates: Sequence[float], curve: MessageTimes) -> LinkProfile:
-    """The profile after a first probe.
-
-    rates: bytes/s of each interval; the first fifth is the ramp-up of TCP.
-    """
+def first(source: str, target: str, throughput: Throughput, curve: MessageTimes) -> LinkProfile:
+    """The profile after a first probe; the first fifth of its intervals is the ramp-up of TCP."""
+    rates = throughput.bytes_per_s
     ramp = len(rates) // 5
     link = LinkProfile(
         source,
         target,
-        tool,
+        throughput.tool,
         bytes_per_s=Samples("bytes/s", tuple(rates[ramp:]), tuple(rates[:ramp])),
         latency_s=Samples("s", curve.latency_s),
         curve=tuple(_point(point) for point in curve.points),
@@ -28,6 +25,8 @@ def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Me
         send_stolen_cpu_s=curve.send_stolen_cpu_s,
         receive_stolen_cpu_s=curve.receive_stolen_cpu_s,
         repeats=1,
+        plain_send_cpu_s=throughput.send_cpu_s,
+        plain_receive_cpu_s=throughput.receive_cpu_s,
     )
     return _by_byte(link)
 

@@ -18,6 +18,7 @@ from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient, Call, Event
 from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.profile import link_curves
+from profilers.goodput import Throughput
 from profilers.records import IncastProfile, LinkProfile
 
 #: Seconds without an answer after which an end of a probe counts as hung.
@@ -154,8 +155,8 @@ class LinkProber:
         """Throughput and message-size curve of a directed link."""
         flow = (source, target)
         tool = self._tool([flow])
-        (rates,) = self._throughput([flow], tool, self._lengths.throughput_s)
-        return link_curves.first(*flow, tool, rates, self._curve(source, target))
+        (throughput,) = self._throughput([flow], tool, self._lengths.throughput_s)
+        return link_curves.first(*flow, throughput, self._curve(source, target))
 
     def _curve(self, source: str, target: str) -> MessageTimes:
         """One-way times of messages, and between two devices what a computation at an end loses."""
@@ -176,8 +177,8 @@ class LinkProber:
 
     def _loopback(self, name: str) -> LinkProfile:
         """The throughput of a loopback, and both of its curves, which count as one repeat."""
-        (rates,) = self._throughput([(name, name)], PYTHON, self._lengths.loopback_s)
-        link = link_curves.first(name, name, PYTHON, rates, self._loopbacks[name])
+        (throughput,) = self._throughput([(name, name)], PYTHON, self._lengths.loopback_s)
+        link = link_curves.first(name, name, throughput, self._loopbacks[name])
         return link_curves.pooled(link, self._curve(name, name))._replace(repeats=1)
 
     def _incast(self, host: str, direction: str, errors: Mapping[str, str]) -> IncastProfile:
@@ -190,7 +191,8 @@ class LinkProber:
         tool = self._tool(flows)
         received = self._throughput(flows, tool, self._lengths.throughput_s)
         rates = {}
-        for (source, target), values in zip(flows, received, strict=True):
+        for (source, target), throughput in zip(flows, received, strict=True):
+            values = throughput.bytes_per_s
             edge = len(values) // 5
             peer = source if direction == "in" else target
             rates[peer] = statistics.median(values[edge : len(values) - edge])
@@ -203,8 +205,8 @@ class LinkProber:
             self._iperf3[name] = facts["iperf3"] is not None
         return IPERF3 if all(self._iperf3[name] for name in names) else PYTHON
 
-    def _throughput(self, flows: Sequence[Flow], tool: str, seconds: float) -> list[list[float]]:
-        """Return bytes/s received in each interval, for each of the flows; they run at once."""
+    def _throughput(self, flows: Sequence[Flow], tool: str, seconds: float) -> list[Throughput]:
+        """The throughput of each of the flows; they run at once."""
         with ExitStack() as stack:
             listening: dict[str, Iterator[tuple[int, str]]] = {}
             for target in {target: None for _, target in flows}:
@@ -235,14 +237,14 @@ def _serving(agent: AgentClient, order: Any) -> Iterator[Event]:
             call.stop()
 
 
-def _results(calls: Sequence[Call]) -> list[list[float]]:
+def _results(calls: Sequence[Call]) -> list[Throughput]:
     """Return the results of concurrent senders; raise the first failure once all have ended."""
-    rates, failures = [], []
+    results, failures = [], []
     for call in calls:
         try:
-            rates.append(list(call.result(ANSWER_S)["bytes_per_s"]))
+            results.append(record(Throughput, call.result(ANSWER_S)))
         except RemoteError as error:
             failures.append(error)
     if failures:
         raise failures[0]
-    return rates
+    return results

@@ -21,7 +21,7 @@ def require_checkpoint(before: RunFolder) -> None:
         )
 
 
-def require_fit(plan: Plan, before: RunFolder | None) -> None:
+def require_resumable(plan: Plan, before: RunFolder | None) -> None:
     """Raises RecordError or PlanError where the plan cannot go on from the checkpoint."""
     if before is None:
         return

@@ -36,7 +36,7 @@ from planner.train.event_log import OnEvent
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.result import end_of, learning_notes, run_result
-from planner.train.resume import RUN_REMEDY, require_checkpoint, require_fit
+from planner.train.resume import RUN_REMEDY, require_checkpoint, require_resumable
 from planner.train.source import TrainingSource, check_fit
 from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import load_dataset
@@ -93,7 +93,7 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     orders.check_momentum(options, plan.strategy)
     if note := check_fit(plan, source):
         callbacks.on_note(note)
-    require_fit(plan, before)
+    require_resumable(plan, before)
     fleet = fleet or load_fleet(Path(plan.fleet))
     engine_note = _check_engine(plan, fleet, request.allow_plaintext)
     callbacks.on_plan(plan)

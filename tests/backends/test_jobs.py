@@ -519,7 +519,7 @@ def test_a_job_without_one_cannot_be_asked_for_it(tmp_path) -> None:
     [("torch", "torch.optim optimizer"), pytest.param("tensorflow", "Keras optimizer", marks=needs("tensorflow"))],
 )
 def test_what_is_no_optimizer_is_refused(tmp_path, kind, wanted) -> None:
-    message = f"^the job cannot be used: its optimizer returns an int; it must return a {wanted}"
+    message = f"^the job cannot be used: its optimizer returns a value of type int; it must return a {wanted}"
     with pytest.raises(JobFailure, match=message):
         own_steps(loaded(tmp_path, "no_optimizer", kind), 1)
 
@@ -528,9 +528,9 @@ def test_what_is_no_optimizer_is_refused(tmp_path, kind, wanted) -> None:
     ("name", "message"),
     [
         ("other_parameters", "its optimizer holds none of the parameters that it is given"),
-        ("with_a_closure", r"its optimizer returns a LBFGS; .* whose step\(\) needs no argument"),
+        ("with_a_closure", r"its optimizer returns a value of type LBFGS; .* whose step\(\) needs no argument"),
         ("no_scheduler", r"its scheduler returns None; .* whose step\(\) needs no argument"),
-        ("with_a_metric", "its scheduler returns a ReduceLROnPlateau"),
+        ("with_a_metric", "its scheduler returns a value of type ReduceLROnPlateau"),
     ],
 )
 def test_so_is_what_could_make_no_step_or_would_train_nothing(tmp_path, name, message) -> None:
@@ -611,18 +611,18 @@ def test_equal_seeds_give_equal_weights(tmp_path) -> None:
         ("a_loader", "its train is a DataLoader; give the data set itself"),
         ("many_losses", "its loss gives 2 numbers for a batch"),
         ("frozen", "no parameter that is trained"),
-        ("no_module", "its model is a builtin_function_or_method"),
-        ("single_tensors", "a batch of its data is a Tensor and not"),
+        ("no_module", "its model is a value of type builtin_function_or_method"),
+        ("single_tensors", "a batch of its data is a value of type Tensor and not"),
         ("empty", "^the job cannot be used: its train is empty"),
         ("empty_test", "its test is empty"),
-        ("numbers_instead_of_a_loss", "its loss gives a float; it must give a tensor"),
-        ("a_word_as_metric", "its metric mae gives a str; it must give one number"),
+        ("numbers_instead_of_a_loss", "its loss gives a value of type float; it must give a tensor"),
+        ("a_word_as_metric", "its metric mae gives a value of type str; it must give one number"),
         ("several_numbers_as_metric", "its metric mae gives 2 numbers for a batch"),
         ("needs_training", r"its forward takes \(model, batch, training\), and must take model and batch"),
-        ("outputs_only", "its forward returns a Tensor; it must return outputs and targets"),
+        ("outputs_only", "its forward returns a value of type Tensor; it must return outputs and targets"),
         ("doubles", r"its model's parameter weight is torch.float64, .* call model.float\(\)"),
-        ("one_pass", "its train is a list_iterator, which can be read only once"),
-        ("a_dictionary", "its train is a dict; give a torch.utils.data.Dataset"),
+        ("one_pass", "its train is a value of type list_iterator, which can be read only once"),
+        ("a_dictionary", "its train is a value of type dict; give a torch.utils.data.Dataset"),
         ("nothing_collated", "a batch of its data is None and not"),
         ("unequal_samples", "no batch can be made of its samples: .*; give samples of one shape, or the job a collate"),
     ],
@@ -642,10 +642,10 @@ def test_a_folder_of_data_that_is_not_there_is_named_before_the_job_is_called(tm
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no_dataset", r"its train is a tuple; give a tf\.data\.Dataset"),
-        ("number_as_loss", "its loss gives a float; it must give a tensor"),
-        ("word_as_metric", "its metric mae gives a str; it must give one number"),
-        ("outputs_only", "its forward returns an EagerTensor; it must return outputs and targets"),
+        ("no_dataset", r"its train is a value of type tuple; give a tf\.data\.Dataset"),
+        ("number_as_loss", "its loss gives a value of type float; it must give a tensor"),
+        ("word_as_metric", "its metric mae gives a value of type str; it must give one number"),
+        ("outputs_only", "its forward returns a value of type EagerTensor; it must return outputs and targets"),
         ("outputs_only_in_tuple", r"a batch of its data is .* and not \(inputs, targets\)"),
         ("halves", "its model's variable 0_kernel is float16, and weights are float32 here"),
         ("doubles", "its model's variable 0_kernel is float64, and weights are float32 here"),

@@ -1,5 +1,7 @@
 """Quotas of cgroup versions 1 and 2 count along all ancestors, as recorded on real systems."""
 
+import threading
+
 import pytest
 
 from profilers import cgroups, cores
@@ -78,3 +80,23 @@ def test_without_cgroups_there_is_no_quota(tmp_path):
 def test_a_quota_bounds_the_affinity(machine, tmp_path):
     machine("0::/\n", V2_MOUNT, **{"sys/fs/cgroup/cpu.max": "25000 100000"})
     assert cores.usable_cores(str(tmp_path)) == 0.25
+
+
+def test_what_other_threads_have_used_is_told_while_they_live():
+    before, go_on, busy = cores.thread_ids(), threading.Event(), threading.Event()
+
+    def work():
+        used_s = cores.thread_cpu_s()
+        while cores.thread_cpu_s() - used_s < 0.02:
+            pass
+        busy.set()
+        go_on.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    busy.wait()
+    new = cores.thread_ids() - before
+    assert max(cores.cpu_s_by_thread(new).values()) >= 0.02
+    go_on.set()
+    thread.join()
+    assert cores.cpu_s_by_thread([2**22 + 1]) == {}  # no thread has such a number

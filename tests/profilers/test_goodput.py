@@ -212,3 +212,24 @@ def test_no_receiver_at_all():
         port = listener.getsockname()[1]
     with pytest.raises(goodput.LinkError, match=f"127.0.0.1:{port}"):
         goodput.send("127.0.0.1", port, TOKEN, 0.1)
+
+
+def test_iperf3_tells_what_a_byte_costs_both_processors(shared_data):
+    text = (shared_data / "iperf3" / "forward_loopback_3.12.json").read_text()
+    assert goodput.iperf3_cpu_s(text) == pytest.approx(
+        (0.2327 * 3.0011 / 3.3868e9, 0.246 * 3.0011 / 3.3868e9), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    "report",
+    ["", "[]", "{}", json.dumps({"end": {"cpu_utilization_percent": {"host_total": 1.0}, "sum_sent": {}}})],
+)
+def test_a_report_without_it_tells_nothing(report):
+    assert goodput.iperf3_cpu_s(report) == (None, None)
+
+
+def test_a_share_that_is_none_is_not_told():
+    percent = {"host_total": 0, "remote_total": 50.0}
+    end = {"cpu_utilization_percent": percent, "sum_sent": {"bytes": 100, "seconds": 2.0}}
+    assert goodput.iperf3_cpu_s(json.dumps({"end": end})) == (None, 0.01)

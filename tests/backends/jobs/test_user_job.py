@@ -95,7 +95,7 @@ def test_so_is_anything_else(returned) -> None:
 
 @pytest.mark.parametrize("name", ["loss", "optimizer", "scheduler", "collate", "forward"])
 def test_what_must_be_a_function_is_one(name) -> None:
-    with pytest.raises(ValueError, match=f"its {name} is a str, and must be a function"):
+    with pytest.raises(ValueError, match=f"its {name} is a value of type str, and must be a function"):
         user_job.checked(whole(**{name: "mse"}))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from backends.profiling import iperf3
 from backends.protocol.orders import ServeThroughput
-from profilers.goodput import LinkError
+from profilers.goodput import LinkError, Throughput
 from tests.serving import LOOPBACK, Serving, quiet
 
 needs_iperf3 = pytest.mark.skipif(
@@ -77,10 +77,12 @@ def test_a_server_that_does_not_start_is_tried_again_and_then_the_command_is_tol
 
 def test_rates_are_those_of_the_receiver(pretended, tmp_path):
     sums = [{"bytes": count, "seconds": 0.5, "sender": False} for count in (1000, 2000)]
-    report = {"intervals": [{"sum": one} for one in sums], "end": {"sum_received": {"bytes": 3000, "seconds": 1.0}}}
+    percent = {"host_total": 25.0, "remote_total": 50.0}
+    end = {"sum_sent": {"bytes": 4096, "seconds": 1.0}, "sum_received": {"bytes": 4096, "seconds": 1.0}}
+    report = {"intervals": [{"sum": one} for one in sums], "end": dict(end, cpu_utilization_percent=percent)}
     (tmp_path / "report.json").write_text(json.dumps(report))
     pretended(f"cat {tmp_path}/report.json")
-    assert iperf3.send(LOOPBACK, 5201, SECONDS) == [2000.0, 4000.0]
+    assert iperf3.send(LOOPBACK, 5201, SECONDS) == Throughput("iperf3", (2000.0, 4000.0), 0.25 / 4096, 0.5 / 4096)
 
 
 @needs_iperf3

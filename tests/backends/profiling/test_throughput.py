@@ -34,6 +34,8 @@ def test_throughput_of_several_senders_at_once(tool):
             sent = [pool.submit(send, port, tool, seconds, server.ready.token) for port in server.ready.ports]
         server.result.result(timeout=HANG_S)
     for result in (one.result() for one in sent):
-        assert result["tool"] == tool
-        assert len(result["bytes_per_s"]) >= 2
-        assert np.median(result["bytes_per_s"]) > 1e6
+        assert result.tool == tool
+        assert len(result.bytes_per_s) >= 2
+        assert np.median(result.bytes_per_s) > 1e6
+        costs_s = (result.send_cpu_s, result.receive_cpu_s)
+        assert costs_s == (None, None) if tool == throughput.PYTHON else all(0 < each < 1e-6 for each in costs_s)

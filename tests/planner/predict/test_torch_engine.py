@@ -14,6 +14,7 @@ from planner.predict import step_cycle
 from planner.predict.clusters import Candidates
 from planner.predict.collectives import NCCL
 from planner.predict.costs import Costs, costs_of
+from planner.predict.data_parallel import ByteCosts
 from planner.predict.predict import factors
 from tests.planner import profiles
 
@@ -118,11 +119,8 @@ def test_a_processor_that_computes_and_exchanges_holds_what_is_slower() -> None:
     """20 ns a byte and end, 1 MB each way: 40 ms of one core, which the link's 80 ms hide."""
 
     def cycle_s(s_per_byte: float) -> float:
-        each = np.full((2, 2), s_per_byte)
-        found = costs(0.1, 0.1, accelerator="cpu")
-        torch = found.torch._replace(send_s_per_byte=each, receive_s_per_byte=each)
-        stolen = {"send_stolen_cpu_s": 1e6 * each, "receive_stolen_cpu_s": 1e6 * each}
-        return float(solved(profiles.with_costs(found, **stolen)._replace(torch=torch)).cycle_s[0, 0])
+        found, each = costs(0.1, 0.1, accelerator="cpu"), ByteCosts(*np.full((2, 2, 2), s_per_byte))
+        return float(solved(found._replace(torch=found.torch._replace(alone=each, beside=each))).cycle_s[0, 0])
 
     assert cycle_s(20e-9) == pytest.approx(0.1 + 1e6 / RATE + 0.01)
     assert cycle_s(200e-9) == pytest.approx(0.1 + 0.4 + ADDED_S + 0.01)
@@ -151,6 +149,34 @@ def test_a_bucket_begins_when_the_slowest_member_has_its_variables() -> None:
     gained_s = step_s(1.0, 0.5, layers=layers) - step_s(1.0, 0.5, layers=layers, ready=(1.0, 0.6))
     assert gained_s == pytest.approx(2 / 3 - 0.6)
     assert step_s(1.0, 0.5, layers=layers, ready=(1.0,)) == step_s(1.0, 0.5, layers=layers)  # of another model
+
+
+class TestWhatAByteCosts:
+    """Encrypted messages cost 3 ns a byte at either end, and 5 ns beside a computation."""
+
+    LINK = profiles.links("ab")[0]._replace(
+        curve=(), send_cpu_s=3e-9, receive_cpu_s=3e-9, send_stolen_cpu_s=5e-9, receive_stolen_cpu_s=5e-9
+    )
+
+    def costs_s(self, **link: float | None) -> tuple[float, float, float, float]:
+        profile = profiles.profile({name: profiles.device(profiles.step(layers=LAYERS)) for name in "ab"})
+        made = [self.LINK._replace(source=a, target=b, **link) for a in "ab" for b in "ab"]
+        found = costs_of(
+            profile._replace(links=tuple(made)), strategy=ALLREDUCE, engine=Engine.from_text("torch")
+        ).torch
+        return tuple(each.flat[1] for each in (*found.alone, *found.beside))
+
+    def test_without_encryption_it_costs_what_iperf3_took_and_beside_a_computation_so_much_less(self) -> None:
+        found = self.costs_s(plain_send_cpu_s=1e-9, plain_receive_cpu_s=2e-9)
+        assert found == pytest.approx((1e-9, 2e-9, 3e-9, 4e-9))
+
+    def test_where_that_is_unknown_it_is_that_of_encrypted_messages(self) -> None:
+        assert self.costs_s() == pytest.approx((3e-9, 3e-9, 5e-9, 5e-9))
+
+    def test_beside_a_computation_it_costs_no_less_than_alone(self) -> None:
+        found = self.costs_s(plain_send_cpu_s=1e-9, plain_receive_cpu_s=None, send_stolen_cpu_s=1e-9)
+        assert found == pytest.approx((1e-9, 3e-9, 1e-9, 5e-9))
+        assert self.costs_s(send_stolen_cpu_s=None)[2] == pytest.approx(3e-9)
 
 
 class TestWhoCannot:

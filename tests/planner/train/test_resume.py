@@ -10,7 +10,7 @@ from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.train.resume import require_checkpoint, require_fit
+from planner.train.resume import require_checkpoint, require_resumable
 from tests.planner.plans import plan, planned
 
 
@@ -28,7 +28,7 @@ def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFo
 def refusal(planned_run: Plan, run: RunFolder) -> str | None:
     """Why the plan cannot go on from the run's checkpoint; None where it can."""
     try:
-        require_fit(planned_run, run)
+        require_resumable(planned_run, run)
     except PlanError as error:
         return str(error)
     return None

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from backends.strategies.engine import Engine
 from planner.audit.scoring.cases import cases_of
 from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, compare, without_drift
 from planner.audit.scoring.measured import MeasuredRun
@@ -86,6 +87,17 @@ def steady_errors(alone: float, beside: float) -> dict[tuple[str, str], float]:
     found = {key: each for key, each in judged(fleet, runs).items() if len(key[0]) == 2}
     assert all(each.figures["step"].error == pytest.approx(0.0, abs=1e-9) for each in found.values())
     return {key: each.workers[key[1]].cycle_s.steady_error or 0.0 for key, each in found.items()}
+
+
+def test_with_torch_gradients_are_timed_beside_exchanges_and_the_drift_of_all_counts() -> None:
+    torch, fleet = Engine.from_text("torch"), audits.fleet(0.1, 0.1)
+    pair = next(run for run in audits.as_predicted(fleet, engine=torch) if len(run.workers) == 2)
+    slow = {name: worker._replace(drift=1.2) for name, worker in pair.workers.items()}
+    cases = cases_of(audits.audit(fleet, [pair._replace(workers=slow)])._replace(engine=torch))
+    (found,) = compare(cases, [without_drift(case) for case in cases])
+    cycle_s = 1 / pair.workers["a"].steps_per_s
+    for worker in found.workers.values():
+        assert worker.cycle_s.steady_error == pytest.approx(0.02 / cycle_s, rel=1e-3)
 
 
 def drifted(run: MeasuredRun, drift: float) -> MeasuredRun:
