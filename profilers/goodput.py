@@ -23,7 +23,7 @@ class LinkError(Exception):
     """A probe of a link failed."""
 
 
-class Throughput(NamedTuple):
+class LinkThroughput(NamedTuple):
     """What a probe of throughput has measured.
 
     bytes_per_s: what the receiver got in each interval.

@@ -37,7 +37,7 @@ class GroupSettings(NamedTuple):
     start: int = 1000
 
 
-class Exchange(NamedTuple):
+class ExchangeTime(NamedTuple):
     """Seconds of an exchange of gradients.
 
     exposed_s, exposed_cpu_s: since the backward pass was done, and processor seconds meanwhile.
@@ -76,7 +76,7 @@ class ProcessGroup(abc.ABC):
         """
 
     @abc.abstractmethod
-    def exchange(self) -> Exchange:
+    def exchange(self) -> ExchangeTime:
         """What the exchange of the last gradient has taken."""
 
     @abc.abstractmethod

@@ -11,7 +11,7 @@ from typing import Any, Tuple
 from backends.network import framing
 from backends.protocol.events import ThroughputListening
 from profilers import goodput
-from profilers.goodput import SILENCE_LIMIT_S, LinkError, Throughput
+from profilers.goodput import SILENCE_LIMIT_S, LinkError, LinkThroughput
 
 #: As a tool that probes throughput.
 NAME = "iperf3"
@@ -36,7 +36,7 @@ def serve(task: Any, address: str, count: int, seconds: float) -> None:
                 return
 
 
-def send(address: str, port: int, seconds: float) -> Throughput:
+def send(address: str, port: int, seconds: float) -> LinkThroughput:
     """One test towards a server. Raises LinkError."""
     command = goodput.iperf3_client_command(address, port, seconds)
     limit_s = math.ceil(seconds) + 2 * SILENCE_LIMIT_S
@@ -55,7 +55,7 @@ def send(address: str, port: int, seconds: float) -> Throughput:
     rates, reason = goodput.parse_iperf3(report)
     if reason is not None:
         raise LinkError("iperf3 to %s:%d: %s" % (address, port, reason))
-    return Throughput(NAME, tuple(rates), *goodput.iperf3_cpu_s(report))
+    return LinkThroughput(NAME, tuple(rates), *goodput.iperf3_cpu_s(report))
 
 
 def _start(address: str) -> Tuple["subprocess.Popen[bytes]", int]:

@@ -11,7 +11,7 @@ from backends.profiling import iperf3
 from backends.protocol.events import ThroughputListening
 from backends.protocol.orders import SendThroughput, ServeThroughput
 from profilers import goodput
-from profilers.goodput import Throughput
+from profilers.goodput import LinkThroughput
 
 IPERF3 = iperf3.NAME
 PYTHON = "python"
@@ -25,11 +25,11 @@ def serve(task: Any, order: ServeThroughput) -> None:
         _serve_python(task, order)
 
 
-def send(task: Any, order: SendThroughput) -> Throughput:
+def send(task: Any, order: SendThroughput) -> LinkThroughput:
     """Send for some seconds."""
     if order.tool == IPERF3:
         return iperf3.send(order.address, order.port, order.seconds)
-    return Throughput(PYTHON, tuple(goodput.send(order.address, order.port, order.token, order.seconds)))
+    return LinkThroughput(PYTHON, tuple(goodput.send(order.address, order.port, order.token, order.seconds)))
 
 
 def _serve_python(task: Any, order: ServeThroughput) -> None:

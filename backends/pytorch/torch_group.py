@@ -17,7 +17,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
-from backends.frameworks.process_group import BROKEN, Exchange, GroupError, GroupSettings, ProcessGroup
+from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, GroupSettings, ProcessGroup
 from backends.pytorch.replica import TorchReplica
 from profilers import cores
 
@@ -95,7 +95,7 @@ class TorchGroup(ProcessGroup):
             with wrapped.no_sync():
                 return replica.gradient(batch, rate, weight_decay, adds)
 
-    def exchange(self) -> Exchange:
+    def exchange(self) -> ExchangeTime:
         assert self._reduction is not None, "a gradient was computed"
         return self._reduction.exchange()
 
@@ -175,14 +175,14 @@ class _BucketReduction:
         now_s = cores.cpu_s_by_thread(self._threads_cpu_s)
         self._hidden_cpu_s = sum(used_s - self._threads_cpu_s[thread] for thread, used_s in now_s.items())
 
-    def exchange(self) -> Exchange:
+    def exchange(self) -> ExchangeTime:
         """As ``ProcessGroup.exchange``."""
         now = _now(self._on_gpu)
         cpu_s = time.process_time() - self._ready_cpu_s
         if not self._on_gpu:
-            return Exchange(now - self._ready, cpu_s, self._hidden_cpu_s)
+            return ExchangeTime(now - self._ready, cpu_s, self._hidden_cpu_s)
         now.synchronize()
-        return Exchange(self._ready.elapsed_time(now) / 1e3, cpu_s, self._hidden_cpu_s)
+        return ExchangeTime(self._ready.elapsed_time(now) / 1e3, cpu_s, self._hidden_cpu_s)
 
 
 def _now(on_gpu: bool) -> Any:

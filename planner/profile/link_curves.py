@@ -5,11 +5,11 @@ messages in a row do not show.
 """
 
 from backends.protocol.events import MessagePoint, MessageTimes
-from profilers.goodput import Throughput
+from profilers.goodput import LinkThroughput
 from profilers.records import CurvePoint, LinkProfile, Samples
 
 
-def first(source: str, target: str, throughput: Throughput, curve: MessageTimes) -> LinkProfile:
+def first(source: str, target: str, throughput: LinkThroughput, curve: MessageTimes) -> LinkProfile:
     """The profile after a first probe; the first fifth of its intervals is the ramp-up of TCP."""
     rates = throughput.bytes_per_s
     ramp = len(rates) // 5

@@ -18,7 +18,7 @@ from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient, Call, Event
 from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.profile import link_curves
-from profilers.goodput import Throughput
+from profilers.goodput import LinkThroughput
 from profilers.records import IncastProfile, LinkProfile
 
 #: Seconds without an answer after which an end of a probe counts as hung.
@@ -205,7 +205,7 @@ class LinkProber:
             self._iperf3[name] = facts["iperf3"] is not None
         return IPERF3 if all(self._iperf3[name] for name in names) else PYTHON
 
-    def _throughput(self, flows: Sequence[Flow], tool: str, seconds: float) -> list[Throughput]:
+    def _throughput(self, flows: Sequence[Flow], tool: str, seconds: float) -> list[LinkThroughput]:
         """The throughput of each of the flows; they run at once."""
         with ExitStack() as stack:
             listening: dict[str, Iterator[tuple[int, str]]] = {}
@@ -237,12 +237,12 @@ def _serving(agent: AgentClient, order: Any) -> Iterator[Event]:
             call.stop()
 
 
-def _results(calls: Sequence[Call]) -> list[Throughput]:
+def _results(calls: Sequence[Call]) -> list[LinkThroughput]:
     """Return the results of concurrent senders; raise the first failure once all have ended."""
     results, failures = [], []
     for call in calls:
         try:
-            results.append(record(Throughput, call.result(ANSWER_S)))
+            results.append(record(LinkThroughput, call.result(ANSWER_S)))
         except RemoteError as error:
             failures.append(error)
     if failures:

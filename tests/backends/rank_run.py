@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from backends.frameworks.base import Replica
-from backends.frameworks.process_group import BROKEN, Exchange, GroupError, ProcessGroup
+from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, ProcessGroup
 from backends.protocol.events import RunAccount, TimeSpent
 from backends.training import rank
 from backends.training.run_spec import RunSpec
@@ -60,8 +60,8 @@ class SharedGroup(ProcessGroup):
             replica.gradients[:] = np.mean(self._all(self._weight * replica.gradients), axis=0)
         return loss
 
-    def exchange(self) -> Exchange:
-        return Exchange(0.0, 0.0, 0.0)
+    def exchange(self) -> ExchangeTime:
+        return ExchangeTime(0.0, 0.0, 0.0)
 
     def gather(self, row: Sequence[float]) -> np.ndarray:
         return np.array(self._all(tuple(row)))

@@ -9,7 +9,7 @@ import pytest
 
 from backends.profiling import iperf3
 from backends.protocol.orders import ServeThroughput
-from profilers.goodput import LinkError, Throughput
+from profilers.goodput import LinkError, LinkThroughput
 from tests.serving import LOOPBACK, Serving, quiet
 
 needs_iperf3 = pytest.mark.skipif(
@@ -82,7 +82,7 @@ def test_rates_are_those_of_the_receiver(pretended, tmp_path):
     report = {"intervals": [{"sum": one} for one in sums], "end": dict(end, cpu_utilization_percent=percent)}
     (tmp_path / "report.json").write_text(json.dumps(report))
     pretended(f"cat {tmp_path}/report.json")
-    assert iperf3.send(LOOPBACK, 5201, SECONDS) == Throughput("iperf3", (2000.0, 4000.0), 0.25 / 4096, 0.5 / 4096)
+    assert iperf3.send(LOOPBACK, 5201, SECONDS) == LinkThroughput("iperf3", (2000.0, 4000.0), 0.25 / 4096, 0.5 / 4096)
 
 
 @needs_iperf3

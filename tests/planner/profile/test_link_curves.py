@@ -6,7 +6,7 @@ import pytest
 
 from backends.protocol.events import MessagePoint, MessageTimes
 from planner.profile import link_curves
-from profilers.goodput import Throughput
+from profilers.goodput import LinkThroughput
 from profilers.records import LinkProfile
 
 
@@ -26,7 +26,7 @@ def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **stolen_cp
 
 
 def link(**options: Any) -> LinkProfile:
-    return link_curves.first("a", "b", Throughput("python", (9.0, 1.0, 2.0, 3.0, 4.0)), curve(**options))
+    return link_curves.first("a", "b", LinkThroughput("python", (9.0, 1.0, 2.0, 3.0, 4.0)), curve(**options))
 
 
 def test_the_first_probe_of_a_link() -> None:
