@@ -48,6 +48,19 @@ class RunFolder:
                 raise RecordError(f"cannot make run folder {path}: {error.strerror}") from error
         raise RecordError(f"cannot make a new run folder in {parent}: too many of this second")
 
+    def require_checkpoint(self, doing: str, remedy: str, remedy_without: str) -> None:
+        """Raises RecordError where the folder is none of a run, or has no checkpoint.
+
+        doing: what cannot be done then. remedy_without: for a run that wrote none.
+        """
+        if not self.path.is_dir():
+            problem = "is no directory" if self.path.exists() else "does not exist"
+            raise RecordError(f"cannot {doing} {self.path}: the folder {problem}; {remedy}")
+        if not self.checkpoint.exists():
+            raise RecordError(
+                f"cannot {doing} {self.path}: it has no {self.checkpoint.name}, the run wrote none; {remedy_without}"
+            )
+
     @staticmethod
     def label(model: str) -> str:
         """A model's name, or the stem of its file."""

@@ -6,6 +6,8 @@ from typing import Any, Callable, List, Sequence
 import numpy as np
 import torch
 
+from backends.pytorch import gpu_event
+
 
 def ready_shares(parameters: Sequence[torch.nn.Parameter], compute: Callable[[], Any], on_gpu: bool) -> np.ndarray:
     """As ``Replica.ready_shares``. A parameter that gets no gradient is ready at the end.
@@ -37,11 +39,7 @@ def ready_shares(parameters: Sequence[torch.nn.Parameter], compute: Callable[[],
 
 def _now(on_gpu: bool) -> Any:
     """Processor seconds of this process; on a GPU an event behind all work that was given to it."""
-    if not on_gpu:
-        return time.process_time()
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
-    return event
+    return gpu_event.recorded() if on_gpu else time.process_time()
 
 
 def _between(began: Any, ended: Any, on_gpu: bool) -> float:

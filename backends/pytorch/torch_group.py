@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
 from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, GroupSettings, ProcessGroup
+from backends.pytorch import gpu_event
 from backends.pytorch.replica import TorchReplica
 from profilers import cores
 
@@ -187,11 +188,7 @@ class _BucketReduction:
 
 def _now(on_gpu: bool) -> Any:
     """Seconds on the processor; on a GPU an event behind all work that was given to it."""
-    if not on_gpu:
-        return time.perf_counter()
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
-    return event
+    return gpu_event.recorded() if on_gpu else time.perf_counter()
 
 
 def _reduce(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -11,9 +11,11 @@ CLASSES = "classes.txt"
 def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
     """The file's content. Raises ValueError for what is no Keras model."""
     from backends.tensorflow import export
+    from backends.tensorflow.replica import TensorFlowReplica
 
+    assert isinstance(model.replica, TensorFlowReplica), "Keras's files are written of TensorFlow's replicas"
     texts = {CLASSES: "\n".join(model.classes)}
-    return {path: export.keras_file(model.replica, model.image_dtype, texts)}  # type: ignore[arg-type]
+    return {path: export.keras_file(model.replica, model.image_dtype, texts)}
 
 
 def lines(model: TrainedModel, path: Path) -> tuple[str, ...]:

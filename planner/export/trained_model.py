@@ -68,13 +68,7 @@ class TrainedModel(NamedTuple):
 
 def trained_run(folder: RunFolder) -> TrainedRun:
     """Raises RecordError where the folder is none of a run, or has no checkpoint."""
-    if not folder.path.is_dir():
-        problem = "is no directory" if folder.path.exists() else "does not exist"
-        raise RecordError(f"cannot export {folder.path}: the folder {problem}; {RUN_REMEDY}")
-    if not folder.checkpoint.exists():
-        raise RecordError(
-            f"cannot export {folder.path}: it has no {folder.checkpoint.name}, the run wrote none; {RUN_REMEDY}"
-        )
+    folder.require_checkpoint("export", RUN_REMEDY, RUN_REMEDY)
     try:
         meta = checkpoint.peek(str(folder.checkpoint))
         model, step = meta["model"], meta["step"]

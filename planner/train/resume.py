@@ -11,14 +11,8 @@ RUN_REMEDY = "give --resume a run folder that `planner train` made"
 
 def require_checkpoint(before: RunFolder) -> None:
     """Raises RecordError where there is no checkpoint to resume from."""
-    if not before.path.is_dir():
-        problem = "is no directory" if before.path.exists() else "does not exist"
-        raise RecordError(f"cannot resume {before.path}: the folder {problem}; {RUN_REMEDY}")
-    if not before.checkpoint.exists():
-        raise RecordError(
-            f"cannot resume {before.path}: it has no {before.checkpoint.name}, the run wrote none; "
-            "train again without --resume, or give --resume another run folder"
-        )
+    remedy_without = "train again without --resume, or give --resume another run folder"
+    before.require_checkpoint("resume", RUN_REMEDY, remedy_without)
 
 
 def require_resumable(plan: Plan, before: RunFolder | None) -> None:
