@@ -95,6 +95,8 @@ class LabDevice:
         listen = [str(find_program("iperf3")), "-s", "-B", self.address, "--pidfile", str(self._pid_file("iperf3"))]
         for program, command in (("sshd", serve), ("iperf3", listen)):
             if not self._runs(program):
+                # Its number may be another process's by now, and iperf3 then refuses to start.
+                self._pid_file(program).unlink(missing_ok=True)
                 self._start(self._group, program, command)
         if not self._groups.processes(self._emulator_group):
             device_files.hide(str(self._tree))

@@ -239,6 +239,15 @@ def test_what_is_broken_is_seen_and_can_be_restored(bench: Bench, verb: str, sta
     assert bench.status()["b"]["state"] == "up"
 
 
+def test_a_device_is_restored_where_another_process_has_its_former_process_numbers(bench: Bench) -> None:
+    bench.lab("kill", "b")
+    for program in ("sshd", "iperf3"):
+        (bench.names.of("b") / f"{program}.pid").write_text(f"{os.getpid()}\n")
+    bench.lab("restore", "b")
+    assert bench.over_ssh("b", "true") == ""
+    bench.carries("a", "b", 20)
+
+
 def test_a_sensor_emulator_that_died_shows_no_watts_and_is_restored(bench: Bench) -> None:
     for number in groups().processes(bench.names.emulator_group("b")):
         os.kill(number, signal.SIGKILL)
