@@ -179,6 +179,8 @@ class StepProfile(NamedTuple):
         which those at any other are predicted.
     steps_planned: steps of the training that the time for this profile was derived from.
     layers: elements of each trained variable, in the order of the flat buffer.
+    group_cpu_s: processor seconds that a process group of its framework adds to a gradient, its
+        exchange aside; None where that is unknown or nothing.
     ready: share of a gradient's time after which each of them has its own; empty where the
         framework does not tell, and in profiles of older versions.
     compressors: costs of the compressors, by kind.
@@ -236,6 +238,7 @@ class StepProfile(NamedTuple):
     optimizers: Dict[str, UpdateCost] = {}
     clip_s: Samples = Samples("s", ())
     ready: Tuple[float, ...] = ()
+    group_cpu_s: Optional[float] = None
 
     @property
     def planned_batch(self) -> int:

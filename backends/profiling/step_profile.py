@@ -75,6 +75,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
     gradients_at(batch)()  # for what is timed with a gradient at hand: one without enough memory has left none
     ready = _ready(replica, drawn)
+    group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn)
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
@@ -104,6 +105,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         window=windows[0],
         layers=tuple(variable.size for variable in replica.variables),
         ready=ready,
+        group_cpu_s=group_cpu_s,
         compressors=codec_profile.costs(replica.variables),
         collectives=framework(spec.framework).collectives(),
         job=spec.job is not None,
@@ -139,9 +141,21 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
 def _ready(replica: Replica, batches: BatchSource) -> Tuple[float, ...]:
     """``StepProfile.ready``, the median of several gradients."""
     drawn = [next(batches) for _ in range(READY_GRADIENTS)]
-    shares = [replica.ready_shares(functools.partial(step.gradient, replica, each, SETTINGS)) for each in drawn]
+    shares = [replica.ready_shares(_gradient(replica, each)) for each in drawn]
     known = [each for each in shares if each is not None]
     return tuple(np.median(known, axis=0).tolist()) if known else ()
+
+
+def _group_cpu_s(backend: Any, replica: Replica, batches: BatchSource) -> Optional[float]:
+    """``StepProfile.group_cpu_s``."""
+    if not backend.collectives():
+        return None
+    found: Optional[float] = backend.group_cpu_s(replica, _gradient(replica, next(batches)))
+    return found
+
+
+def _gradient(replica: Replica, batch: Any) -> Callable[[], Any]:
+    return functools.partial(step.gradient, replica, batch, SETTINGS)
 
 
 def _batches(found: Workload, replica: Replica, batch: int) -> BatchSource:

@@ -2,7 +2,7 @@
 
 import platform
 import socket
-from typing import Callable, Optional, Tuple, Union
+from typing import Any, Callable, Optional, Tuple, Union
 
 import torch
 from torch import distributed, nn
@@ -100,6 +100,18 @@ def require_process_group() -> None:
     from backends.pytorch.torch_group import rehearse
 
     rehearse()
+
+
+def group_cpu_s(replica: TorchReplica, compute: Callable[[], Any]) -> Optional[float]:
+    """Processor seconds that a process group adds to a gradient, its exchange aside.
+
+    None on an accelerator, which it does not delay, and where no group can be made.
+    """
+    if replica.accelerator != "cpu":
+        return None
+    from backends.pytorch.torch_group import own_cpu_s
+
+    return own_cpu_s(replica, compute)
 
 
 def process_group(settings: GroupSettings, listener: Optional[socket.socket] = None) -> ProcessGroup:

@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import socket
+import statistics
 import time
 from typing import Any, Callable, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -29,6 +30,9 @@ WAIT_S = 1800.0
 CONNECT_S = 30.0
 #: Longest wait of the first member until all others have left.
 LEAVE_S = 10.0
+#: Pairs of gradients, without and with DistributedDataParallel, that are timed; and first ones that
+#: are not, for it fills its buckets anew after the first.
+PAIRS, WARM_PAIRS = 7, 2
 #: Parts of the messages of errors that come from the exchange and not from the model.
 _SOURCES = ("gloo", "NCCL", "ProcessGroup", "c10d", "TCPStore", "socket")
 
@@ -42,6 +46,42 @@ def rehearse() -> None:
         _wrapped(nn.Linear(1, 1))(torch.zeros(1, 1)).sum().backward()
     finally:
         dist.destroy_process_group()
+
+
+def own_cpu_s(replica: TorchReplica, compute: Callable[[], Any]) -> Optional[float]:
+    """Processor seconds that DistributedDataParallel adds to a gradient: its copies and its hooks.
+
+    compute: takes a gradient of the replica, alone and in a group of one by turns. The threads of
+    the exchange do not count: what they do depends on the other members. None where gloo does not
+    start here, for example because this device does not find its own name.
+    """
+    before = cores.thread_ids()
+    try:
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    except RuntimeError:
+        return None
+    threads, alone = cores.thread_ids() - before, replica.training_loss
+    differences = []
+    try:
+        module = _wrapped(_TrainingLoss(replica))
+        module.register_comm_hook(_BucketReduction((None, default_hooks.allreduce_hook), 1.0, False, threads), _reduce)
+        for _ in range(WARM_PAIRS + PAIRS):
+            replica.training_loss = alone
+            alone_s = _cpu_s(compute, ())
+            replica.training_loss = module
+            differences.append(_cpu_s(compute, threads) - alone_s)
+    finally:
+        replica.training_loss = alone
+        dist.destroy_process_group()
+    return max(0.0, statistics.median(differences[WARM_PAIRS:]))
+
+
+def _cpu_s(compute: Callable[[], Any], without: Collection[int]) -> float:
+    """Processor seconds of this process but for those of some threads."""
+    threads_s, process_s = cores.cpu_s_by_thread(without), time.process_time()
+    compute()
+    process_s = time.process_time() - process_s
+    return process_s - sum(used_s - threads_s[thread] for thread, used_s in cores.cpu_s_by_thread(threads_s).items())
 
 
 class TorchGroup(ProcessGroup):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backends.protocol.events import Built, Dropped, MemberTelemetry, Progress, Replaced, RunAccount, TimeSpent
+from backends.strategies.engine import OWN
 from planner.audit.scoring.measured import Extrapolation, MeasuredRun, SteadyWorker
 from planner.errors import RecordError
 from planner.json_records import load
@@ -66,7 +67,7 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
         readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
         found = worker_result.watts(planned, readings, _busy_share(spent, planned) + hosted)
         rate = _rate(spent)
-        drift = _drift(spent, _profiled(profile, plan, name))
+        drift = _drift(spent, _profiled(profile, plan, name), plan.engine)
         built_s = log.built_s.get(name, planned.build_s)
         workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, drift)
         rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
@@ -161,11 +162,12 @@ def _busy_share(spent: TimeSpent, planned: PlannedWorker) -> float:
     return (spent.busy_s + spent.exchange_cpu_s / planned.cores) / (spent.busy_s + spent.exchange_s)
 
 
-def _drift(spent: TimeSpent, profiled: StepProfile | None) -> float:
+def _drift(spent: TimeSpent, profiled: StepProfile | None, engine: str) -> float:
     """Processor seconds of a gradient over those in the profile; 1 where a GPU computes."""
     if profiled is None or profiled.accelerator != "cpu" or not _rate(spent) or not profiled.cpu_s_per_step:
         return 1.0
-    return spent.gradient_cpu_s / spent.steps / profiled.cpu_s_per_step
+    in_group_s = (profiled.group_cpu_s or 0.0) if engine != OWN else 0.0
+    return spent.gradient_cpu_s / spent.steps / (profiled.cpu_s_per_step + in_group_s)
 
 
 def _profiled(profile: Profile, plan: Plan, name: str) -> StepProfile | None:

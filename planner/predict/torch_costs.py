@@ -35,6 +35,8 @@ class TorchCosts(NamedTuple):
     send_cpu_s, receive_cpu_s: (N, N) [from, to] processor seconds of a small message at either end.
     alone, beside: of a byte, (N, N) as in ``data_parallel.Work``, but without adding it.
     nccl: (N,), devices that NCCL can reach.
+    own_cpu_s: (N,) processor seconds that DistributedDataParallel adds to a gradient, its exchange
+        aside.
     """
 
     engine: Engine
@@ -45,6 +47,7 @@ class TorchCosts(NamedTuple):
     alone: ByteCosts
     beside: ByteCosts
     nccl: Bools
+    own_cpu_s: Floats
 
     def uses_nccl(self, ranked: Sequence[int]) -> bool:
         """Whether these members exchange through NCCL."""
@@ -75,6 +78,7 @@ def of_profile(
         alone=alone,
         beside=beside,
         nccl=np.array([_has_nccl(step) for step in steps.values()]),
+        own_cpu_s=np.array([step.group_cpu_s or 0.0 for step in steps.values()]),
     )
 
 

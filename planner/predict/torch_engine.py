@@ -46,9 +46,10 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints) -> Work:
             ByteCosts(cost.send_s[around], cost.receive_s[around] + added_s) for cost in (torch.alone, torch.beside)
         )
         hop_cpu_s = GLOO_MESSAGES * _small_messages_s(torch, ranked)
+    own_s = torch.own_cpu_s / np.minimum(1.0, devices.cores)  # of one thread
     return Work(
         gradient_s=(devices.gradient_s - devices.data_s)[ranked],
-        update_s=(devices.update_s + devices.data_s)[ranked],  # the batch is waited for before the forward pass
+        update_s=(devices.update_s + devices.data_s + own_s)[ranked],  # a batch is waited for before its forward pass
         alone=alone,
         beside=beside,
         hop_cpu_s=hop_cpu_s,

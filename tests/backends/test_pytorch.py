@@ -68,6 +68,28 @@ def test_later_layers_have_their_gradients_before_earlier_ones_and_no_hook_is_le
     assert not any(parameter._backward_hooks for parameter in replica.module.parameters())
 
 
+def test_what_a_group_adds_to_a_gradient_is_measured_and_the_replica_computes_alone_afterwards(pytorch):
+    from torch import distributed
+
+    replica, other = (pytorch.build("cipher", seed=3) for _ in range(2))
+    batch, alone = batch_for(replica), replica.training_loss
+    if replica.accelerator == "cpu":
+        assert pytorch.group_cpu_s(replica, lambda: replica.gradient(batch)) >= 0
+    assert replica.training_loss == alone and not distributed.is_initialized()
+    replica.gradient(batch)
+    other.gradient(batch)
+    np.testing.assert_array_equal(replica.gradients, other.gradients)
+
+
+def test_a_device_on_which_gloo_does_not_start_tells_nothing_of_it(pytorch, monkeypatch):
+    def fails(*args, **options):
+        raise RuntimeError("cannot resolve the host name")
+
+    monkeypatch.setattr("torch.distributed.init_process_group", fails)
+    replica = pytorch.build("cipher")
+    assert pytorch.group_cpu_s(replica, lambda: None) is None
+
+
 def test_of_a_batch_in_parts_the_last_one_counts_and_an_unused_parameter_is_ready_at_the_end(pytorch):
     import torch
 

@@ -136,6 +136,7 @@ def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) ->
     assert (found.framework, found.framework_version) == (framework, base.framework(framework).version())
     assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
     assert len(found.ready) == (len(found.layers) if framework == "torch" else 0)
+    assert (found.group_cpu_s is None) == (framework == "tensorflow" or found.accelerator == "cuda")
 
 
 def test_told_to_go_on_it_ends_with_the_fewest_steps(slow: str) -> None:

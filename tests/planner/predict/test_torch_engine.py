@@ -151,6 +151,12 @@ def test_a_bucket_begins_when_the_slowest_member_has_its_variables() -> None:
     assert step_s(1.0, 0.5, layers=layers, ready=(1.0,)) == step_s(1.0, 0.5, layers=layers)  # of another model
 
 
+@pytest.mark.parametrize(("cores", "own_s"), [(4.0, 0.002), (0.5, 0.004)])
+def test_what_the_group_itself_adds_to_a_gradient_is_one_thread_s_work(cores: float, own_s: float) -> None:
+    added_s = step_s(0.1, 0.1, group_cpu_s=0.002, cores=cores) - step_s(0.1, 0.1, cores=cores)
+    assert added_s == pytest.approx(own_s)
+
+
 class TestWhatAByteCosts:
     """Encrypted messages cost 3 ns a byte at either end, and 5 ns beside a computation."""
 
