@@ -2,10 +2,10 @@
 
 DistributedDataParallel puts gradients into buckets in the order in which the backward pass makes
 them, as a rule from the last variable to the first. A bucket is reduced once all members have it
-and the one before is done, while the backward pass goes on. So the slowest member sets the pace,
-and what is left of the exchange after the backward pass is what a step takes longer. Where
-processors compute, the thread that exchanges has the share of one thread among those of the
-backward pass, and this loses what it takes.
+and the one before is done, while the backward pass goes on. So the slowest member of each step sets
+the pace (see ``straggler``), and what is left of the exchange after the backward pass is what a
+step takes longer. Where processors compute, the thread that exchanges has the share of one thread
+among those of the backward pass, and this loses what it takes.
 
 Local updates (local SGD, DiLoCo) exchange all weights between two steps, without any overlap.
 """
@@ -46,6 +46,7 @@ class Work(NamedTuple):
         computation lacks beside it.
     hop_cpu_s: (n,) processor seconds of a hop at a member, besides those of its bytes.
     delay: (n,) seconds that a computation there loses by one of these; 0 on an accelerator.
+    pace: seconds of the slowest gradient of a step, in the mean, over the slowest mean.
     """
 
     gradient_s: Floats
@@ -54,6 +55,7 @@ class Work(NamedTuple):
     beside: "ByteCosts"
     hop_cpu_s: Floats
     delay: Floats
+    pace: float = 1.0
 
 
 class ByteCosts(NamedTuple):
@@ -147,8 +149,9 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
     # A step begins with what follows the exchange of the one before: the rest of its gradient, such
     # as scaling all of it, and the update.
     last = np.max([np.broadcast_to(bucket.ready, n) for bucket in made], axis=0)
-    before_s = work.update_s + (1 - last) * work.gradient_s
-    all_s = work.update_s + work.gradient_s
+    paced_s = work.pace * work.gradient_s
+    before_s = work.update_s + (1 - last) * paced_s
+    all_s = work.update_s + paced_s
     for bucket in made:
         message_bytes = bucket.message_bytes / bucket.messages
         small = message_bytes < transport.tree_below_bytes
@@ -157,7 +160,7 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
         shares, takes, empty_cpu_s, *s_per_byte = reductions[small]
         alone_s, beside_s = (empty_cpu_s * bucket.messages + each * bucket.message_bytes for each in s_per_byte)
         link_s = takes.hops_s * bucket.messages + takes.s_per_byte * bucket.message_bytes
-        begin_s = max(end_s, float((before_s + bucket.ready * work.gradient_s + delay_s).max()))
+        begin_s = max(end_s, float((before_s + bucket.ready * paced_s + delay_s).max()))
         left_s = (all_s + delay_s - begin_s).clip(0.0)
         during_s, lost_s, spent_s = _beside_computing(work, left_s, link_s, alone_s, beside_s)
         end_s, delay_s = begin_s + during_s, delay_s + lost_s
@@ -165,7 +168,7 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
         handled_s += spent_s * work.delay
     computed_s = all_s + delay_s
     step_s = max(end_s, float(computed_s.max()))
-    busy_s = np.minimum(all_s + handled_s, step_s)
+    busy_s = np.minimum(work.update_s + work.gradient_s + handled_s, step_s)
     return SynchronousStep(step_s, step_s - float(computed_s.max()), busy_s, sent_bytes)
 
 

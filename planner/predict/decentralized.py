@@ -3,10 +3,11 @@
 The topology says which member sends how much to which other in a step (``traffic``); random ones
 are averaged over a few draws.
 
-A synchronous step has one or more phases, in which every member sends as soon as it is ready. A
-message that arrives while its receiver still computes delays it by the processor seconds that it
-steals. A phase ends for a member when its messages have left and those for it have arrived; then it
-adds these up. Before the next step every member exchanges a short message with the coordinator.
+A synchronous step has one or more phases, in which every member sends as soon as it is ready, at
+the pace of the slowest gradient of each step (``straggler``). A message that arrives while its
+receiver still computes delays it by the processor seconds that it steals. A phase ends for a member
+when its messages have left and those for it have arrived; then it adds these up. Before the next
+step every member exchanges a short message with the coordinator.
 
 An asynchronous member sends beside its computation, and the slower of the two sets its rate. The
 others send to it at their own rates.
@@ -22,6 +23,7 @@ from planner.predict import traffic
 from planner.predict.async_server import MAX_STOLEN_SHARE
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
+from planner.predict.straggler import paces_of
 from planner.predict.traffic import Traffic
 
 #: Iterations after which the cycles of members that share a link change no more.
@@ -64,22 +66,30 @@ class MemberCosts(NamedTuple):
     send_s: Floats
     receive_s: Floats
 
+    def paced(self, pace: float) -> "MemberCosts":
+        """The same in steps whose gradients take so many times as long."""
+        return self._replace(ready_s=self.ready_s + (pace - 1) * self.gradient_s)
+
 
 def solve(costs: Costs, candidates: Candidates) -> Steps:
     """Steps of all candidates."""
     members = candidates.members(len(costs.names))
     by_rank = sorted(range(len(costs.names)), key=lambda i: costs.names[i])
     result = Steps(np.full(members.shape, np.inf), *np.zeros((2, *members.shape)))
-    for mask in np.unique(candidates.masks):
+    masks = np.unique(candidates.masks)
+    for mask, pace in zip(masks, paces_of(costs.devices, masks), strict=True):
         ranked = np.array([i for i in by_rank if mask >> i & 1])
         at = np.ix_(candidates.masks == mask, ranked)
-        for whole, part in zip(result, _solve_one(costs, ranked), strict=True):
+        for whole, part in zip(result, _solve_one(costs, ranked, pace), strict=True):
             whole[at] = part
     return result._replace(cycle_s=result.cycle_s + _coordination_s(costs, candidates, members))
 
 
-def _solve_one(costs: Costs, ranked: Ints) -> Steps:
-    """Steps of one set of members. ranked: (n,) their devices, in the order of ranks."""
+def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
+    """Steps of one set of members.
+
+    ranked: (n,) their devices, in the order of ranks; pace: as in ``straggler``.
+    """
     sync, count = costs.strategy.sync, ranked.size
     whole = traffic.of(costs.strategy.topology, count)
     members = _member_costs(costs, ranked, whole)
@@ -90,7 +100,8 @@ def _solve_one(costs: Costs, ranked: Ints) -> Steps:
     handled_s = _handling_s(members, (load.shares + load.shares.T * load.answers)[None])[0]
     busy_s = members.ready_s + members.after_s + handled_s
     if sync.waits_for(count) > 1:
-        cycle_s = _synchronous(members, load, sync.backups == 0)
+        waiting = members if sync.backups else members.paced(pace)
+        cycle_s = _synchronous(waiting, load, not sync.backups)
     elif load.answers:
         requests = load.phases[0].shares.mean(axis=0)
         cycle_s = _pairwise(members, requests)

@@ -46,6 +46,7 @@ class DeviceCosts(NamedTuple):
     in_bytes_per_s, out_bytes_per_s: of its link with all peers at once, infinite where no
         contention shows.
     idle_w, busy_w: watts idle and at full load, NaN where unknown.
+    variation: the times of a gradient that were measured over their mean, of each device.
     """
 
     gradient_s: Floats
@@ -63,6 +64,7 @@ class DeviceCosts(NamedTuple):
     idle_w: Floats
     busy_w: Floats
     data_s: Floats
+    variation: tuple[Floats, ...]
     errors: DeviceErrors
 
     @property
@@ -108,6 +110,7 @@ def of_devices(
         idle_w=_array(watts[name].idle_w for name in steps),
         busy_w=_array(watts[name].busy_w for name in steps),
         data_s=gradient_s * _array(data_wait.share(step) for step in timed),
+        variation=tuple(_over_mean(step.gradient_s) for step in timed),
         errors=DeviceErrors(
             gradient=_array(each.error for each in gradients),
             copy=_errors(step.copy_s for step in timed),
@@ -146,6 +149,10 @@ def idle_watts(device: DeviceProfile) -> float:
 
 def _means(samples: Iterable[Samples]) -> Floats:
     return _array(mean(each.values) if each.values else 0.0 for each in samples)
+
+
+def _over_mean(samples: Samples) -> Floats:
+    return np.array(samples.values) / mean(samples.values)
 
 
 def _errors(samples: Iterable[Samples]) -> Floats:

@@ -5,20 +5,24 @@ import numpy as np
 from planner.arrays import Bools, Floats
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
+from planner.predict.straggler import paces_of
 
 
 def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     """(C,) seconds of a synchronous round, and (C,) of them those of the slowest gradient.
 
-    All workers begin at once and send when they are ready, through a link and to a processor that
-    never rest while something waits. The last gradient has arrived when the slowest exchange is
+    All workers begin at once and send when they are ready, at the pace of the slowest gradient of
+    each round (``straggler``), through a link and to a processor that never rest while something
+    waits. The last gradient has arrived when the slowest exchange is
     over, or when all that became ready from some moment on has been carried. Then all are applied,
     and the weights go to all workers at once.
     """
     members, hosts = candidates.members(len(costs.names)), candidates.hosts
     remote = members.copy()
     remote[np.arange(hosts.size), hosts] = False
-    ready_s = costs.devices.ready_s
+    masks, where = np.unique(candidates.masks, return_inverse=True)
+    waiting = paces_of(costs.devices, masks)[where] - 1
+    ready_s = costs.devices.ready_s + waiting[:, None] * costs.devices.gradient_s
     carried_s = (costs.up_bytes / costs.devices.in_bytes_per_s)[hosts, None] * remote
     handled_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T[hosts] * members
     up_s, down_s = costs.pairs.up_s.T[hosts], costs.pairs.down_s.T[hosts]
@@ -29,14 +33,18 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     sent_s = (costs.down_bytes / costs.devices.out_bytes_per_s)[hosts] * remote.sum(axis=1)
     returned_s = np.maximum(sent_s, (handled_s * (1 - up_part)).sum(axis=1))
     returned_s = np.maximum(returned_s, _most(down_s, members))
-    return np.maximum(own_s, shared_s) + applied_s + returned_s, _most(np.broadcast_to(ready_s, members.shape), members)
+    return np.maximum(own_s, shared_s) + applied_s + returned_s, _most(ready_s, members)
 
 
 def _backlog(ready_s: Floats, demand_s: Floats, members: Bools) -> Floats:
-    """(C,) seconds until a server that never rests has done all: the latest of ready + to come."""
-    order = np.argsort(ready_s)
-    to_come_s = np.cumsum(demand_s[:, order][:, ::-1], axis=1)[:, ::-1]
-    return _most(ready_s[order] + to_come_s, members[:, order])
+    """(C,) seconds until a server that never rests has done all: the latest of ready + to come.
+
+    ready_s, demand_s: (C, N).
+    """
+    order = np.argsort(ready_s, axis=1)
+    to_come_s = np.cumsum(np.take_along_axis(demand_s, order, axis=1)[:, ::-1], axis=1)[:, ::-1]
+    done_s = np.take_along_axis(ready_s, order, axis=1) + to_come_s
+    return _most(done_s, np.take_along_axis(members, order, axis=1))
 
 
 def _most(values: Floats, members: Bools) -> Floats:

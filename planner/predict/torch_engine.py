@@ -13,6 +13,7 @@ from planner.predict.collectives import Network
 from planner.predict.costs import Costs
 from planner.predict.data_parallel import ByteCosts, Work, synchronous
 from planner.predict.decentralized import Steps
+from planner.predict.straggler import paces_of
 from planner.predict.torch_costs import GLOO_MESSAGES, TorchCosts
 
 #: Part of what a ring brings that is added; the rest are sums, which replace what was there.
@@ -24,19 +25,20 @@ def solve(costs: Costs, torch: TorchCosts, candidates: Candidates) -> Steps:
     members = candidates.members(len(costs.names))
     by_rank = sorted(range(len(costs.names)), key=lambda i: costs.names[i])
     result = Steps(np.full(members.shape, np.inf), *np.zeros((2, *members.shape)))
-    for mask in np.unique(candidates.masks):
+    masks = np.unique(candidates.masks)
+    for mask, pace in zip(masks, paces_of(costs.devices, masks), strict=True):
         ranked = np.array([i for i in by_rank if mask >> i & 1])
         at = np.ix_(candidates.masks == mask, ranked)
         transport = collectives.NCCL if torch.uses_nccl(ranked.tolist()) else collectives.GLOO
         buckets = [bucket._replace(ready=np.asarray(bucket.ready)[ranked]) for bucket in torch.buckets]
-        step = synchronous(_work(costs, torch, ranked), buckets, transport, _network(costs, torch, ranked))
+        step = synchronous(_work(costs, torch, ranked, pace), buckets, transport, _network(costs, torch, ranked))
         result.cycle_s[at], result.busy_s[at] = step.step_s, step.busy_s
         result.sent_bytes[at] = step.sent_bytes.sum(axis=1)
     return result
 
 
-def _work(costs: Costs, torch: TorchCosts, ranked: Ints) -> Work:
-    """What the members do. NCCL's threads and copies are in its constants."""
+def _work(costs: Costs, torch: TorchCosts, ranked: Ints, pace: float) -> Work:
+    """What the members do in a step of this pace; NCCL's threads are in its constants."""
     devices, around, count = costs.devices, np.ix_(ranked, ranked), ranked.size
     alone = beside = ByteCosts(*np.zeros((2, count, count)))
     hop_cpu_s = np.zeros(count)
@@ -54,6 +56,7 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints) -> Work:
         beside=beside,
         hop_cpu_s=hop_cpu_s,
         delay=np.where(devices.step_cpu_s > 0, 1 / devices.cores, 0.0)[ranked],
+        pace=pace,
     )
 
 

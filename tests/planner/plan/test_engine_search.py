@@ -68,9 +68,13 @@ def test_the_plan_of_any_place_is_that_of_its_engine() -> None:
 
 
 def test_a_cluster_of_either_engine_may_tie_with_the_best_of_the_other() -> None:
-    sure, shaken = ({row.engine for row in rows(found("auto", fleet(spread=each))) if row.tie} for each in (0.0, 0.9))
-    assert len(sure) == 1
-    assert shaken == {"planner", "torch"}
+    tied = {}
+    for count in (1000, 4):  # the fewer gradients were timed, the less sure is their mean
+        timed = profiles.seconds(1.0, spread=0.005, count=count)
+        made = profiles.step(1.0, collectives=("gloo",), layers=(250_000,))._replace(gradient_s=timed)
+        ranked = found("auto", profiles.profile({name: profiles.device(made) for name in "abcd"}))
+        tied[count] = {row.engine for row in rows(ranked) if row.tie}
+    assert tied == {1000: {"planner"}, 4: {"planner", "torch"}}
 
 
 def test_auto_ranks_who_can_take_part_in_torch_and_says_who_cannot() -> None:

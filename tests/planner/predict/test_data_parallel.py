@@ -53,6 +53,12 @@ def test_one_bucket_of_two_equal_devices_follows_their_gradient_and_update() -> 
     assert found.sent_bytes == pytest.approx(np.array([[0.0, 1e7], [1e7, 0.0]]))
 
 
+def test_the_slowest_gradient_of_a_step_delays_all_and_is_no_work_of_theirs() -> None:
+    found = step(compute(0.3, 0.2, update_s=0.02)._replace(pace=1.1), [Bucket(1e7, 1.0)])
+    assert found.step_s == pytest.approx(0.33 + 0.02 + 1e7 / 1e8)
+    assert found.busy_s == pytest.approx([0.32, 0.22])
+
+
 @pytest.mark.parametrize(("cores", "each"), [(4.0, 1.0), (0.5, 2.0)])
 def test_the_processors_work_of_each_hop_counts_and_takes_a_core_at_most(cores: float, each: float) -> None:
     work = compute(0.3, 0.3, 0.3, hop_cpu=0.001, delay=1 / cores)

@@ -33,6 +33,18 @@ def cycle_s(found: Costs | str, slow_s: float = 0.1, mask: int = 15) -> np.ndarr
 
 
 @pytest.mark.parametrize(
+    ("strategy", "slowest"),
+    [("baseline", 1.0875), ("allreduce", 1.0875), ("hop", 1.0), ("baseline:sync=asynchronous", 1.0)],
+)
+def test_each_of_four_equal_members_that_wait_for_all_is_the_slowest_in_some_steps(
+    strategy: str, slowest: float
+) -> None:
+    """A gradient takes 0.09 or 0.11 s: all four are fast in one of 16 steps."""
+    steady_s, varied_s = (cycle_s(four(strategy, spread=spread))[0] for spread in (0.0, 0.1))
+    assert varied_s - steady_s == pytest.approx((slowest - 1) * 0.1, abs=1e-9)
+
+
+@pytest.mark.parametrize(
     ("strategy", "exchange_s", "added"),
     [
         ("baseline", 3 * 0.08, 3),

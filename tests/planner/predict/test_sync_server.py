@@ -31,6 +31,22 @@ def test_a_round_is_the_slowest_gradient_its_way_up_both_updates_and_the_way_dow
     assert step_cycle.solve(found, candidates).cycle_s == pytest.approx(np.full((1, 2), round_s[0]))
 
 
+def test_each_of_equal_workers_is_the_slowest_in_some_rounds() -> None:
+    """A gradient takes 0.09 or 0.11 s, each as likely."""
+    steady, varied = (
+        sync_server.round_s(
+            costs_of(
+                profiles.profile({name: profiles.device(profiles.step(spread=spread)) for name in "ab"}),
+                strategy=Strategy.from_text(SYNCHRONOUS),
+            ),
+            Candidates(np.array([3, 1]), np.array([0, 0])),
+        )
+        for spread in (0.0, 0.1)
+    )
+    for had, has in zip(steady, varied, strict=True):
+        assert has - had == pytest.approx([0.005, 0.0])
+
+
 def test_batches_dealt_by_speed_make_a_round_as_long_as_all_take_together() -> None:
     found, candidates = both(SYNCHRONOUS + ",batching=dynamic,aggregation=weighted")
     together_s = 2 / (1 / 0.1 + 1 / 0.2)

@@ -66,6 +66,13 @@ def test_the_slowest_device_sets_the_pace_of_all() -> None:
     assert found.busy[0] == pytest.approx([0.11 / 0.59, 0.51 / 0.59])
 
 
+@pytest.mark.parametrize(("members", "slowest"), [(2, 1.05), (3, 1.075), (1, 1.0)])
+def test_each_of_equal_devices_is_the_slowest_in_some_steps(members: int, slowest: float) -> None:
+    """A gradient takes 0.09 or 0.11 s, each as likely."""
+    varied_s = step_s(*[0.1] * members, spread=0.1)
+    assert varied_s - step_s(*[0.1] * members) == pytest.approx((slowest - 1) * 0.1)
+
+
 def test_the_latency_of_every_hop_counts() -> None:
     assert step_s(0.1, 0.1, latency_s=0.003) == pytest.approx(0.1 + 1e6 / RATE + 2 * 0.003 + 0.01)
 
