@@ -33,6 +33,10 @@ LEAVE_S = 10.0
 #: Pairs of gradients, without and with DistributedDataParallel, that are timed; and first ones that
 #: are not, for it fills its buckets anew after the first.
 PAIRS, WARM_PAIRS = 7, 2
+#: The group that ended last. A thread of it may still let go of the last work, for which it needs
+#: the interpreter. To free the group waits for this thread and keeps the interpreter from it: for
+#: ever. By the end of the next group, or of the process, it has long let go.
+_ENDED: List[Any] = []
 #: Parts of the messages of errors that come from the exchange and not from the model.
 _SOURCES = ("gloo", "NCCL", "ProcessGroup", "c10d", "TCPStore", "socket")
 
@@ -45,7 +49,7 @@ def rehearse() -> None:
     try:
         _wrapped(nn.Linear(1, 1))(torch.zeros(1, 1)).sum().backward()
     finally:
-        dist.destroy_process_group()
+        _end_group()
 
 
 def own_cpu_s(replica: TorchReplica, compute: Callable[[], Any]) -> Optional[float]:
@@ -72,8 +76,13 @@ def own_cpu_s(replica: TorchReplica, compute: Callable[[], Any]) -> Optional[flo
             differences.append(_cpu_s(compute, threads) - alone_s)
     finally:
         replica.training_loss = alone
-        dist.destroy_process_group()
+        _end_group()
     return max(0.0, statistics.median(differences[WARM_PAIRS:]))
+
+
+def _end_group() -> None:
+    _ENDED[:] = [dist.group.WORLD]
+    dist.destroy_process_group()
 
 
 def _cpu_s(compute: Callable[[], Any], without: Collection[int]) -> float:
@@ -168,7 +177,7 @@ class TorchGroup(ProcessGroup):
                 self._await_departures()
             else:
                 self._beats.add("left", 1)
-        dist.destroy_process_group()
+        _end_group()
 
     def _await_departures(self) -> None:
         """The first member, which holds the store, leaves last."""

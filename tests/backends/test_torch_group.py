@@ -103,3 +103,33 @@ def test_a_torch_that_was_built_without_torch_distributed_is_named(monkeypatch):
     monkeypatch.setattr(pytorch.distributed, "is_available", lambda: False)
     with pytest.raises(ValueError, match="built without torch.distributed"):
         pytorch.require_process_group()
+
+
+#: On one core, a thread that has ended a work is often held up by the one that waited for it, which
+#: keeps the interpreter until it waits again.
+GROUPS_OF_ONE = """
+import os, sys, threading
+from backends import pytorch
+from tests.backends.replicas import batch_for, small_replica
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+sys.setswitchinterval(1000.0)
+replica = small_replica("torch")
+batch = batch_for(replica, 4)
+
+def measure():
+    for _ in range(100):
+        assert pytorch.group_cpu_s(replica, lambda: replica.gradient(batch)) is not None
+
+thread = threading.Thread(target=measure)
+thread.start()
+thread.join()
+print("ended")
+"""
+
+
+def test_groups_of_one_end_however_often_they_are_made():
+    """A thread of a group may need the interpreter to let go of the last work."""
+    command = [sys.executable, "-c", GROUPS_OF_ONE]
+    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S)
+    assert done.stdout == "ended\n", done.stderr
