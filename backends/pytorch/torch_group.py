@@ -56,8 +56,8 @@ def own_cpu_s(replica: TorchReplica, compute: Callable[[], Any]) -> Optional[flo
     """Processor seconds that DistributedDataParallel adds to a gradient: its copies and its hooks.
 
     compute: takes a gradient of the replica, alone and in a group of one by turns. The threads of
-    the exchange do not count: what they do depends on the other members. None where gloo does not
-    start here, for example because this device does not find its own name.
+    the exchange do not count: what they do depends on the other members. None where torch fails in
+    this: gloo does not find this device's own name, or the model leaves parameters unused.
     """
     before = cores.thread_ids()
     try:
@@ -74,6 +74,8 @@ def own_cpu_s(replica: TorchReplica, compute: Callable[[], Any]) -> Optional[flo
             alone_s = _cpu_s(compute, ())
             replica.training_loss = module
             differences.append(_cpu_s(compute, threads) - alone_s)
+    except RuntimeError:
+        return None
     finally:
         replica.training_loss = alone
         _end_group()

@@ -67,6 +67,15 @@ def pairs_of_inputs():
             return self.a(first) + self.b(second)
     return plain([(u, u * u, v) for u, v in zip(x, y)], model=Two())
 
+def unused_parameters():
+    class Spare(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(1, 1), nn.Linear(1, 1)
+        def forward(self, first):
+            return self.a(first)
+    return plain(model=Spare())
+
 def dictionaries():
     data = [{"x": u, "y": v} for u, v in zip(x, y)]
     return plain(data, forward=lambda model, batch: (model(batch["x"]), batch["y"]))
@@ -498,6 +507,12 @@ def test_its_profile_has_the_updates_of_its_own_optimizer_beside_the_planners(tm
     assert found.own_optimizer == (name == "adam") and set(found.optimizers) == others
     for samples in (found.service_s, *found.optimizers["adam"]):
         assert len(samples.values) >= 2 and min(samples.values) > 0
+
+
+def test_parameters_that_are_not_used_keep_it_from_no_profile(tmp_path) -> None:
+    found = step_profile.time_steps(Hurried(), TimeSteps(loaded(tmp_path, "unused_parameters").spec, 8, "adaptive"))
+    assert (found.parameters, len(found.ready), found.group_cpu_s) == (4, 4, None)
+    assert len(found.gradient_s.values) >= 2
 
 
 def test_its_scheduler_makes_a_step_with_it(tmp_path) -> None:
