@@ -285,9 +285,9 @@ def framework(name: str) -> Any:
 
     ``require_process_group()`` raises ValueError where its replicas cannot average their gradients
     themselves; else ``process_group(settings, listener)`` is a ``process_group.ProcessGroup``.
-    ``group_cpu_s(replica, compute)`` is the processor seconds that it adds to a gradient besides
-    the exchange, None where it adds none or that is unknown; ``compute`` takes a gradient. Only a
-    framework with ``collectives`` has the last two.
+    ``group_cpu_s(replica, draw)`` is the processor seconds that it adds to a gradient besides the
+    exchange, None where it adds none or that is unknown. A framework whose ``collectives()`` is
+    empty has neither ``process_group`` nor ``group_cpu_s``.
     """
     if name not in FRAMEWORKS:
         raise ValueError("unknown framework %r; known: %s" % (name, ", ".join(sorted(FRAMEWORKS))))

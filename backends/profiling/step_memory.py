@@ -85,6 +85,10 @@ class MemoryProbe:
         self._begin()  # outside of the handler, where the exception holds no arrays any more
         return None
 
+    def leaves_room_for(self, more_bytes: int) -> bool:
+        """Whether the host has room for more than any of the measured steps took."""
+        return max((each.host_bytes or 0 for each in self._found), default=0) + more_bytes <= self._available_bytes
+
     def found(self) -> StepMemory:
         """What was measured."""
         return StepMemory(

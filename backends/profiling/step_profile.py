@@ -26,7 +26,7 @@ from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
-from profilers import records, steptime
+from profilers import records, stats, steptime
 from profilers.sampling import Sampler
 
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
@@ -34,6 +34,11 @@ SETTINGS = GradientSettings(rate=1e-4)
 SYNTHETIC_BATCHES = 8
 #: Gradients in which it is noted when each variable has its own.
 READY_GRADIENTS = 3
+#: Mean seconds of a gradient beyond which a few milliseconds of a process group do not matter, and
+#: 18 more gradients would.
+LONGEST_GRADIENT_S = 2.0
+#: Arrays of the model's size that DistributedDataParallel takes: buckets, and copies at its start.
+GROUP_ARRAYS = 3
 
 Made = TypeVar("Made")
 
@@ -75,7 +80,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
     gradients_at(batch)()  # for what is timed with a gradient at hand: one without enough memory has left none
     ready = _ready(replica, drawn)
-    group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn)
+    group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn, times.gradient_s, probe)
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
@@ -146,11 +151,18 @@ def _ready(replica: Replica, batches: BatchSource) -> Tuple[float, ...]:
     return tuple(np.median(known, axis=0).tolist()) if known else ()
 
 
-def _group_cpu_s(backend: Any, replica: Replica, batches: BatchSource) -> Optional[float]:
-    """``StepProfile.group_cpu_s``."""
-    if not backend.collectives():
+def _group_cpu_s(
+    backend: Any, replica: Replica, batches: BatchSource, gradient_s: records.Samples, probe: MemoryProbe
+) -> Optional[float]:
+    """``StepProfile.group_cpu_s``; unknown where it would take long, or too much memory."""
+    quick = stats.mean(gradient_s.values) <= LONGEST_GRADIENT_S
+    if not (quick and backend.collectives() and probe.leaves_room_for(GROUP_ARRAYS * replica.weights.nbytes)):
         return None
-    found: Optional[float] = backend.group_cpu_s(replica, _gradient(replica, next(batches)))
+
+    def draw() -> Callable[[step.ComputePart], Any]:
+        return functools.partial(step.combine_parts, replica, next(batches), SETTINGS)
+
+    found: Optional[float] = backend.group_cpu_s(replica, draw)
     return found
 
 

@@ -102,16 +102,18 @@ def require_process_group() -> None:
     rehearse()
 
 
-def group_cpu_s(replica: TorchReplica, compute: Callable[[], Any]) -> Optional[float]:
+def group_cpu_s(replica: TorchReplica, draw: Callable[[], Callable[[Any], Any]]) -> Optional[float]:
     """Processor seconds that a process group adds to a gradient, its exchange aside.
 
-    None on an accelerator, which it does not delay, and where no group can be made.
+    draw: draws a batch, and gives a function that computes its gradient by way of a function of
+        its parts (``training.step.ComputePart``).
+    None on an accelerator, which it does not delay, and where it cannot be measured.
     """
     if replica.accelerator != "cpu":
         return None
     from backends.pytorch.torch_group import own_cpu_s
 
-    return own_cpu_s(replica, compute)
+    return own_cpu_s(replica, draw)
 
 
 def process_group(settings: GroupSettings, listener: Optional[socket.socket] = None) -> ProcessGroup:

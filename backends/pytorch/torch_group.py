@@ -3,10 +3,12 @@
 import contextlib
 import datetime
 import functools
+import gc
 import inspect
 import os
 import socket
 import statistics
+import threading
 import time
 from typing import Any, Callable, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -33,14 +35,17 @@ LEAVE_S = 10.0
 #: Pairs of gradients, without and with DistributedDataParallel, that are timed; and first ones that
 #: are not, for it fills its buckets anew after the first.
 PAIRS, WARM_PAIRS = 7, 2
-#: The group that ended last. A thread of it may still let go of the last work, for which it needs
-#: the interpreter. To free the group waits for this thread and keeps the interpreter from it: for
-#: ever. By the end of the next group, or of the process, it has long let go.
-_ENDED: List[Any] = []
+#: Seconds after which an ended group is freed. That joins its threads while it holds the lock of
+#: the interpreter, and just after the last work one of them may still be waiting for this lock.
+FREED_AFTER_S = 1.0
 #: Parts of the messages of errors that come from the exchange and not from the model.
 _SOURCES = ("gloo", "NCCL", "ProcessGroup", "c10d", "TCPStore", "socket")
 
 Hook = Callable[[Any, Any], Any]
+#: Computes the gradient of a part of a batch: part, rate, weight decay, whether it adds, is last.
+ComputePart = Callable[[Any, float, float, bool, bool], float]
+#: Draws a batch; gives a function that computes its gradient in parts.
+Draw = Callable[[], Callable[[ComputePart], Any]]
 
 
 def rehearse() -> None:
@@ -52,47 +57,66 @@ def rehearse() -> None:
         _end_group()
 
 
-def own_cpu_s(replica: TorchReplica, compute: Callable[[], Any]) -> Optional[float]:
+def own_cpu_s(replica: TorchReplica, draw: Draw) -> Optional[float]:
     """Processor seconds that DistributedDataParallel adds to a gradient: its copies and its hooks.
 
-    compute: takes a gradient of the replica, alone and in a group of one by turns. The threads of
-    the exchange do not count: what they do depends on the other members. None where torch fails in
-    this: gloo does not find this device's own name, or the model leaves parameters unused.
+    A gradient is taken alone and in a group of one by turns. The threads of the exchange do not
+    count: what they do depends on the other members. None where it cannot be measured: gloo does
+    not find this device's own name, the job has a group of its own, or the model leaves parameters
+    unused.
     """
-    before = cores.thread_ids()
+    alone = replica.training_loss
     try:
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    except RuntimeError:
-        return None
-    threads, alone = cores.thread_ids() - before, replica.training_loss
-    differences = []
-    try:
-        module = _wrapped(_TrainingLoss(replica))
-        module.register_comm_hook(_BucketReduction((None, default_hooks.allreduce_hook), 1.0, False, threads), _reduce)
-        for _ in range(WARM_PAIRS + PAIRS):
-            replica.training_loss = alone
-            alone_s = _cpu_s(compute, ())
-            replica.training_loss = module
-            differences.append(_cpu_s(compute, threads) - alone_s)
-    except RuntimeError:
+        return _in_group_of_one(replica, draw)
+    except Exception:  # noqa: BLE001 - also of the job's own code; a prediction can do without
         return None
     finally:
         replica.training_loss = alone
+        gc.collect()  # hooks of a module that failed would meet the next gradient
+
+
+def _in_group_of_one(replica: TorchReplica, draw: Draw) -> float:
+    before = cores.thread_ids()
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        threads, alone = cores.thread_ids() - before, replica.training_loss
+        module = _wrapped(_TrainingLoss(replica))
+        module.register_comm_hook(_BucketReduction((None, default_hooks.allreduce_hook), 1.0, False, threads), _reduce)
+        compute, differences = functools.partial(_gradient, replica), []
+        for _ in range(WARM_PAIRS + PAIRS):
+            replica.training_loss = alone
+            alone_s = _cpu_s(draw(), compute, ())
+            replica.training_loss = module
+            differences.append(_cpu_s(draw(), compute, threads) - alone_s)
+    finally:
         _end_group()
     return max(0.0, statistics.median(differences[WARM_PAIRS:]))
 
 
-def _end_group() -> None:
-    _ENDED[:] = [dist.group.WORLD]
-    dist.destroy_process_group()
-
-
-def _cpu_s(compute: Callable[[], Any], without: Collection[int]) -> float:
-    """Processor seconds of this process but for those of some threads."""
+def _cpu_s(take: Callable[[ComputePart], Any], compute: ComputePart, without: Collection[int]) -> float:
+    """Processor seconds of this process for a gradient but for those of some threads."""
     threads_s, process_s = cores.cpu_s_by_thread(without), time.process_time()
-    compute()
+    take(compute)
     process_s = time.process_time() - process_s
     return process_s - sum(used_s - threads_s[thread] for thread, used_s in cores.cpu_s_by_thread(threads_s).items())
+
+
+def _gradient(
+    replica: TorchReplica, part: object, rate: float, weight_decay: float, adds: bool, is_last: bool
+) -> float:
+    """The gradient of a part of a batch, which is exchanged with that of the last part."""
+    wrapped = replica.training_loss
+    if is_last or not isinstance(wrapped, DistributedDataParallel):
+        return replica.gradient(part, rate, weight_decay, adds)
+    with wrapped.no_sync():
+        return replica.gradient(part, rate, weight_decay, adds)
+
+
+def _end_group(*others: Any) -> None:
+    """End the default group and others, and free them later; the process does not end before."""
+    ended = [dist.group.WORLD, *others]
+    dist.destroy_process_group()
+    threading.Timer(FREED_AFTER_S, ended.clear).start()
 
 
 class TorchGroup(ProcessGroup):
@@ -137,15 +161,11 @@ class TorchGroup(ProcessGroup):
         self, replica: Replica, batch: object, rate: float, weight_decay: float, adds: bool, is_last: bool
     ) -> float:
         assert isinstance(replica, TorchReplica), "torch's group is made for replicas of torch"
+        assert self._reduction is not None, "its gradients are averaged"
+        if is_last:
+            self._reduction.begin()
         with _broken():
-            if is_last:
-                assert self._reduction is not None, "its gradients are averaged"
-                self._reduction.begin()
-                return replica.gradient(batch, rate, weight_decay, adds)
-            wrapped = replica.training_loss
-            assert isinstance(wrapped, DistributedDataParallel), "its gradients are averaged"
-            with wrapped.no_sync():
-                return replica.gradient(batch, rate, weight_decay, adds)
+            return _gradient(replica, batch, rate, weight_decay, adds, is_last)
 
     def exchange(self) -> ExchangeTime:
         assert self._reduction is not None, "a gradient was computed"
@@ -179,7 +199,7 @@ class TorchGroup(ProcessGroup):
                 self._await_departures()
             else:
                 self._beats.add("left", 1)
-        _end_group()
+        _end_group(self._control)
 
     def _await_departures(self) -> None:
         """The first member, which holds the store, leaves last."""

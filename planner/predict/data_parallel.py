@@ -46,7 +46,8 @@ class Work(NamedTuple):
         computation lacks beside it.
     hop_cpu_s: (n,) processor seconds of a hop at a member, besides those of its bytes.
     delay: (n,) seconds that a computation there loses by one of these; 0 on an accelerator.
-    pace: seconds of the slowest gradient of a step, in the mean, over the slowest mean.
+    pace: of the steps, (n,) or the same for all: by so much longer than its mean a gradient of a
+        member counts, for one of the members is slower than usual in most steps.
     """
 
     gradient_s: Floats
@@ -55,7 +56,7 @@ class Work(NamedTuple):
     beside: "ByteCosts"
     hop_cpu_s: Floats
     delay: Floats
-    pace: float = 1.0
+    pace: float | Floats = 1.0
 
 
 class ByteCosts(NamedTuple):

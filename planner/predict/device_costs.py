@@ -19,6 +19,11 @@ from planner.provenance import NAMEPLATE, Provenance
 from profilers.records import Samples, StepProfile
 from profilers.stats import mean
 
+#: Gradients around one, over whose mean its variation is told.
+AROUND = 20
+#: Most numbers that tell how a gradient's time varies.
+QUANTILES = 64
+
 
 class DeviceErrors(NamedTuple):
     """Relative standard errors of the measured means behind ``DeviceCosts``, (N,) each."""
@@ -152,7 +157,16 @@ def _means(samples: Iterable[Samples]) -> Floats:
 
 
 def _over_mean(samples: Samples) -> Floats:
-    return np.array(samples.values) / mean(samples.values)
+    """Times over the mean of those around them, so that a slow change counts as no variation.
+
+    Of many, evenly spaced quantiles.
+    """
+    values = np.array(samples.values)
+    parts = np.array_split(values, max(1, values.size // AROUND))
+    shares: Floats = np.concatenate([part / part.mean() for part in parts])
+    if shares.size > QUANTILES:
+        shares = np.quantile(shares, (np.arange(QUANTILES) + 0.5) / QUANTILES)
+    return shares / shares.mean()
 
 
 def _errors(samples: Iterable[Samples]) -> Floats:

@@ -31,11 +31,13 @@ def paces(gradient_s: Floats, variation: Sequence[Floats], members: Bools) -> Fl
     gradient_s: (N,) mean seconds of a gradient.
     variation: the times of a gradient over their mean, of each device, each as likely; devices
         vary independently of one another.
-    members: (S, N), at least one in each set.
+    members: (S, N), at least one set, and one member in each.
 
     The slowest takes at most t where all take at most t: the chances of this multiply.
     """
-    times_s = [mean_s * np.sort(each) for mean_s, each in zip(gradient_s, variation, strict=True)]
+    used = np.flatnonzero(members.any(axis=0)).tolist()
+    members = members[:, used]
+    times_s = [gradient_s[i] * np.sort(variation[i]) for i in used]
     possible_s = np.unique(np.concatenate(times_s))
     ended = np.stack([np.searchsorted(each_s, possible_s, side="right") / each_s.size for each_s in times_s])
     logarithms = np.log(ended, out=np.full_like(ended, _NEVER), where=ended > 0)
@@ -43,4 +45,4 @@ def paces(gradient_s: Floats, variation: Sequence[Floats], members: Bools) -> Fl
         np.diff(np.exp(members[at : at + SETS_AT_ONCE] @ logarithms), prepend=0.0) @ possible_s
         for at in range(0, len(members), SETS_AT_ONCE)
     ]
-    return np.asarray(np.concatenate(slowest_s) / np.where(members, gradient_s, 0.0).max(axis=1))
+    return np.asarray(np.concatenate(slowest_s) / np.where(members, gradient_s[used], 0.0).max(axis=1))

@@ -13,9 +13,9 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
 
     All workers begin at once and send when they are ready, at the pace of the slowest gradient of
     each round (``straggler``), through a link and to a processor that never rest while something
-    waits. The last gradient has arrived when the slowest exchange is
-    over, or when all that became ready from some moment on has been carried. Then all are applied,
-    and the weights go to all workers at once.
+    waits. The last gradient has arrived when the slowest exchange is over, or when all that became
+    ready from some moment on has been carried. Then all are applied, and the weights go to all
+    workers at once.
     """
     members, hosts = candidates.members(len(costs.names)), candidates.hosts
     remote = members.copy()

@@ -36,7 +36,7 @@ class TorchCosts(NamedTuple):
     alone, beside: of a byte, (N, N) as in ``data_parallel.Work``, but without adding it.
     nccl: (N,), devices that NCCL can reach.
     own_cpu_s: (N,) processor seconds that DistributedDataParallel adds to a gradient, its exchange
-        aside.
+        aside; on an emulated device as if it computed so long.
     """
 
     engine: Engine
@@ -78,7 +78,7 @@ def of_profile(
         alone=alone,
         beside=beside,
         nccl=np.array([_has_nccl(step) for step in steps.values()]),
-        own_cpu_s=np.array([step.group_cpu_s or 0.0 for step in steps.values()]),
+        own_cpu_s=np.array([(step.group_cpu_s or 0.0) * step.slowdown for step in steps.values()]),
     )
 
 

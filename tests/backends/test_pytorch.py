@@ -1,12 +1,15 @@
 """PyTorch replicas: flat buffers, gradients, updates, users' own models."""
 
+import functools
 import itertools
 
 import numpy as np
 import pytest
 
-from backends.frameworks.base import MOMENTUM, SGD, OptimizerSettings, framework
+from backends.frameworks.base import MOMENTUM, SGD, GradientSettings, OptimizerSettings, framework
 from backends.jobs.job import ACCURACY
+from backends.training.step import combine_parts
+from tests.backends.fakes import split
 from tests.backends.replicas import batch_for, close, learns
 from tests.installed import computes_with
 
@@ -68,17 +71,45 @@ def test_later_layers_have_their_gradients_before_earlier_ones_and_no_hook_is_le
     assert not any(parameter._backward_hooks for parameter in replica.module.parameters())
 
 
+def drawn(replica, batch):
+    """Draws the same batch again and again."""
+    return lambda: functools.partial(combine_parts, replica, batch, GradientSettings())
+
+
 def test_what_a_group_adds_to_a_gradient_is_measured_and_the_replica_computes_alone_afterwards(pytorch):
     from torch import distributed
 
     replica, other = (pytorch.build("cipher", seed=3) for _ in range(2))
     batch, alone = batch_for(replica), replica.training_loss
     if replica.accelerator == "cpu":
-        assert pytorch.group_cpu_s(replica, lambda: replica.gradient(batch)) >= 0
+        assert pytorch.group_cpu_s(replica, drawn(replica, batch)) >= 0
     assert replica.training_loss == alone and not distributed.is_initialized()
     replica.gradient(batch)
     other.gradient(batch)
     np.testing.assert_array_equal(replica.gradients, other.gradients)
+
+
+def test_of_a_batch_in_parts_a_group_exchanges_once(pytorch, monkeypatch):
+    from backends.pytorch import torch_group
+
+    reduced = []
+    done = torch_group._BucketReduction.backward_done
+    monkeypatch.setattr(torch_group._BucketReduction, "backward_done", lambda self: (reduced.append(1), done(self))[1])
+    replica = pytorch.build("cipher")
+    torch_group.own_cpu_s(replica, drawn(replica, split(batch_for(replica), 2)))
+    assert len(reduced) == torch_group.WARM_PAIRS + torch_group.PAIRS
+
+
+def test_a_batch_that_its_job_changes_is_drawn_anew(pytorch):
+    replica, counts = pytorch.build("cipher"), []
+
+    def draw():
+        counts.append(1)
+        return functools.partial(combine_parts, replica, batch_for(replica), GradientSettings())
+
+    if replica.accelerator == "cpu":
+        assert pytorch.group_cpu_s(replica, draw) is not None
+        assert len(counts) == 18
 
 
 def test_a_device_on_which_gloo_does_not_start_tells_nothing_of_it(pytorch, monkeypatch):
@@ -87,7 +118,7 @@ def test_a_device_on_which_gloo_does_not_start_tells_nothing_of_it(pytorch, monk
 
     monkeypatch.setattr("torch.distributed.init_process_group", fails)
     replica = pytorch.build("cipher")
-    assert pytorch.group_cpu_s(replica, lambda: None) is None
+    assert pytorch.group_cpu_s(replica, drawn(replica, batch_for(replica))) is None
 
 
 def test_of_a_batch_in_parts_the_last_one_counts_and_an_unused_parameter_is_ready_at_the_end(pytorch):

@@ -108,18 +108,20 @@ def test_a_torch_that_was_built_without_torch_distributed_is_named(monkeypatch):
 #: On one core, a thread that has ended a work is often held up by the one that waited for it, which
 #: keeps the interpreter until it waits again.
 GROUPS_OF_ONE = """
-import os, sys, threading
+import functools, os, sys, threading
 from backends import pytorch
+from backends.frameworks.base import GradientSettings
+from backends.training.step import combine_parts
 from tests.backends.replicas import batch_for, small_replica
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 sys.setswitchinterval(1000.0)
 replica = small_replica("torch")
-batch = batch_for(replica, 4)
+take = functools.partial(combine_parts, replica, batch_for(replica, 4), GradientSettings())
 
 def measure():
     for _ in range(100):
-        assert pytorch.group_cpu_s(replica, lambda: replica.gradient(batch)) is not None
+        assert pytorch.group_cpu_s(replica, lambda: take) is not None
 
 thread = threading.Thread(target=measure)
 thread.start()
@@ -132,4 +134,4 @@ def test_groups_of_one_end_however_often_they_are_made():
     """A thread of a group may need the interpreter to let go of the last work."""
     command = [sys.executable, "-c", GROUPS_OF_ONE]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S)
-    assert done.stdout == "ended\n", done.stderr
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr

@@ -137,7 +137,8 @@ def _without_drift(case: Case, index: int) -> Predictions:
         drift[costs.names.index(name)] = min(in_cluster, by_itself) if has_server else in_cluster
     drifted = costs.with_gradients(costs.devices.gradient_s * drift)
     if drifted.torch is not None:
-        drifted = drifted._replace(torch=drifted.torch._replace(beside=drifted.torch.alone))
+        torch = drifted.torch._replace(beside=drifted.torch.alone, own_cpu_s=drifted.torch.own_cpu_s * drift)
+        drifted = drifted._replace(torch=torch)
     masks, hosts = case.candidates
     return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), case.steps)
 

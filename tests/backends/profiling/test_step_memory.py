@@ -71,6 +71,14 @@ def test_sizes_are_measured_from_the_smallest_on() -> None:
     assert made.found() == StepMemory(tuple(BatchMemory(size, 100 + 10 * size) for size in (4, 8, 16, 32)))
 
 
+@pytest.mark.parametrize(("more", "fits"), [(90, True), (91, False)])
+def test_there_is_room_for_what_is_left_beside_the_highest_peak(more: int, fits: bool) -> None:
+    device = Device()
+    made = probe(device, available=250)  # besides the 100 that the process has already
+    made.largest(16, device.step_at)
+    assert made.leaves_room_for(more) == fits
+
+
 def test_an_accelerator_has_peaks_of_its_own() -> None:
     device = Device(gpu=lambda size: 1000 * size, gpu_bytes=10**6)
     made = probe(device)

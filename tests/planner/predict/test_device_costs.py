@@ -4,9 +4,10 @@ import math
 
 import pytest
 
-from planner.predict.device_costs import idle_watts, wattage
+from planner.predict.costs import costs_of
+from planner.predict.device_costs import QUANTILES, idle_watts, wattage
 from planner.provenance import Provenance
-from profilers.records import PowerReading, Window
+from profilers.records import PowerReading, Samples, Window
 from tests.planner import profiles
 
 NAMEPLATE = Provenance("nameplate", ("board",), detail="fleet file")
@@ -121,3 +122,24 @@ def test_why_no_sensor_works_stands_where_the_watts_would() -> None:
     broken = PowerReading("plug", "unavailable", "wall", None, None, 9, "it repeats one value; flagged and not used")
     step = profiles.step(window=Window(1.0, {}, (broken,)))
     assert "plug: it repeats one value" in wattage(profiles.device(step, None, None), step).provenance.detail
+
+
+def variation(values: tuple[float, ...]) -> list[float]:
+    made = profiles.step()._replace(gradient_s=Samples("s", values))
+    found = costs_of(profiles.profile({"a": profiles.device(made)})).devices.variation[0]
+    assert found.mean() == pytest.approx(1.0)
+    return found.tolist()
+
+
+def test_times_of_a_gradient_vary_around_those_beside_them() -> None:
+    assert variation((0.09, 0.11) * 10) == pytest.approx([0.9, 1.1] * 10)
+
+
+def test_a_slow_change_of_the_machine_is_no_variation() -> None:
+    assert variation((0.1,) * 40 + (0.12,) * 40) == pytest.approx([1.0] * QUANTILES)
+
+
+def test_of_many_times_quantiles_are_kept() -> None:
+    found = variation((0.09, 0.11) * 500)
+    assert len(found) == QUANTILES
+    assert sorted(found) == pytest.approx([0.9] * 32 + [1.1] * 32)

@@ -73,6 +73,13 @@ def test_each_of_equal_devices_is_the_slowest_in_some_steps(members: int, slowes
     assert varied_s - step_s(*[0.1] * members) == pytest.approx((slowest - 1) * 0.1)
 
 
+def test_a_wait_for_data_varies_as_the_rest_of_a_gradient_does() -> None:
+    found = [costs(0.1, 0.1, spread=spread) for spread in (0.0, 0.1)]
+    waiting = [each._replace(devices=each.devices._replace(data_s=np.full(2, 0.08))) for each in found]
+    steady_s, varied_s = (solved(each).cycle_s[0, 0] for each in waiting)
+    assert varied_s - steady_s == pytest.approx(0.05 * 0.1)
+
+
 def test_the_latency_of_every_hop_counts() -> None:
     assert step_s(0.1, 0.1, latency_s=0.003) == pytest.approx(0.1 + 1e6 / RATE + 2 * 0.003 + 0.01)
 
@@ -156,6 +163,11 @@ def test_a_bucket_begins_when_the_slowest_member_has_its_variables() -> None:
     gained_s = step_s(1.0, 0.5, layers=layers) - step_s(1.0, 0.5, layers=layers, ready=(1.0, 0.6))
     assert gained_s == pytest.approx(2 / 3 - 0.6)
     assert step_s(1.0, 0.5, layers=layers, ready=(1.0,)) == step_s(1.0, 0.5, layers=layers)  # of another model
+
+
+def test_on_an_emulated_device_what_the_group_adds_is_slowed_down_as_well() -> None:
+    steps_s = [step_s(0.1, 0.1, group_cpu_s=added_s, slowdown=3.0) for added_s in (0.0, 0.002)]
+    assert steps_s[1] - steps_s[0] == pytest.approx(0.006)
 
 
 @pytest.mark.parametrize(("cores", "own_s"), [(4.0, 0.002), (0.5, 0.004)])
