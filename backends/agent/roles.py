@@ -23,6 +23,7 @@ from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.strategies.strategy import Strategy
 from backends.training import single_device
+from backends.training.local_round import LocalUpdates
 from backends.training.run_host import RunHost
 from backends.training.run_spec import HostRun, TrainAlone
 from backends.training.workload import MemberData, Workload, code_of, member_data, workload
@@ -73,9 +74,12 @@ def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
     """Prepare, wait for the go order, build the model, then work until the server is done."""
 
     def start(parts: MemberParts) -> StartedRole:
-        compressor = Strategy.from_text(order.strategy).compressor.build(parts.replica.variables, order.correction)
-        slowdown = order.member.replica.slowdown
-        member = Worker(parts.connection, parts.replica, *parts.data, slowdown, compressor)
+        strategy, slowdown = Strategy.from_text(order.strategy), order.member.replica.slowdown
+        compressor = strategy.compressor.build(parts.replica.variables, order.correction)
+        local = None
+        if strategy.local:
+            local = LocalUpdates(parts.replica, parts.data[0], order.optimizer, slowdown, strategy.local.reset)
+        member = Worker(parts.connection, parts.replica, *parts.data, slowdown, compressor, local)
         return StartedRole(
             lambda: member.run(parts.telemetry.on_step),
             compressor_metrics=compressor.metrics,
@@ -109,7 +113,7 @@ def _exchange_parts(order: orders.RunPeer, replica: Replica, mailbox: Mailbox) -
         mailbox=mailbox,
         topology=strategy.topology.build(order.topology_seed),
         strategy=strategy,
-        local_update=_local_update(order.optimizer.kind, replica),
+        local_update=_local_update(strategy.outer.kind if strategy.local else order.optimizer.kind, replica),
         batch=order.member.batch,
     )
 

@@ -64,14 +64,20 @@ class Layout(NamedTuple):
 
 #: Optimizers by name. OWN is that of a user's job, in the framework's own types.
 SGD, LARS, ADAM, ADAMW, OWN = "sgd", "lars", "adam", "adamw", "own"
+OPTIMIZERS = (SGD, LARS, ADAM, ADAMW, OWN)
+#: Those that step by the change of a round of local updates.
+NESTEROV, DELAYED_NESTEROV = "nesterov", "delayed-nesterov"
 #: What each optimizer keeps from step to step: arrays of (parameters,), and the number of updates.
 MOMENTUM, FIRST_MOMENT, SECOND_MOMENT, UPDATES = "momentum", "first-moment", "second-moment", "updates"
+BUFFER = "buffer"
 SLOT_NAMES: Dict[str, Tuple[str, ...]] = {
     SGD: (MOMENTUM,),
     LARS: (MOMENTUM,),
     ADAM: (FIRST_MOMENT, SECOND_MOMENT, UPDATES),
     ADAMW: (FIRST_MOMENT, SECOND_MOMENT, UPDATES),
     OWN: (),  # each member keeps what it knows, as bytes
+    NESTEROV: (MOMENTUM,),
+    DELAYED_NESTEROV: (MOMENTUM, BUFFER, UPDATES),
 }
 
 #: What a member keeps of its job's own optimizer, among its arrays in a checkpoint.
@@ -105,6 +111,8 @@ class OptimizerSettings(NamedTuple):
     is torch.optim.SGD; when it changes, what is in v keeps its rate (Sutskever et al., 2013). Thus
     workers send u, and a server has only the sums left to do.
     lars, adam, adamw: see ``backends.optimizers``. They need g itself, as ``own`` does.
+    nesterov, delayed-nesterov: see ``backends.optimizers.nesterov``; delay: updates of the latter
+        between two steps of its momentum.
     """
 
     rate: float = 0.01
@@ -115,6 +123,7 @@ class OptimizerSettings(NamedTuple):
     beta2: float = 0.999
     epsilon: float = 1e-8
     clip_norm: Optional[float] = None
+    delay: int = 1
 
     @property
     def in_gradients(self) -> GradientSettings:

@@ -2,10 +2,11 @@
 
 from typing import Callable, Dict, Sequence
 
-from backends.frameworks.base import ADAM, ADAMW, LARS, SGD, Variable
+from backends.frameworks.base import ADAM, ADAMW, DELAYED_NESTEROV, LARS, NESTEROV, SGD, Variable
 from backends.optimizers.adam import Adam
 from backends.optimizers.base import FlatOptimizer
 from backends.optimizers.lars import Lars
+from backends.optimizers.nesterov import DelayedNesterov, Nesterov
 from backends.optimizers.sgd import Momentum
 
 OPTIMIZERS: Dict[str, Callable[[Sequence[Variable]], FlatOptimizer]] = {
@@ -13,6 +14,8 @@ OPTIMIZERS: Dict[str, Callable[[Sequence[Variable]], FlatOptimizer]] = {
     LARS: Lars,
     ADAM: Adam,
     ADAMW: Adam,
+    NESTEROV: Nesterov,
+    DELAYED_NESTEROV: DelayedNesterov,
 }
 
 

@@ -81,7 +81,7 @@ class PeerCoordinator(RunHost):
         assert layout is not None, "members that have joined have a layout"
         found = receive_named(connection, layout, len(self.members))
         weights, state = ([each.shape for each in found.get(label, ())] for label in (frames.WEIGHTS, frames.STATE))
-        expected = [(layout.parameters,), *slot_shapes(self.spec.optimizer.kind, layout.parameters)]
+        expected = [(layout.parameters,), *slot_shapes(self.spec.shared_kind, layout.parameters)]
         if weights not in ([], expected) or state != [(layout.state,)]:
             raise framing.WireError("%s handed over weights of another model" % connection.peer)
         return found

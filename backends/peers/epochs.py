@@ -35,6 +35,7 @@ class EpochScheduler(WorkQueue):
     membership: of the present epoch; its observers are called under the lock.
     expected: members that the first epoch waits for, up to ``patience_s`` after the first joined.
     host: the member on the coordinator's device, which needs no link and is therefore saved first.
+    by_rounds: whether what a member does at once is a round, of any number of steps.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class EpochScheduler(WorkQueue):
         expected: int = 1,
         patience_s: float = 0.0,
         host: str = "",
+        by_rounds: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(progress)
@@ -53,9 +55,10 @@ class EpochScheduler(WorkQueue):
         self._expected = expected
         self._patience_s = patience_s
         self._host = host
+        self._by_rounds = by_rounds
         self._clock = clock
         self.epoch = 0
-        self._steps: Dict[str, int] = {}  # of all that have joined, also between epochs
+        self._steps: Dict[str, int] = {}  # or rounds, of all that have joined, also between epochs
         self._goal = math.inf
         self._asking: Set[str] = set()
         self._at_work: Set[str] = set()
@@ -175,12 +178,18 @@ class EpochScheduler(WorkQueue):
 
     def _begin_step(self, name: str) -> bool:
         others = [self._steps[other] for other in self._members if other != name]
-        at_most = self._progress.total - len(self._at_work)
-        left = self._steps[name] < self._goal if self._waits else self._progress.made < at_most
-        if left and self._sync_policy.may_begin(self._steps[name], others):
+        if self._steps_left(name) and self._sync_policy.may_begin(self._steps[name], others):
             self._at_work.add(name)
             return True
         return False
+
+    def _steps_left(self, name: str) -> bool:
+        """Whether the run needs another step of a member, or its round needs the member."""
+        if self._by_rounds:
+            return self._progress.made < self._progress.total or self._is_waited_for(name)
+        if self._waits:
+            return self._steps[name] < self._goal
+        return self._progress.made < self._progress.total - len(self._at_work)
 
     # -- beginning an epoch or a checkpoint, with all members at the end of a step -----------------
 
@@ -216,14 +225,15 @@ class EpochScheduler(WorkQueue):
 
     def _set_goal(self) -> None:
         """Set the steps that each member makes in total, where members make whole rounds."""
-        if self._waits:
+        if self._waits and not self._by_rounds:
             made = sum(self._steps[name] for name in self._members)
             left = self._progress.total - self._progress.made
             self._goal = int(math.ceil((left + made) / len(self._members)))
 
     # -- completing work ---------------------------------------------------------------------------
 
-    def complete(self, worker: str) -> int:
+    def complete(self, worker: str, steps: int = 1) -> int:
+        """Count a member's item as done, a round as so many steps; return the steps done so far."""
         with self._changing():
             if worker in self._evaluating:
                 self._progress.evaluated = self._evaluating.pop(worker)
@@ -231,7 +241,7 @@ class EpochScheduler(WorkQueue):
                 self._at_work.discard(worker)
                 if worker in self._steps:
                     self._steps[worker] += 1
-                self._save_due |= self._progress.count_step()
+                self._save_due |= self._progress.count_steps(steps)
             return self.done
 
     def abandon(self, worker: str) -> None:

@@ -11,18 +11,22 @@ from backends.frameworks.base import OWN, OWN_STATE, Arrays, OptimizerSettings, 
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
 from backends.peers.exchanges.base import Exchange
+from backends.peers.exchanges.state_mean import StateMean
 from backends.protocol import frames
 from backends.protocol.events import TimeSpent
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.step import StepTaken, evaluate, require_test_samples, step
+from backends.training.local_round import LocalUpdates, RoundMade
+from backends.training.step import evaluate, require_test_samples, step
 
 #: Steps whose median is the time of a gradient: few, so that a slow first step and those with other
 #: batches soon drop out.
 RECENT_STEPS = 3
 #: Limit of the members whose arrays a peer can receive.
 MOST_MEMBERS = 64
+#: Name of what a member's own optimizer keeps in rounds of local steps, in a checkpoint.
+INNER = "inner"
 #: What a coordinator may tell a peer to do.
 ORDERS: Tuple[Any, ...] = (frames.PeerStep, frames.PeerTask, frames.Finish)
 
@@ -56,10 +60,19 @@ class Peer:
         self._local_update = exchange.parts.local_update
         self._optimizer = optimizer
         self._slowdown = slowdown
+        self._local = self._local_updates()
+        self._state_mean = StateMean(self._mailbox, replica.state)
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
         self.spent = TimeSpent()
+
+    def _local_updates(self) -> Optional[LocalUpdates]:
+        """Of a strategy with rounds of local steps."""
+        local = self._exchange.parts.strategy.local
+        if not local:
+            return None
+        return LocalUpdates(self._replica, self._batches, self._optimizer, self._slowdown, local.reset)
 
     def run(self, address: str, port: int, on_step: Optional[Callable[[TimeSpent], None]] = None) -> TimeSpent:
         """Work until the run is over; return where time was spent.
@@ -94,6 +107,9 @@ class Peer:
         for mine, given in zip(self._weights() + (self._replica.state,), saved):
             mine[:] = given
         self._adopt()
+        inner = state.pop(INNER, ())
+        if inner and self._local is not None:
+            self._local.restore(inner)
         own = state.pop(OWN_STATE, ())
         if own and self._optimizer.kind == OWN:
             self._replica.set_own_state(own[0])
@@ -117,6 +133,8 @@ class Peer:
         """Continue from weights that another peer has computed."""
         self._replica.load()
         self._exchange.adopt()
+        if self._local is not None:
+            self._local.drop()
 
     def _carry_out(self, order: Any) -> None:
         if isinstance(order, frames.PeerStep):
@@ -137,6 +155,8 @@ class Peer:
         state = dict(self._exchange.state(), **{frames.STATE: (self._replica.state,)})
         if self._optimizer.kind == OWN:
             state[OWN_STATE] = (self._replica.own_state(),)
+        if self._local is not None:
+            state[INNER] = self._local.state()
         if self._connection.receive(frames.WeightsReply).wanted:
             state[frames.WEIGHTS] = self._weights()
         send_named(self._connection, state)
@@ -144,18 +164,19 @@ class Peer:
     def _step(self, order: frames.PeerStep) -> None:
         began, cpu = self._clock(), time.process_time()
         self._begin_epoch(order)
-        optimizer = self._optimizer._replace(rate=order.rate)
-        taken = self._gradient(optimizer, order.batch)
+        made = self._work(order)
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
-        busy_s = computed - began
-        self._recent_busy_s.append(busy_s)
-        completed = self._exchange_step(order, optimizer)
+        self._recent_busy_s.append(computed - began)
+        completed = self._exchange_step(order, made)
         self._replica.load()
         exchange_s = self._clock() - computed
+        steps = made.steps if completed else 0
         self.spent = self.spent.plus(
-            TimeSpent(int(completed), busy_s, exchange_s, 0.0, 0.0, gradient_cpu_s, taken.data_s)
+            TimeSpent(steps, computed - began, exchange_s, 0.0, 0.0, gradient_cpu_s, made.taken.data_s)
         )
-        self._report_step(taken.loss, order.batch, busy_s, completed)
+        # A round that was kept has taken its time already.
+        busy_s = computed - began if order.local is None else made.taken.gradient_s + made.taken.copy_s
+        self._report_step(order, made, busy_s, completed)
 
     def _begin_epoch(self, order: frames.PeerStep) -> None:
         """Begin the order's epoch with its members, unless it has begun."""
@@ -165,18 +186,31 @@ class Peer:
             addresses = {name: (address, port) for name, address, port in order.members}
             self._mailbox.begin(self._epoch, addresses)
 
-    def _gradient(self, optimizer: OptimizerSettings, batch: int) -> StepTaken:
-        self._batches.batch = batch
-        return step(self._replica, self._batches, self._slowdown, optimizer.in_gradients)
+    def _work(self, order: frames.PeerStep) -> RoundMade:
+        """Compute a gradient, or the change of a round."""
+        if order.local is not None:
+            assert self._local is not None, "the coordinator has the same strategy"
+            return self._local.make(order.local, order.rate, order.batch, stays=_takes_own_weights(order))
+        self._batches.batch = order.batch
+        settings = self._optimizer._replace(rate=order.rate).in_gradients
+        return RoundMade(step(self._replica, self._batches, self._slowdown, settings), 1, order.batch)
 
-    def _exchange_step(self, order: frames.PeerStep, optimizer: OptimizerSettings) -> bool:
+    def _exchange_step(self, order: frames.PeerStep, made: RoundMade) -> bool:
         """Exchange and update; return False if the membership changed meanwhile."""
+        optimizer = order.outer or self._optimizer._replace(rate=order.rate)
         try:
             self._transfer_knowledge(order)
+            if order.local is not None:
+                self._state_mean.send([member.name for member in order.members], order.step, made.samples)
             budget_s = statistics.median_low(self._recent_busy_s)
-            self._exchange.step(order.step, order.batch, optimizer, budget_s)
+            self._exchange.step(order.step, made.samples, optimizer, budget_s)
         except Interrupted:
+            # What a compressor has sent of a round is not known to have arrived.
+            if self._local is not None and not self._exchange.parts.strategy.compressor.keeps_residual:
+                self._local.keep(made)
             return False
+        if order.local is not None:
+            self._state_mean.merge(made.samples)
         return True
 
     def _transfer_knowledge(self, order: frames.PeerStep) -> None:
@@ -190,7 +224,14 @@ class Peer:
             for name in order.gives_to:
                 self._mailbox.send(name, order.step, copy, kind="knowledge")
 
-    def _report_step(self, loss: float, batch: int, seconds: float, completed: bool) -> None:
+    def _report_step(self, order: frames.PeerStep, made: RoundMade, seconds: float, completed: bool) -> None:
         """Report a step to the coordinator."""
         sent, self._reported_bytes = self._mailbox.sent_bytes - self._reported_bytes, self._mailbox.sent_bytes
-        self._connection.send(frames.PeerStepDone(loss, batch, seconds, sent, not completed))
+        done = frames.PeerStepDone(made.taken.loss, order.batch, seconds, sent, not completed, made.steps)
+        self._connection.send(done)
+
+
+def _takes_own_weights(order: frames.PeerStep) -> bool:
+    """Whether the outer step leads to the member's own weights: it is alone and has no momentum."""
+    outer = order.outer
+    return len(order.members) == 1 and outer is not None and (outer.rate, outer.momentum) == (1.0, 0.0)

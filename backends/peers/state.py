@@ -8,9 +8,11 @@ import numpy as np
 from backends.frameworks.base import SLOT_NAMES, Arrays, Layout
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
-from backends.protocol.frames import STATE, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
+from backends.protocol.frames import STATE, WEIGHTS, LocalRound, PeerAddress, PeerHello, PeerStep, PeerStepDone
 from backends.strategies import knowledge_transfer
+from backends.strategies.local_updates import OuterSpec
 from backends.training import checkpoint
+from backends.training.local_steps import LocalSteps
 from backends.training.member_stats import MemberStats
 from backends.training.run_host import HostedRunState
 from backends.training.run_spec import RunSpec, Unfit, last_evaluated
@@ -42,6 +44,8 @@ class PeerRunState(HostedRunState):
         self._digests: Dict[str, str] = {}
         self._received: Dict[str, Dict[str, Arrays]] = {}
         self._ending = False
+        self._local_steps = LocalSteps(spec.strategy.local)
+        self._round: Tuple[Any, Dict[str, int]] = (None, {})
         self.layout: Optional[Layout] = None
         self.weights: Arrays = ()
         self._saved: Dict[str, Dict[str, Arrays]] = {}
@@ -64,6 +68,7 @@ class PeerRunState(HostedRunState):
             expected=spec.members,
             patience_s=FIRST_EPOCH_WAIT_S if spec.members > 1 else 0.0,
             host=spec.host,
+            by_rounds=bool(spec.strategy.local),
         )
 
     # -- members -----------------------------------------------------------------------------------
@@ -112,7 +117,7 @@ class PeerRunState(HostedRunState):
         """The order for a member's step."""
         with self._lock:
             made_by_all = min(self.spec.steps, item.step * len(item.members))
-            return PeerStep(
+            order = PeerStep(
                 step=item.step,
                 epoch=item.epoch,
                 members=tuple(self._addresses[each] for each in item.members),
@@ -120,6 +125,22 @@ class PeerRunState(HostedRunState):
                 rate=self.spec.optimizer_at(made_by_all).rate,
                 gives_to=self._gives_to(name, item),
             )
+            return self._with_round(name, item, order) if self.spec.strategy.local else order
+
+    def _with_round(self, name: str, item: PeerWorkItem, order: PeerStep) -> PeerStep:
+        """The order for a member's part of a round, which is planned once for all members."""
+        done, local = self.step_queue.done, self.spec.strategy.local
+        if self._round[0] != (item.epoch, item.step):
+            steps = self._local_steps.of_round(item.members, done, self.spec.steps - done)
+            self._round = (item.epoch, item.step), steps
+        steps = self._round[1]
+        outer = self.spec.strategy.outer if self._local_steps.begun(done) else OuterSpec()
+        mean = sum(steps.values()) / float(len(steps))
+        return order._replace(
+            rate=self.spec.optimizer_at(done).rate,
+            local=LocalRound(steps[name], mean / steps[name] if local.normalize else 1.0),
+            outer=outer.settings(list(steps.values())),
+        )
 
     def _gives_to(self, name: str, item: PeerWorkItem) -> Tuple[str, ...]:
         """The members that receive this member's weights now (knowledge transfer)."""
@@ -136,10 +157,11 @@ class PeerRunState(HostedRunState):
             self._end_diverged(name, item.kind, item.step, answer.loss)
             return
         with self._lock:
-            stats.count_step(answer.loss, 0)
+            stats.count_step(answer.loss, 0, answer.steps)
             self._losses[name].add(answer.loss)
             self._batch_policy.record(name, answer.batch, answer.seconds)
-            self.step_queue.complete(name)
+            self._local_steps.record(name, answer.steps, answer.seconds)
+            self.step_queue.complete(name, answer.steps)
             self._mark_end()
 
     def interrupt_step(self, name: str) -> None:
@@ -214,7 +236,7 @@ class PeerRunState(HostedRunState):
             own.update({name + "/" + label: a for label, a in arrays.items() if label not in (WEIGHTS, STATE)})
             if len(weights) > 1 and digests[name] in weights:
                 own[name + "/" + WEIGHTS] = weights[digests[name]]
-        slots = dict(zip(SLOT_NAMES[self.spec.optimizer.kind], means[1:]))
+        slots = dict(zip(SLOT_NAMES[self.spec.shared_kind], means[1:]))
         return checkpoint.Checkpoint(means[0], slots, state, self._meta(), own)
 
 

@@ -52,7 +52,9 @@ def _shrunk(variables: Sequence[Variable]) -> Tuple[Tuple[Variable, ...], float]
     """
     whole = sum(variable.size for variable in variables)
     times = max(1.0, whole / float(LARGEST_SIZE))
-    return consecutive((variable.name, (max(1, int(variable.size / times)),)) for variable in variables), times
+    shapes = [variable.shape or (1,) for variable in variables]
+    shorter = [(max(1, int(shape[0] / times)),) + tuple(shape[1:]) for shape in shapes]
+    return consecutive((variable.name, shape) for variable, shape in zip(variables, shorter)), times
 
 
 def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> CodecCost:

@@ -6,7 +6,7 @@ checked on arrival (``backends.network.framing``).
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from backends.frameworks.base import GradientSettings, Layout
+from backends.frameworks.base import GradientSettings, Layout, OptimizerSettings
 
 #: Kinds of work that a member is given: a step, an evaluation, the end of the run; and among peers
 #: to give weights to those that join, to take them, and to save all arrays to a checkpoint.
@@ -37,7 +37,7 @@ class HeartbeatHello(NamedTuple):
 
 
 class WorkerHello(NamedTuple):
-    """A worker joins. ``own``: the arrays of its compressor."""
+    """A worker joins. ``own``: the arrays of its compressor, and of its optimizer if it has one."""
 
     layout: Layout
     own: Tuple[ArraySpec, ...]
@@ -79,14 +79,23 @@ class Resumption(NamedTuple):
     own: bool
 
 
+class LocalRound(NamedTuple):
+    """So many steps of one's own, whose change takes the place of a gradient."""
+
+    steps: int
+    scale: float = 1.0  # by which the change is multiplied
+
+
 class WorkerStep(NamedTuple):
     """Compute a gradient with these settings. Arrays: weights."""
 
     step: int
     batch: int
     gradient: GradientSettings
-    hand_over: bool  # whether the compressor's arrays are to follow the gradient
+    hand_over: bool  # whether the worker's own arrays are to follow the gradient
     weights: MessageHead
+    rate: float  # of the worker's optimizer, where it has one
+    local: Optional[LocalRound] = None  # None for one gradient
 
 
 class WorkerEvaluation(NamedTuple):
@@ -113,6 +122,8 @@ class PeerStep(NamedTuple):
     batch: int
     rate: float
     gives_to: Tuple[str, ...]  # members that receive this one's weights (knowledge transfer)
+    local: Optional[LocalRound] = None  # None for one gradient
+    outer: Optional[OptimizerSettings] = None  # what is done with the mean change of a round
 
 
 class PeerTask(NamedTuple):
@@ -160,6 +171,7 @@ class PeerStepDone(NamedTuple):
     seconds: float
     sent_bytes: int  # to other peers since the last step
     interrupted: bool
+    steps: int = 1  # gradients that the step consists of
 
 
 class WeightsOffer(NamedTuple):

@@ -316,6 +316,7 @@ class RunWorker(NamedTuple):
     host: HostAddress
     strategy: str
     correction: float  # momentum at the worker, for compressors with a residual
+    optimizer: OptimizerSettings  # of the worker's own steps, in rounds of them
 
 
 class RunPeer(NamedTuple):

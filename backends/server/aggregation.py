@@ -17,6 +17,7 @@ class WorkerGradient(NamedTuple):
     loss: float
     batch: int  # its samples
     seconds: float  # time of its computation
+    steps: int = 1  # that it stands for
 
 
 class Aggregator:
@@ -64,13 +65,14 @@ class Aggregator:
         others = [steps for name, steps in self._steps.items() if name != worker]
         return self._sync_policy.may_begin(self._steps[worker], others)
 
-    def take_round(self, steps_left: int, nobody_else_comes: bool = False) -> List[WorkerGradient]:
+    def take_round(self, most_to_come: int, nobody_else_comes: bool = False) -> List[WorkerGradient]:
         """Remove and return the gradients of a complete round; none if it is incomplete.
 
-        steps_left: steps not done yet; the last round may have fewer than there are workers.
+        most_to_come: gradients that are not applied yet; the last round may have fewer than there
+            are workers.
         nobody_else_comes: whether no gradient can arrive before these are applied.
         """
-        expected = min(len(self._steps), steps_left)
+        expected = min(len(self._steps), most_to_come)
         enough = nobody_else_comes or self._sync_policy.enough(len(self._waiting), expected)
         if not self._waiting or not enough:
             return []

@@ -5,7 +5,7 @@ from typing import Any, Dict, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.message import DENSE, HALF, SPANS, Message, dense, spans
+from backends.strategies.message import DENSE, HALF, LOW_RANK, QUANTIZED, SPANS, Message, dense, spans
 
 
 class DeltaPull:
@@ -41,7 +41,7 @@ class DeltaPull:
 
     def _touched(self, change: Message) -> Sequence[Any]:
         """Indices or slices of the layers of which a message holds elements."""
-        if change.kind in (DENSE, HALF):
+        if change.kind in (DENSE, HALF, LOW_RANK, QUANTIZED):
             return [slice(None)]
         if change.kind == SPANS:
             edges = change.arrays[0]

@@ -68,7 +68,7 @@ class ParameterServer(RunHost):
             self._await_local_worker(connection)
             if self.run_state.begun:
                 return False
-            flat_optimizer = registry.build(self.spec.optimizer.kind, layout.variables)
+            flat_optimizer = registry.build(self.spec.shared_kind, layout.variables)
             self.run_state.begin(global_model.from_worker(connection, layout, flat_optimizer))
             self._model_given.notify_all()
             return True
@@ -89,7 +89,7 @@ class ParameterServer(RunHost):
         if item.kind == frames.EVALUATE:
             self.run_state.record_evaluation(connection.peer, item.step, connection.receive(frames.Scores))
         else:
-            gradient = self._receive_gradient(member, connection, pull)
+            gradient = self._receive_gradient(member, connection, item, pull)
             self.run_state.add_gradient(item, gradient, pull.hand_over)
 
     def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
@@ -98,12 +98,14 @@ class ParameterServer(RunHost):
             arrays += (self.run_state.mean_model_state(),)
             connection.send(frames.WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
             return
-        settings = self.spec.optimizer_at(item.step).in_gradients
-        order = frames.WorkerStep(item.step, pull.batch, settings, pull.hand_over, head)
+        optimizer = self.spec.optimizer_at(item.step)
+        order = frames.WorkerStep(
+            item.step, pull.batch, optimizer.in_gradients, pull.hand_over, head, optimizer.rate, pull.local
+        )
         connection.send(order, framing.as_bytes(arrays))
 
     def _receive_gradient(
-        self, member: MemberStats, connection: framing.Connection, pull: WeightPull
+        self, member: MemberStats, connection: framing.Connection, item: WorkItem, pull: WeightPull
     ) -> WorkerGradient:
         """Receive a worker's gradient and states into its buffers."""
         found: List[Message] = []
@@ -114,7 +116,16 @@ class ParameterServer(RunHost):
             return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
         answer = connection.receive(frames.Gradient, payload=payload)
-        return WorkerGradient(connection.peer, member, found[0], pull.version, answer.loss, pull.batch, answer.seconds)
+        return WorkerGradient(
+            connection.peer,
+            member,
+            found[0],
+            pull.version,
+            answer.loss,
+            pull.batch * item.steps,
+            answer.seconds,
+            item.steps,
+        )
 
     def _receive_last_state(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> None:
         connection.receive(frames.RequestedArrays, payload=lambda _: framing.as_bytes(member.own))

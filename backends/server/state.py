@@ -1,21 +1,23 @@
 """The server state holds the weights of a run, hands out its steps and applies gradients."""
 
 import math
-from typing import Callable, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Layout
+from backends.frameworks.base import DELAYED_NESTEROV, Arrays, Layout, OptimizerSettings
 from backends.optimizers import registry
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
-from backends.protocol.frames import STEP, ArraySpec
+from backends.protocol.frames import STEP, ArraySpec, LocalRound
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.server.global_model import GlobalModel
 from backends.server.worker_state import WorkerStates
 from backends.strategies.aggregation_rules import FACTORS
+from backends.strategies.local_updates import OuterSpec
 from backends.strategies.message import Message
 from backends.training import checkpoint
+from backends.training.local_steps import LocalSteps
 from backends.training.run_host import HostedRunState
 from backends.training.run_spec import RunSpec, resumed_queue
 from backends.training.step_queue import StepQueue, WorkItem
@@ -28,6 +30,7 @@ class WeightPull(NamedTuple):
     version: int  # number of updates they include
     batch: int  # samples of its step
     hand_over: bool  # whether the worker must send its state with its gradient
+    local: Optional[LocalRound] = None  # None for one gradient
 
 
 class ServerState(HostedRunState):
@@ -44,6 +47,7 @@ class ServerState(HostedRunState):
         self._model: Optional[GlobalModel] = None
         self._aggregator = Aggregator(spec.strategy.sync)
         self._worker_states = WorkerStates({})
+        self._local_steps = LocalSteps(spec.strategy.local)
         self.step_queue = self._begin()
         for observer in (self._aggregator, self._worker_states, self.step_queue):
             self._membership.add_observer(observer.set_members)
@@ -53,7 +57,7 @@ class ServerState(HostedRunState):
             return StepQueue(self.spec.steps, 0, self.spec.evaluate_every)
         saved, layout = checkpoint.read(self.spec.resume)
         self._worker_states = WorkerStates(self._resume(saved))
-        flat_optimizer = registry.build(self.spec.optimizer.kind, layout.variables)
+        flat_optimizer = registry.build(self.spec.shared_kind, layout.variables)
         flat_optimizer.slots = saved.slots
         self.begin(GlobalModel(layout, saved.weights, flat_optimizer, saved.state))
         return resumed_queue(self.spec, saved.meta)
@@ -89,7 +93,14 @@ class ServerState(HostedRunState):
             self._advance()
 
     def take(self, name: str, gone: Callable[[], bool]) -> WorkItem:
-        return self.step_queue.take(name, gone, lambda: self._may_begin(name))
+        if not self.spec.strategy.local:
+            return self.step_queue.take(name, gone, lambda: self._may_begin(name))
+        return self.step_queue.take(name, gone, lambda: self._may_begin(name), lambda: self._planned_steps()[name])
+
+    def _planned_steps(self) -> Dict[str, int]:
+        """The local steps of all workers, if each began a round now."""
+        done = self.step_queue.done
+        return self._local_steps.of_round(self._membership.names, done, self.spec.steps - done)
 
     def _may_begin(self, worker: str) -> bool:
         return self._aggregator.may_begin(worker) and self._worker_states.may_begin(worker)
@@ -98,7 +109,14 @@ class ServerState(HostedRunState):
         """The weights and settings that a worker receives with an item."""
         with self._lock:
             hand_over = item.kind == STEP and self._worker_states.is_requested(worker)
-            return WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over)
+            found = WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over)
+            return found._replace(local=self._local_round(item)) if self.spec.strategy.local else found
+
+    def _local_round(self, item: WorkItem) -> LocalRound:
+        if not self.spec.strategy.local.normalize:
+            return LocalRound(item.steps)
+        planned = self._planned_steps().values()
+        return LocalRound(item.steps, sum(planned) / float(len(planned) * item.steps))
 
     def add_gradient(self, item: WorkItem, gradient: WorkerGradient, hand_over: bool) -> None:
         """Add a worker's gradient, and its state where it was requested.
@@ -113,6 +131,7 @@ class ServerState(HostedRunState):
                 if hand_over:
                     self._worker_states.add(worker, tuple(array.copy() for array in stats.own))
                 self._batch_policy.record(worker, gradient.batch, gradient.seconds)
+                self._local_steps.record(worker, item.steps, gradient.seconds)
                 self._aggregator.add_gradient(gradient)
                 self._advance()
         if not sound:
@@ -124,7 +143,7 @@ class ServerState(HostedRunState):
         The steps of a round are counted before a checkpoint can be taken.
         """
         before = self.step_queue.done
-        gradients = self._aggregator.take_round(self.spec.steps - before, self._worker_states.complete())
+        gradients = self._aggregator.take_round(self.step_queue.items_left, self._worker_states.complete())
         if gradients:
             self._apply(gradients, before)
         if self._checkpoint_due(before) and not self._worker_states.request():
@@ -144,12 +163,24 @@ class ServerState(HostedRunState):
         self.model.update(
             [gradient.message for gradient in gradients],
             [factor(gradient.batch, mean_batch, self.spec.batch, n) for gradient in gradients],
-            self.spec.optimizer_at(before),
+            self._outer_step(before, n) if self.spec.strategy.local else self.spec.optimizer_at(before),
         )
         for gradient in gradients:
-            gradient.stats.count_step(gradient.loss, before - gradient.version)
+            gradient.stats.count_step(gradient.loss, before - gradient.version, gradient.steps)
             self.step_queue.complete(gradient.worker)
         self._mark_end()
+
+    def _outer_step(self, done: int, changes: int) -> OptimizerSettings:
+        """The outer optimizer for so many changes.
+
+        Where not all members wait, one change is no more than its part of the members' mean.
+        """
+        names = self._membership.names
+        outer = self.spec.strategy.outer if self._local_steps.begun(done) else OuterSpec()
+        settings = outer.settings(list(self._planned_steps().values()))
+        if settings.kind == DELAYED_NESTEROV:  # which takes parts itself
+            return settings
+        return settings._replace(rate=settings.rate * changes / max(changes, len(names)))
 
     def mean_model_state(self) -> np.ndarray:
         """The mean of the states that workers reported; a new (state,) float32."""

@@ -6,7 +6,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import Replica, layout_of
+from backends.frameworks.base import Arrays, Replica, layout_of
 from backends.network import framing
 from backends.protocol import frames
 from backends.protocol.events import TimeSpent
@@ -14,7 +14,8 @@ from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.array_transfer import describe
-from backends.training.step import evaluate, require_test_samples, step
+from backends.training.local_round import LocalUpdates
+from backends.training.step import StepTaken, evaluate, require_test_samples, step
 from profilers.cores import thread_cpu_s
 
 #: What a server may tell a worker to do.
@@ -26,6 +27,7 @@ class Worker:
     """A worker of a run. It begins with the server's weights, unless that asks for initial ones.
 
     compressor: of gradients; None to send all of them.
+    local: makes the rounds of a strategy that has them.
     Raises ValueError where the test set is empty.
     """
 
@@ -37,8 +39,10 @@ class Worker:
         test: EvaluationSet,
         slowdown: float = 1.0,
         compressor: Optional[Compressor] = None,
+        local: Optional[LocalUpdates] = None,
     ) -> None:
         require_test_samples(test)
+        self._local = local
         self._connection = connection
         self._replica = replica
         self._batches = batches
@@ -62,7 +66,7 @@ class Worker:
             order = self._receive_order()
             if isinstance(order, frames.Finish):
                 if order.hand_over:
-                    self._connection.send(frames.RequestedArrays(), framing.as_bytes(self._compressor.state()))
+                    self._connection.send(frames.RequestedArrays(), framing.as_bytes(self._own_state()))
                 return spent
             if isinstance(order, frames.WorkerEvaluation):
                 spent = spent.plus(self._evaluate())
@@ -74,7 +78,7 @@ class Worker:
 
     def _introduce(self) -> None:
         """Join the run: send initial weights, or receive the run's state and the worker's own."""
-        replica, own = self._replica, self._compressor.state()
+        replica, own = self._replica, self._own_state()
         replica.fetch()
         self._connection.send(frames.WorkerHello(layout_of(replica), describe(own)))
 
@@ -87,7 +91,17 @@ class Worker:
         if isinstance(answer, frames.InitialWeightsRequest):
             self._connection.send(frames.RequestedArrays(), framing.as_bytes((replica.weights, replica.state)))
         elif answer.own:
-            self._compressor.restore(own)
+            self._restore(own)
+
+    def _own_state(self) -> Arrays:
+        """What it keeps from step to step: its compressor's arrays, then those of its optimizer."""
+        return self._compressor.state() + (() if self._local is None else self._local.state())
+
+    def _restore(self, own: Arrays) -> None:
+        compressors = len(self._compressor.state())
+        self._compressor.restore(own[:compressors])
+        if self._local is not None and own[compressors:]:
+            self._local.restore(own[compressors:])
 
     def _receive_order(self) -> Order:
         """The next order; its weights are then already in the replica's buffer."""
@@ -109,18 +123,26 @@ class Worker:
     def _step(self, order: frames.WorkerStep) -> TimeSpent:
         began = time.perf_counter()
         self._replica.load()
-        self._batches.batch = order.batch
         process_cpu = time.process_time()
-        taken = step(self._replica, self._batches, self._slowdown, order.gradient)
+        taken = self._work(order)
         gradient_cpu_s = time.process_time() - process_cpu
         computed, computed_cpu = time.perf_counter(), thread_cpu_s()
         self._push_gradient(taken.loss, computed - began, order.hand_over)
         exchange_s, exchange_cpu_s = time.perf_counter() - computed, thread_cpu_s() - computed_cpu
-        return TimeSpent(1, computed - began, exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s, taken.data_s)
+        steps = 1 if order.local is None else order.local.steps
+        return TimeSpent(steps, computed - began, exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s, taken.data_s)
+
+    def _work(self, order: frames.WorkerStep) -> StepTaken:
+        """Compute a gradient, or the change of a round."""
+        if order.local is not None:
+            assert self._local is not None, "the server has the same strategy"
+            return self._local.make(order.local, order.rate, order.batch).taken
+        self._batches.batch = order.batch
+        return step(self._replica, self._batches, self._slowdown, order.gradient)
 
     def _push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
         message = self._compressor.compress(self._replica.gradients)
-        own = self._compressor.state() if hand_over else ()
+        own = self._own_state() if hand_over else ()
         arrays = message.arrays + (self._replica.state,) + own
         self._connection.send(frames.Gradient(loss, seconds, message.head), framing.as_bytes(arrays))
 

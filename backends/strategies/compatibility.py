@@ -2,8 +2,9 @@
 
 from typing import Dict, Sequence, Tuple
 
-from backends.frameworks.base import ADAM, ADAMW, OWN, SLOT_NAMES
+from backends.frameworks.base import ADAM, ADAMW, DELAYED_NESTEROV, LARS, OPTIMIZERS, OWN
 from backends.strategies.compressors.registry import COMPRESSORS
+from backends.strategies.local_updates import LOCAL, OUTER
 from backends.strategies.name_and_options import name_of, one_of
 from backends.strategies.presets import Parts
 from backends.strategies.synchronisation import SYNC_POLICIES
@@ -17,11 +18,13 @@ PARTS: Dict[str, Sequence[str]] = {
     "batching": ("fixed", "dynamic", "stream"),
     "aggregation": ("mean", "weighted", "samples", "rates", "average", "push-sum", "pairwise"),
     "knowledge": ("none", "best-to-all", "best-to-worst"),
-    "optimizer": tuple(SLOT_NAMES),
+    "optimizer": OPTIMIZERS,
+    "local": LOCAL,
+    "outer": OUTER,
 }
 
 #: Parts whose names may have options after them.
-WITH_OPTIONS = ("compressor", "topology", "sync", "optimizer")
+WITH_OPTIONS = ("compressor", "topology", "sync", "optimizer", "local", "outer")
 
 _WHOLE = ("dense", "float16")
 _SCALED_LATER = tuple(name for name in COMPRESSORS if name != "gaia")
@@ -31,6 +34,14 @@ _NO_TRANSFER = ("none",)
 _HELD_BACK = "what a compressor holds back comes later as one large gradient, by which Adam would shrink its steps"
 _SERVERLESS = tuple(name for name in TOPOLOGIES if name != "server")
 _SERVER_HAS_NO_JOB = "a server adds gradients up and does not run the job's code"
+#: What goes with rounds of several steps.
+_ROUNDS: Dict[str, Tuple[Tuple[str, ...], str]] = {
+    "topology": (("server", "all", "ring", "groups"), "members send the change of a round, as they send gradients"),
+    "batching": (("fixed",), "a round has many steps already, as many as suit each member"),
+    "aggregation": (("mean", "samples"), "the change of a round counts as a gradient"),
+    "knowledge": (_NO_TRANSFER, "all take the same step after a round"),
+    "optimizer": (tuple(name for name in OPTIMIZERS if name != LARS), "the framework makes a round's steps itself"),
+}
 
 #: By part and name, and another part: the names that it is compatible with, where not with all, and
 #: the reason why not with others.
@@ -85,6 +96,14 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("optimizer", ADAM): {"compressor": (_WHOLE, _HELD_BACK)},
     ("optimizer", ADAMW): {"compressor": (_WHOLE, _HELD_BACK)},
     ("optimizer", OWN): {"compressor": (_WHOLE, _HELD_BACK), "topology": (_SERVERLESS, _SERVER_HAS_NO_JOB)},
+    ("local", "none"): {"outer": (("average",), "an outer step needs rounds, such as local=time:seconds=2")},
+    ("local", "steps"): _ROUNDS,
+    ("local", "time"): _ROUNDS,
+    ("local", "speed"): _ROUNDS,
+    ("outer", DELAYED_NESTEROV): {
+        "topology": (("server",), "it is for a server whose workers do not wait"),
+        "sync": (("asynchronous", "bounded"), "it is for a server whose workers do not wait"),
+    },
 }
 
 
@@ -96,16 +115,33 @@ def check(parts: Parts) -> Parts:
     }
     for part, name in names.items():
         for other, (fitting, why) in FITS.get((part, name), {}).items():
-            if names[other] not in fitting:
+            if names[other] not in fitting and not _is_inner(names, part, other):
                 raise ValueError(
                     "%s %s excludes %s %s, because %s; possible with it: %s"
                     % (part, name, other, names[other], why, ", ".join(fitting))
                 )
     if names["topology"] == "groups":
         _check_leaders(parts)
-    if names["topology"] == "all" and names["optimizer"] in (ADAM, ADAMW, OWN):
+    if names["local"] != "none":
+        _check_rounds(names)
+    elif names["topology"] == "all" and names["optimizer"] in (ADAM, ADAMW, OWN):
         _check_same_sums(names)
     return parts
+
+
+def _is_inner(names: Dict[str, str], part: str, other: str) -> bool:
+    """Whether the optimizer makes the steps of a round, of which a compressor sees only the sum."""
+    return names["local"] != "none" and (part, other) == ("optimizer", "compressor")
+
+
+def _check_rounds(names: Dict[str, str]) -> None:
+    """Peers exchange a round at its end, or all to all during the next one."""
+    fitting = {"server": tuple(SYNC_POLICIES), "all": ("synchronous", "bounded")}.get(names["topology"], _IN_STEP)
+    if names["sync"] not in fitting:
+        raise ValueError(
+            "local %s excludes sync %s with topology %s, because the members' weights would have no common start; "
+            "possible with it: %s" % (names["local"], names["sync"], names["topology"], ", ".join(fitting))
+        )
 
 
 def _check_same_sums(names: Dict[str, str]) -> None:

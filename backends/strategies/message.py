@@ -11,15 +11,16 @@ import numpy as np
 
 from backends.optimizers.sgd import finite
 from backends.protocol.frames import MessageHead
-from backends.strategies import half_precision
+from backends.strategies import half_precision, low_rank, quantized
 
 DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
+LOW_RANK, QUANTIZED = "low-rank", "quantized"
 
 
 class Message(NamedTuple):
     """The encoded elements of a vector.
 
-    kind: DENSE, HALF, SPANS or SPARSE.
+    kind: one of these six.
     size: elements of the vector.
     arrays: contiguous, as they are sent; by kind:
 
@@ -27,6 +28,8 @@ class Message(NamedTuple):
     HALF: (size,) uint16, the bits of float16, which Python before 3.12 cannot view as bytes.
     SPANS: (n, 2) uint32 of start and end, ascending and disjoint; all their float32 values.
     SPARSE: (n,) uint32 indices, ascending; (n,) float32 values.
+    LOW_RANK: (n, 4) uint32 and (m,) float32, see ``low_rank``.
+    QUANTIZED: see ``quantized``.
     """
 
     kind: str
@@ -91,12 +94,16 @@ def buffers(head: MessageHead, size: int, room: Optional[np.ndarray] = None) -> 
         return Message(kind, size, (np.empty(size, np.float32 if kind == DENSE else np.uint16),))
     if kind == SPANS:
         return Message(kind, size, (np.empty((counts[0], 2), np.uint32), np.empty(counts[1], np.float32)))
+    if kind == LOW_RANK:
+        return Message(LOW_RANK, size, (np.empty((counts[0], 4), np.uint32), np.empty(counts[1], np.float32)))
+    if kind == QUANTIZED:
+        return Message(QUANTIZED, size, quantized.empty(*counts))
     if counts[0] != counts[1]:
         raise ValueError("a sparse message has %d indices and %d values" % (counts[0], counts[1]))
     return Message(SPARSE, size, (np.empty(counts[0], np.uint32), np.empty(counts[1], np.float32)))
 
 
-_ARRAYS = {DENSE: 1, HALF: 1, SPANS: 2, SPARSE: 2}
+_ARRAYS = {DENSE: 1, HALF: 1, SPANS: 2, SPARSE: 2, LOW_RANK: 2, QUANTIZED: 4}
 
 
 def bytes_of(kind: str, size: int, *counts: int) -> int:
@@ -119,6 +126,12 @@ def put(message: Message, total: np.ndarray) -> None:
         total[place] = values
 
 
+def clear(message: Message, total: np.ndarray) -> None:
+    """Set the elements of ``total`` that the message holds to 0. Raises ValueError as ``add``."""
+    for place, _ in _parts(message, total):
+        total[place] = 0.0
+
+
 def whole(message: Message) -> np.ndarray:
     """The vector as a new (size,) float32, with zeros for missing elements."""
     total = np.zeros(message.size, np.float32)
@@ -132,9 +145,13 @@ def sound(message: Message) -> bool:
         _checked(message.arrays[0], message.arrays[1], message.size)
     elif message.kind == SPARSE:
         _ascending(message.arrays[0], message.size)
+    elif message.kind == LOW_RANK:
+        low_rank.checked(message.arrays[0], message.arrays[1], message.size)
+    elif message.kind == QUANTIZED:
+        quantized.decode(message.arrays, message.size)
     if message.kind == HALF:
         return bool(np.isfinite(message.arrays[0].view(np.float16)).all())
-    return finite(message.arrays[-1])
+    return finite(message.arrays[-1].ravel())
 
 
 def _parts(message: Message, total: np.ndarray) -> List[Tuple[Any, np.ndarray]]:
@@ -145,6 +162,10 @@ def _parts(message: Message, total: np.ndarray) -> List[Tuple[Any, np.ndarray]]:
         return [(slice(None), message.arrays[0])]
     if message.kind == HALF:
         return [(slice(None), half_precision.decode(message.arrays[0]))]
+    if message.kind == LOW_RANK:
+        return list(low_rank.decode(message.arrays[0], message.arrays[1], total.size))
+    if message.kind == QUANTIZED:
+        return [quantized.decode(message.arrays, total.size)]
     places, values = message.arrays
     if message.kind == SPARSE:
         return [(_ascending(places, total.size), values)]

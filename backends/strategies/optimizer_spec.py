@@ -1,9 +1,9 @@
 """The text of an optimizer, NAME or NAME:key=value,..., is parsed here into its settings."""
 
 import math
-from typing import Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from backends.frameworks.base import ADAM, ADAMW, LARS, MOMENTUM, OWN, SGD, SLOT_NAMES, OptimizerSettings
+from backends.frameworks.base import ADAM, ADAMW, LARS, MOMENTUM, OPTIMIZERS, OWN, SGD, SLOT_NAMES, OptimizerSettings
 from backends.strategies.name_and_options import name_of, number, options_of, typed
 
 #: Learning rates by default: those of the examples here, and Kingma and Ba's.
@@ -32,7 +32,7 @@ class OptimizerSpec(NamedTuple):
 
         Raises ValueError for an unknown name or key, or a value out of range.
         """
-        name = name_of("optimizer", text, SLOT_NAMES)
+        name = name_of("optimizer", text, OPTIMIZERS)
         given = options_of(text)
         unknown = [key for key in given if key not in _KEYS[name]]
         if unknown:
@@ -60,11 +60,12 @@ class OptimizerSpec(NamedTuple):
         """
         if self.name == OWN and not (rate is None and weight_decay is None):
             raise ValueError("the job's own optimizer has its learning rate and weight decay; leave the option out")
+        options: Dict[str, Any] = dict(self.options)
         return OptimizerSettings(
             RATES[self.name] if rate is None else rate,
             momentum if MOMENTUM in SLOT_NAMES[self.name] else 0.0,
             WEIGHT_DECAYS[self.name] if weight_decay is None else weight_decay,
             self.name,
             clip_norm=clip_norm,
-            **dict(self.options),
+            **options,
         )

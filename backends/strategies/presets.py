@@ -4,12 +4,14 @@ from typing import Dict, NamedTuple
 
 #: The strategy of a plan that names none.
 DEFAULT = "parameter-server"
+#: The one without a server that comes nearest to it, with any optimizer.
+SERVERLESS = "allreduce"
 
 
 class Parts(NamedTuple):
     """The parts of a strategy as texts.
 
-    compressor, topology, sync: may have options, as in ``NAME:key=value,...``.
+    All but batching, aggregation and knowledge may have options, as in ``NAME:key=value,...``.
     """
 
     compressor: str
@@ -19,6 +21,8 @@ class Parts(NamedTuple):
     aggregation: str = "mean"
     knowledge: str = "none"
     optimizer: str = "sgd"
+    local: str = "none"
+    outer: str = "average"
 
 
 #: The sync of gaia and ako: DLion, section 5.2.5. Crossover-SGD is compared with optimizer=lars
@@ -37,6 +41,11 @@ PRESETS: Dict[str, Parts] = {
     "crossover-hierarchical": Parts("dense", "groups", "synchronous", aggregation="average"),
     "ad-psgd": Parts("dense", "pairs", "asynchronous", aggregation="pairwise"),
     "scadles": Parts("adaptive", "all", "synchronous", "stream", "rates"),
+    "local-sgd": Parts("dense", "ring", "synchronous", aggregation="samples", local="time"),
+    "diloco": Parts("dense", "ring", "synchronous", aggregation="samples", local="time", outer="nesterov"),
+    "async-diloco": Parts(
+        "dense", "server", "asynchronous", aggregation="samples", local="speed", outer="delayed-nesterov"
+    ),
 }
 
 #: A line for each preset, for ``--help``.
@@ -54,6 +63,9 @@ DESCRIPTIONS: Dict[str, str] = {
     "crossover-hierarchical": "groups sum their gradients, leaders gossip weights (Crossover-SGD)",
     "ad-psgd": "random pairs average their weights, asynchronously (AD-PSGD, 2018)",
     "scadles": "all to all; batches and weights by the rates of data streams (ScaDLES)",
+    "local-sgd": "rounds of local steps, as many as each has time for; mean around a ring (2019)",
+    "diloco": "the same; the mean change of a round is a step with Nesterov momentum (2023)",
+    "async-diloco": "local steps by speed; a server with delayed Nesterov waits for nobody (2024)",
 }
 
 #: Other common names of these methods.

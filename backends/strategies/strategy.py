@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 from backends.strategies.compatibility import check
 from backends.strategies.compressors.registry import CompressorSpec
+from backends.strategies.local_updates import LocalSpec, OuterSpec
 from backends.strategies.name_and_options import one_of, options_of
 from backends.strategies.optimizer_spec import OptimizerSpec
-from backends.strategies.presets import ALIASES, DEFAULT, PRESETS, Parts
+from backends.strategies.presets import ALIASES, DEFAULT, PRESETS, SERVERLESS, Parts
 from backends.strategies.synchronisation import SyncPolicy
 from backends.strategies.topologies.registry import TopologySpec
 
@@ -21,6 +22,8 @@ class Strategy(NamedTuple):
     aggregation: str
     knowledge: str
     optimizer: OptimizerSpec
+    local: LocalSpec
+    outer: OuterSpec
     text: str
 
     @classmethod
@@ -38,6 +41,8 @@ class Strategy(NamedTuple):
             parts.aggregation,
             parts.knowledge,
             OptimizerSpec.from_text(parts.optimizer),
+            LocalSpec.from_text(parts.local),
+            OuterSpec.from_text(parts.outer),
             text,
         )
 
@@ -59,6 +64,11 @@ class Strategy(NamedTuple):
         """Whether its text names the optimizer."""
         return "optimizer" in options_of(self.text, Parts._fields)
 
+    @property
+    def shared_kind(self) -> str:
+        """The optimizer of the weights that all members share; in rounds it is the outer one."""
+        return self.outer.kind if self.local else self.optimizer.name
+
     def with_optimizer(self, optimizer: str) -> "Strategy":
         """This strategy with the optimizer of another text.
 
@@ -73,6 +83,10 @@ class Strategy(NamedTuple):
         given = dict(options_of(self.text, Parts._fields), **{part: value})
         items = ["%s=%s" % item for item in given.items()]
         return Strategy.from_text("%s:%s" % (self.text.partition(":")[0], ",".join(items)))
+
+    def of_one_member(self) -> "Strategy":
+        """What a device alone does: without others there are no rounds."""
+        return Strategy.from_text(SERVERLESS).with_optimizer(self.optimizer.as_text()) if self.local else self
 
     def evaluation_stops_all(self, workers: int) -> bool:
         """Whether all of so many workers wait while one evaluates."""

@@ -26,10 +26,13 @@ class MemberStats:
         self.staleness = 0
         self.bytes = 0  # sent and received
 
-    def count_step(self, loss: float, staleness: int) -> None:
-        """Count a step; staleness: updates made since its weights were pulled."""
-        self.steps += 1
-        self.staleness += staleness
+    def count_step(self, loss: float, staleness: int, steps: int = 1) -> None:
+        """Count a step; staleness: updates made since its weights were pulled.
+
+        steps: the number that it stands for, each with this staleness.
+        """
+        self.steps += steps
+        self.staleness += staleness * steps
         self.loss = loss if self.loss is None else 0.9 * self.loss + 0.1 * loss
 
     def count_bytes(self, connection: framing.Connection) -> None:

@@ -89,7 +89,7 @@ class RoundQueue(StepQueue):
         with self._changing():
             item = self._held.pop(worker)
             if item.kind == STEP:
-                self.checkpoint_due = sum(self._progress.count_step() for _ in range(self._members)) > 0
+                self.checkpoint_due = self._progress.count_steps(self._members)
             else:
                 self._progress.evaluated = item.step
             return self.done

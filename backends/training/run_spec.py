@@ -54,6 +54,11 @@ class RunSpec(NamedTuple):
         """How members exchange updates. Raises ValueError as ``Strategy.from_text`` does."""
         return _parsed(self.strategy_text)
 
+    @property
+    def shared_kind(self) -> str:
+        """As ``Strategy.shared_kind``, with the optimizer of the settings."""
+        return self.strategy.shared_kind if self.strategy.local else self.optimizer.kind
+
     def optimizer_at(self, step: int) -> OptimizerSettings:
         """The optimizer settings with the learning rate of a step."""
         return self.optimizer._replace(rate=self.optimizer.rate * self.schedule.factor(step))

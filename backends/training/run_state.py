@@ -122,7 +122,7 @@ class RunState(abc.ABC):
 
         Raises ValueError for one of another optimizer.
         """
-        checkpoint.require_optimizer(saved.meta, self.spec.optimizer.kind)
+        checkpoint.require_optimizer(saved.meta, self.spec.shared_kind)
         self._earlier_evaluations = saved.meta["evaluations"]
         prefix, states = _BATCH_POLICY_PREFIX, saved.member_states
         self._batch_policy.restore({key[len(prefix) :]: states[key] for key in states if key.startswith(prefix)})
@@ -134,7 +134,7 @@ class RunState(abc.ABC):
 
     def _meta(self) -> Dict[str, Any]:
         evaluations = self._earlier_evaluations + [dict(each._asdict()) for each in self.evaluations]
-        settled = dict(self.spec.description, optimizer=self.spec.optimizer.kind)
+        settled = dict(self.spec.description, optimizer=self.spec.shared_kind)
         return dict(settled, step=self.step_queue.done, evaluations=evaluations)
 
     @abc.abstractmethod

@@ -16,6 +16,7 @@ class WorkItem(NamedTuple):
 
     kind: str  # STEP, EVALUATE or FINISH
     step: int  # its number, counted from 0
+    steps: int = 1  # how many it stands for
 
 
 class RunProgress:
@@ -39,9 +40,9 @@ class RunProgress:
         """Steps made, at most ``total``."""
         return min(self.made, self.total)
 
-    def count_step(self) -> bool:
-        """Count one more step; return whether a checkpoint is now due."""
-        before, self.made = self.done, self.made + 1
+    def count_steps(self, count: int) -> bool:
+        """Count some more steps; return whether a checkpoint is now due."""
+        before, self.made = self.done, self.made + count
         return self._passes(self._save_every, before)
 
     def evaluation_due(self, trained: bool) -> bool:
@@ -137,16 +138,20 @@ class StepQueue(WorkQueue):
         self._held: Dict[str, WorkItem] = {}
 
     def take(
-        self, worker: str, gone: Callable[[], bool] = lambda: False, may_begin: Callable[[], bool] = lambda: True
+        self,
+        worker: str,
+        gone: Callable[[], bool] = lambda: False,
+        may_begin: Callable[[], bool] = lambda: True,
+        steps: Callable[[], int] = lambda: 1,
     ) -> WorkItem:
         """The next item for a worker; blocks while there is none, or it may not begin.
 
         gone: whether the worker's connection has ended; it then gets FINISH.
-        may_begin: called under the lock.
+        may_begin: called under the lock, and so is ``steps``, the most that the item may stand for.
         """
         with self.lock:
             while True:
-                item = self._item_for(gone, may_begin)
+                item = self._item_for(gone, may_begin, steps)
                 if item is not None:
                     break
                 self.lock.wait()
@@ -154,19 +159,33 @@ class StepQueue(WorkQueue):
                 self._held[worker] = item
             return item
 
-    def _item_for(self, gone: Callable[[], bool], may_begin: Callable[[], bool]) -> Optional[WorkItem]:
+    def _item_for(
+        self, gone: Callable[[], bool], may_begin: Callable[[], bool], steps: Callable[[], int]
+    ) -> Optional[WorkItem]:
         if gone():
             return WorkItem(FINISH, self.done)
-        return self._next() if self.over or may_begin() else None
+        return self._next(steps) if self.over or may_begin() else None
 
-    def _next(self) -> Optional[WorkItem]:
+    def _next(self, steps: Callable[[], int] = lambda: 1) -> Optional[WorkItem]:
         if self.over:
             return WorkItem(FINISH, self.done)
-        held = [item.kind for item in self._held.values()]
-        if EVALUATE not in held and self._progress.evaluation_due(self._trained):
+        evaluating = any(item.kind == EVALUATE for item in self._held.values())
+        if not evaluating and self._progress.evaluation_due(self._trained):
             return WorkItem(EVALUATE, self.done)
-        step = self.done + held.count(STEP)
-        return WorkItem(STEP, step) if step < self._progress.total else None
+        step = self._handed_out
+        left = self._progress.total - step
+        return WorkItem(STEP, step, min(left, steps())) if left > 0 else None
+
+    @property
+    def _handed_out(self) -> int:
+        """Steps that are done or in work."""
+        return self.done + sum(item.steps for item in self._held.values() if item.kind == STEP)
+
+    @property
+    def items_left(self) -> int:
+        """The most items of steps that are in work or can still be handed out."""
+        in_work = sum(item.kind == STEP for item in self._held.values())
+        return in_work + self._progress.total - self._handed_out
 
     @property
     def _trained(self) -> bool:
@@ -176,7 +195,7 @@ class StepQueue(WorkQueue):
         with self._changing():
             item = self._held.pop(worker)
             if item.kind == STEP:
-                self._progress.count_step()
+                self._progress.count_steps(item.steps)
             else:
                 self._progress.evaluated = item.step
             return self.done

@@ -15,7 +15,7 @@ from planner.predict.clusters import ClusterConfig
 from planner.predict.costs import Costs
 from planner.predict.predict import Factors, Prediction, Predictions, factors
 from planner.predict.prediction_error import ErrorParts
-from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA, gradients_s
+from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA, gradients_s, settled
 from planner.provenance import Provenance
 from profilers.stats import Z95
 
@@ -144,12 +144,14 @@ class Recommendation:
         return part._workers(index)
 
     def costs_at(self, place: int) -> Costs:
-        """The costs that the cluster at a place was predicted with."""
-        return self._cluster(place)[0].costs
+        """The costs that the cluster at a place was predicted with, its rounds being settled."""
+        part, index = self._cluster(place)
+        return settled(part.costs, part.predictions.candidates, index)
 
     def _workers(self, index: int) -> tuple[PlannedWorker, ...]:
         masks, hosts = self.predictions.candidates
-        found = factors(self.costs, int(masks[index]), int(hosts[index]))
+        costs = settled(self.costs, self.predictions.candidates, index)
+        found = factors(costs, int(masks[index]), int(hosts[index]))
         gradient_s = gradients_s(self.costs, self.predictions.candidates.at(np.array([index])))[0]
         return tuple(
             self._worker(index, i, found, float(gradient_s[i]))
@@ -160,7 +162,8 @@ class Recommendation:
     def _worker(self, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
         devices, masks, shares = self.costs.devices, self.predictions.candidates.masks, self.costs.shares
         alone = masks[index] == 1 << device
-        after_gradient_s = (devices.update_s if alone else devices.copy_s)[device]
+        updates_itself = alone or self.costs.strategy.local
+        after_gradient_s = (devices.update_s if updates_itself else devices.copy_s)[device]
         return PlannedWorker(
             name=self.costs.names[device],
             steps=float(self.predictions.steps[index, device]),

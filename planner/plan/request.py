@@ -8,6 +8,7 @@ from typing import NamedTuple
 from backends.frameworks.base import OWN
 from backends.strategies.engine import Engine
 from backends.strategies.optimizer_spec import OptimizerSpec
+from backends.strategies.presets import SERVERLESS
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.plan.file import ALLREDUCE
@@ -17,8 +18,6 @@ from planner.profile.file import Profile
 
 #: The text of a strategy or an engine that is to be found.
 AUTO = "auto"
-#: The strategy without a server that comes nearest to one.
-SERVERLESS = "allreduce"
 
 
 def parse_strategy(text: str) -> Strategy:

@@ -4,6 +4,7 @@ Processor seconds are profiled on every device, by kind of compressor at its def
 older profile lacks them, encoding is taken to cost nothing, and adding as much as an update.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.predict import update_costs
 from profilers.records import CodecCost, StepProfile
 from profilers.stats import mean
+
+#: Elements of the smallest variable that is taken for a matrix.
+SMALLEST_MATRIX = 1024
 
 
 class MessageBytes(NamedTuple):
@@ -30,7 +34,7 @@ class MessageBytes(NamedTuple):
 
 def message_bytes(strategy: Strategy, step: StepProfile, workers: int) -> MessageBytes:
     """Bytes of a model's messages. workers: of the largest cluster, whose answers are largest."""
-    made = strategy.compressor.build(_variables(step))
+    made = strategy.compressor.build(_variables(step, strategy.compressor.name == "power-sgd"))
     whole = bytes_of(DENSE, made.size, made.size)
     up = down = made.traffic_bytes() / whole
     state_bytes = 0  # peers keep theirs
@@ -63,7 +67,7 @@ def service_s(strategy: Strategy, step: StepProfile) -> float:
     A server adds compressed messages to its momentum first, or to the weights themselves where
     workers have momentum of their own, because they keep a residual.
     """
-    whole_s = mean(update_costs.service_s(strategy.optimizer.name, step).values)
+    whole_s = mean(update_costs.service_s(strategy.shared_kind, step).values)
     if not strategy.through_server or _is_dense(strategy) or _codec(strategy, step) is None:
         return whole_s
     return add_s(strategy, step) + (0.0 if strategy.compressor.keeps_residual else whole_s)
@@ -89,6 +93,16 @@ def _codec(strategy: Strategy, step: StepProfile) -> CodecCost | None:
     return today.get(strategy.compressor.name)
 
 
-def _variables(step: StepProfile) -> tuple[Variable, ...]:
-    """The layers of a profiled model, nameless; one where an older profile does not tell them."""
-    return consecutive(("", (size,)) for size in step.layers or (step.parameters,))
+def _variables(step: StepProfile, as_matrices: bool = False) -> tuple[Variable, ...]:
+    """The layers of a profiled model, nameless; one where an older profile does not tell them.
+
+    as_matrices: as square as can be, for a profile does not tell their shapes; small ones are
+        biases and scales.
+    """
+    sizes = step.layers or (step.parameters,)
+    return consecutive(("", _square(size) if as_matrices and size >= SMALLEST_MATRIX else (size,)) for size in sizes)
+
+
+def _square(size: int) -> tuple[int, int]:
+    rows = math.isqrt(size)
+    return rows, size // rows

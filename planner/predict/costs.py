@@ -53,6 +53,7 @@ class Costs(NamedTuple):
     job, samples, micro_batch, precision: as in ``Plan``.
     shares: of a global batch; None where all have the same batch. ``batch`` is then that of the
         steps that were asked for.
+    state_bytes: of what a model has beside its trained weights.
     """
 
     names: tuple[str, ...]
@@ -78,6 +79,7 @@ class Costs(NamedTuple):
     micro_batch: int = 0
     precision: str = FP32
     shares: BatchShares | None = None
+    state_bytes: int = 0
 
     @property
     def engine(self) -> Engine:
@@ -193,7 +195,7 @@ def costs_of(
             *_precision_notes(first),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
-        server_room=ServerRoom.among(profile, steps, strategy.optimizer.name),
+        server_room=ServerRoom.among(profile, steps, strategy.shared_kind),
         too_small_alone=step_memory.too_small(alone, steps, global_batch or batch),
         torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
         job=first.job,
@@ -201,6 +203,7 @@ def costs_of(
         micro_batch=first.micro_batch,
         precision=first.precision,
         shares=shares,
+        state_bytes=first.state_bytes,
     )
 
 

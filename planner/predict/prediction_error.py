@@ -64,8 +64,8 @@ def power_errors(
     members = candidates.members(len(costs.names))
     rate, share_of_power = 1 / state.cycle_s, 1 / power_w[:, None]
     span_w = np.where(members & (state.busy < 1), devices.busy_w - devices.idle_w, 0.0) * share_of_power
-    own_s, served_s = step_cycle.loads(costs)
-    loaded_w = rate * (span_w * own_s[hosts] + span_w[rows, hosts][:, None] * served_s[hosts])
+    own_s, served_s = step_cycle.loads_of_step(costs, candidates)
+    loaded_w = rate * (span_w * own_s + span_w[rows, hosts][:, None] * served_s)
     slower = _through_cycles(costs, candidates, -loaded_w / state.cycle_s)
     updates_s = (step_cycle.update_cpu_s(costs) * devices.errors.service)[hosts]
     served = np.zeros_like(rate)
@@ -89,14 +89,17 @@ def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> Err
     """
     devices, rows, hosts = costs.devices, np.arange(candidates.hosts.size), candidates.hosts
     alone = candidates.members(len(costs.names)).sum(axis=1) == 1
+    updating = np.where(alone[:, None] | bool(costs.strategy.local), weight, 0.0)
     together = np.where(alone[:, None], 0.0, weight)
+    if costs.strategy.local:  # only its part of the round's exchange is in a step
+        together = together / step_cycle.rounds(costs, candidates).steps
     exchange_s = np.where(costs.pairs.reachable, costs.pairs.up_s + costs.pairs.down_s, 0.0)
     service = np.zeros_like(weight)
     service[rows, hosts] = together.sum(axis=1) * (devices.service_s * devices.errors.service)[hosts]
     return ErrorParts(
         gradient=weight * _gradient_s(costs, candidates) * devices.errors.gradient,
         copy=together * devices.copy_s * devices.errors.copy,
-        update=(weight - together) * devices.update_s * devices.errors.update,
+        update=updating * devices.update_s * devices.errors.update,
         service=service,
         link=together * (exchange_s * costs.pairs.error).T[hosts],
         idle_w=np.zeros_like(weight),

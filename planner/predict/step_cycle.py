@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.predict import async_server, decentralized, sync_server, torch_engine
+from planner.predict import async_server, decentralized, local_rounds, sync_server, torch_engine
 from planner.predict.batch_size import gradients_s as of_run
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
+from planner.predict.local_rounds import Rounds
 
 #: What a cycle's time goes to; the largest share is the cluster's bottleneck.
 COMPUTE, SLOW_LINK, SERVER_LINK, SERVER_CPU = range(4)
@@ -39,20 +40,78 @@ class Cycles(NamedTuple):
 
 def solve(costs: Costs, candidates: Candidates) -> Cycles:
     """Cycles of all candidates. A device alone updates by itself and uses no network."""
+    if costs.strategy.local:
+        return _of_rounds(costs, candidates)
     if costs.strategy.batching == "fixed" and costs.shares is None:
         return _solve(costs, candidates)
-    members, gradient_s = candidates.members(len(costs.names)), gradients_s(costs, candidates)
-    order = np.argsort(candidates.masks, kind="stable")
-    rows = np.split(order, np.flatnonzero(np.diff(candidates.masks[order])) + 1)
-    parts = [
-        _solve(
-            costs.with_gradients(np.where(members[at[0]], gradient_s[at[0]], costs.devices.gradient_s)),
-            candidates.at(at),
-        )
-        for at in rows
-    ]
+    return _solve_apart(costs, candidates, gradients_s(costs, candidates))
+
+
+def _solve_apart(costs: Costs, candidates: Candidates, gradient_s: Floats) -> Cycles:
+    """Cycles where gradients, (C, N) seconds, take longer in some candidates than in others."""
+    gradient_s = np.where(candidates.members(len(costs.names)), gradient_s, costs.devices.gradient_s)
+    keys = np.column_stack([candidates.masks, gradient_s])
+    order = np.lexsort(keys.T)
+    rows = np.split(order, np.flatnonzero(np.diff(keys[order], axis=0).any(axis=1)) + 1)
+    parts = [_solve(costs.with_gradients(gradient_s[at[0]]), candidates.at(at)) for at in rows]
     order = np.argsort(np.concatenate(rows))
     return Cycles(*(np.concatenate(each)[order] for each in zip(*parts, strict=True)))
+
+
+def rounds(costs: Costs, candidates: Candidates) -> Rounds:
+    """The rounds of a strategy that has them. A device alone makes none."""
+    members, local = candidates.members(len(costs.names)), costs.strategy.local
+    exchange_s = np.zeros(candidates.hosts.size)
+    if local.seconds is None and local.every is None:
+        exchange_s = _exchange_s(costs, candidates, members)
+    found = local_rounds.of_candidates(local, local_step_s(costs, candidates), exchange_s, members)
+    alone = (members.sum(axis=1) == 1)[:, None]
+    return found._replace(steps=np.where(alone, 1.0, found.steps))
+
+
+def settled(costs: Costs, candidates: Candidates, index: int) -> Costs:
+    """The costs of a strategy whose rounds are those that were chosen for one candidate."""
+    if not costs.strategy.local:
+        return costs
+    found = rounds(costs, candidates.at(np.array([index]))).settled(costs.strategy.local, 0)
+    return costs._replace(strategy=costs.strategy.with_part("local", found.as_text()))
+
+
+def local_step_s(costs: Costs, candidates: Candidates) -> Floats:
+    """(C, N) seconds of a step that a member makes by itself; an update for no member."""
+    return gradients_s(costs, candidates) + costs.devices.update_s
+
+
+def _exchange_s(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
+    """(C,) seconds of the slowest member's exchange, without contention where nobody waits."""
+    if costs.strategy.through_server and costs.strategy.sync.staleness:
+        there_and_back_s = (costs.pairs.up_s + costs.pairs.down_s).T[candidates.hosts]
+        return np.asarray(np.where(members, there_and_back_s, 0.0).max(axis=1))
+    exchange = _solve(costs.with_gradients(np.full(len(costs.names), 1e-9)), candidates)
+    return np.asarray(np.where(members, exchange.cycle_s, 0.0).max(axis=1))
+
+
+def _of_rounds(costs: Costs, candidates: Candidates) -> Cycles:
+    """Cycles of one step each, of rounds that are solved as steps with long gradients.
+
+    Peers also send their state to all others in each round.
+    """
+    members = candidates.members(len(costs.names))
+    steps, step_s = rounds(costs, candidates).steps, local_step_s(costs, candidates)
+    found = _solve_apart(_varying_less(costs, members, steps), candidates, steps * step_s)
+    others = 0.0 if costs.strategy.through_server else np.maximum(0, members.sum(axis=1) - 1)[:, None]
+    sent_bytes = found.network_bytes + np.where(members, others * costs.state_bytes, 0.0)
+    alone = (members.sum(axis=1) == 1)[:, None]
+    cycle_s = np.where(alone & members, step_s, found.cycle_s / steps)
+    return found._replace(cycle_s=cycle_s, network_bytes=sent_bytes / steps)
+
+
+def _varying_less(costs: Costs, members: Bools, steps: Floats) -> Costs:
+    """A sum of h times varies less than each of them: by the square root of their number."""
+    usual = steps.sum(axis=0, where=members) / np.maximum(1, members.sum(axis=0))
+    roots = np.sqrt(np.maximum(1.0, usual))
+    varied = tuple(1 + (each - 1) / root for each, root in zip(costs.devices.variation, roots, strict=True))
+    return costs._replace(devices=costs.devices._replace(variation=varied))
 
 
 def gradients_s(costs: Costs, candidates: Candidates) -> Floats:
@@ -158,6 +217,18 @@ def loads(costs: Costs) -> tuple[Floats, Floats]:
     exchange_s = (costs.pairs.worker_cpu_s / costs.devices.cores[:, None]).T
     served_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T + update_cpu_s(costs)[:, None]
     return costs.devices.ready_s + exchange_s, served_s
+
+
+def loads_of_step(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
+    """``loads`` of each worker's step at the host of its candidate, (C, N) each.
+
+    Of a round, each step has its part.
+    """
+    own_s, served_s = (each[candidates.hosts] for each in loads(costs))
+    if not costs.strategy.local:
+        return own_s, served_s
+    steps = rounds(costs, candidates).steps
+    return local_step_s(costs, candidates) + (own_s - costs.devices.gradient_s) / steps, served_s / steps
 
 
 def update_cpu_s(costs: Costs) -> Floats:

@@ -76,6 +76,10 @@ class Further(NamedTuple):
         if engine.name == TORCH:
             on_host, on_accelerator = _native(optimizer)
             return cls._of_arrays(step, on_host, on_accelerator + 1 + (engine.hook == "powersgd"))
+        if strategy.local:  # the weights before a round, and what a peer's outer step keeps
+            on_host, on_accelerator = _native(optimizer)
+            outer = 0 if strategy.through_server else _kept(strategy.shared_kind)
+            return cls._of_arrays(step, on_host + 1 + outer, on_accelerator)
         return NOTHING if strategy.through_server else cls._of_arrays(step, _kept(optimizer), 0)
 
     @classmethod

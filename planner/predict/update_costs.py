@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from backends.frameworks.base import ADAM, ADAMW, OWN, SGD
+from backends.frameworks.base import ADAM, ADAMW, DELAYED_NESTEROV, NESTEROV, OWN, SGD
 from backends.strategies.engine import TORCH, Engine
 from profilers.records import Samples, StepProfile, UpdateCost
 from profilers.stats import mean
@@ -11,7 +11,7 @@ from profilers.stats import mean
 #: that are read or written, gradient, moments and weights. LARS is taken for SGD, as it always was.
 SCALES = {ADAM: 7 / 5, ADAMW: 7 / 5}
 #: Optimizers whose update is timed as that of another.
-TIMED_AS = {ADAMW: ADAM}
+TIMED_AS = {ADAMW: ADAM, NESTEROV: SGD, DELAYED_NESTEROV: SGD}
 #: What stands for SGD and a job's own optimizer where only one of them was timed in each place.
 UNTOLD = f"those of the job's own optimizer on a device alone, and those of {SGD} elsewhere"
 

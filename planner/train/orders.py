@@ -149,10 +149,11 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
     The momentum of compressors with a residual is the workers' own.
     """
     how = plan.strategy
-    own = momentum(options, len(plan.workers), how.sync)
-    if how.through_server:
-        return RunWorker(spec, host, how.as_text(), own if how.compressor.keeps_residual else 0.0)
+    own = momentum(options, 1 if how.local else len(plan.workers), how.sync)
     optimizer = how.optimizer.settings(options.rate, own, options.weight_decay, options.clip_norm)
+    if how.through_server:
+        corrects = how.compressor.keeps_residual and not how.local
+        return RunWorker(spec, host, how.as_text(), own if corrects else 0.0, optimizer)
     return RunPeer(spec, host, how.as_text(), optimizer, listens_on, options.seed)
 
 
@@ -176,10 +177,11 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     """
     tenth = max(1, plan.steps // 10)
     epoch = max(1, data.samples // plan.batch) if data.samples else tenth
-    how, members = plan.strategy, len(plan.workers)
+    members = len(plan.workers)
+    how = plan.strategy if members > 1 else plan.strategy.of_one_member()
     # The momentum of compressors with a residual is the workers' own.
     theirs = how.compressor.keeps_residual and members > 1
-    server_momentum = 0.0 if theirs else momentum(options, members, how.sync)
+    server_momentum = 0.0 if theirs else momentum(options, 1 if how.local else members, how.sync)
     return RunSpec(
         steps=plan.steps,
         optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, options.clip_norm),

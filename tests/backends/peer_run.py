@@ -89,7 +89,7 @@ class PeerThread(MemberThread):
             mailbox=self.mailbox,
             topology=strategy.topology.build(0),
             strategy=strategy,
-            local_update=registry.build(self._run.spec.optimizer.kind, self.replica.variables),
+            local_update=registry.build(self._run.spec.shared_kind, self.replica.variables),
             batch=BATCH,
         )
 

@@ -20,6 +20,7 @@ from backends.protocol.frames import (
 from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.strategies import message
+from backends.training.local_round import LocalUpdates
 from backends.training.run_spec import RunSpec
 from tests.backends.fakes import TEST, DrawnBatches, Softmax
 from tests.backends.hosted_run import HostedRun, MemberThread
@@ -57,12 +58,21 @@ class WorkerThread(MemberThread):
         self._connection = connection = self._run.connect(self._name)
         beats = self._run.heartbeat(self._name)
         try:
-            member = Worker(connection, self.replica, self.batches, TEST, self._slowdown, self._compressor)
+            member = Worker(
+                connection, self.replica, self.batches, TEST, self._slowdown, self._compressor, self._local_updates()
+            )
             self.spent = member.run()
         finally:
             self.bytes = connection.sent_bytes + connection.received_bytes
             beats.close()
             connection.close()
+
+    def _local_updates(self) -> LocalUpdates | None:
+        """Where the strategy has rounds, with the optimizer of the run."""
+        spec = self._run.spec
+        reset = spec.strategy.local.reset
+        made = LocalUpdates(self.replica, self.batches, spec.optimizer, self._slowdown, reset)
+        return made if spec.strategy.local else None
 
     def cut(self) -> None:
         """Gone, as a killed process is."""

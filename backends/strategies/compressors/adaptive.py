@@ -17,7 +17,8 @@ class Adaptive(Wrapper):
     g is everything that the wrapped compressor had to send, its residual included. What it leaves
     behind is orthogonal to what it sends, so that |g|^2 is the sum of their squares.
     Without an ``of`` it wraps top-k. Its own array: (2,) of compressed steps and all steps.
-    Raises ValueError unless 0 <= delta <= 1, and where it would wrap another Adaptive.
+    Raises ValueError unless 0 <= delta <= 1, and where it would wrap another Adaptive, or what
+    sends other values than those it chose.
     """
 
     def __init__(self, variables: Sequence[Variable], of: Optional[Compressor] = None, delta: float = 0.3) -> None:
@@ -25,6 +26,8 @@ class Adaptive(Wrapper):
             raise ValueError("adaptive needs a delta from 0 to 1, not %s" % delta)
         if isinstance(of, Adaptive):
             raise ValueError("adaptive can be of every other kind, not of its own")
+        if isinstance(of, ErrorFeedback) and not of.sends_exactly:
+            raise ValueError("adaptive weighs the elements that are sent, which %s changes" % type(of).__name__)
         super().__init__(TopK(variables) if of is None else of, np.zeros(2))
         self.delta = delta
 

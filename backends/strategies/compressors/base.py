@@ -19,6 +19,8 @@ class Compressor(abc.ABC):
     lossy = False
     #: Whether it adapts to a link's byte budget, so that each link needs its own compressor.
     by_link = False
+    #: Whether the momentum of what was sent begins anew (``momentum_correction``).
+    masks_momentum = False
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = tuple(variables)

@@ -18,6 +18,8 @@ class ErrorFeedback(Compressor):
     """
 
     counters: Tuple[str, ...] = ()
+    #: Whether a message has the very elements of the accumulator, the others being what is left.
+    sends_exactly = True
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         super().__init__(variables)

@@ -5,7 +5,7 @@ from typing import Optional
 import numpy as np
 
 from backends.strategies.compressors.base import Compressor, Wrapper
-from backends.strategies.message import Message
+from backends.strategies.message import Message, clear
 
 
 class MomentumCorrection(Wrapper):
@@ -24,7 +24,10 @@ class MomentumCorrection(Wrapper):
         velocity = self.own
         velocity *= self._momentum
         velocity += values
-        return self.of.compress(velocity, budget_bytes)
+        message = self.of.compress(velocity, budget_bytes)
+        if self.of.masks_momentum:
+            clear(message, velocity)
+        return message
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         return self.of.traffic_bytes(budget_bytes)

@@ -8,10 +8,13 @@ from backends.strategies.compressors.adaptive import Adaptive
 from backends.strategies.compressors.ako import Ako
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Float16, Uncompressed
+from backends.strategies.compressors.dgc import DeepGradientCompression
 from backends.strategies.compressors.gaia import Gaia
 from backends.strategies.compressors.layer_drop import LayerDrop
 from backends.strategies.compressors.max_n import MaxN
 from backends.strategies.compressors.momentum_correction import MomentumCorrection
+from backends.strategies.compressors.power_sgd import PowerSGD
+from backends.strategies.compressors.sparse_loco import SparseLoCo
 from backends.strategies.compressors.top_k import TopK
 from backends.strategies.name_and_options import name_of, number, one_of, options_of, typed, whole_number, yes_or_no
 
@@ -24,6 +27,9 @@ COMPRESSORS: Dict[str, Type[Compressor]] = {
     "gaia": Gaia,
     "top-k": TopK,
     "adaptive": Adaptive,
+    "dgc": DeepGradientCompression,
+    "power-sgd": PowerSGD,
+    "sparse-loco": SparseLoCo,
 }
 
 #: The compressor that ``adaptive`` wraps by default.

@@ -111,7 +111,9 @@ class Operator:
         return HostAddress(LOOPBACK, self._port, self._authority.identity(name, listens), HANG_S)
 
     def worker(self, member):
-        return Role(roles.run_worker, RunWorker(member, self.address(member.name), PARAMETER_SERVER, 0.0))
+        return Role(
+            roles.run_worker, RunWorker(member, self.address(member.name), PARAMETER_SERVER, 0.0, OptimizerSettings())
+        )
 
     def peer(self, member):
         address = self.address(member.name, listens=True)

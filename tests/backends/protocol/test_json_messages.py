@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Optional
 
 import pytest
 
+from backends.frameworks.base import OptimizerSettings
 from backends.protocol import events, json_messages, orders
 from backends.protocol.json_messages import decode, encode, encode_list, record
 from profilers.records import PowerReading, Reading, Window
@@ -49,6 +50,7 @@ def through_json(message: Any) -> Any:
             orders.HostAddress("::1", 5000, IDENTITY, 10.0),
             "top-k",
             0.9,
+            OptimizerSettings(),
         ),
         orders.TimeSteps(REPLICA, 32, "quick"),
     ],

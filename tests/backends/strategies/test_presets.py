@@ -23,4 +23,4 @@ def test_an_alias_stands_for_a_preset(alias, text):
 
 
 def test_a_plan_without_a_strategy_has_an_asynchronous_server():
-    assert PRESETS[DEFAULT] == ("dense", "server", "asynchronous", "fixed", "mean", "none", "sgd")
+    assert PRESETS[DEFAULT] == ("dense", "server", "asynchronous", "fixed", "mean", "none", "sgd", "none", "average")

@@ -53,4 +53,4 @@ def test_every_preset_can_or_says_why_not() -> None:
             able.add(name)
         except PlanError:
             pass
-    assert able == {"layer-drop", "baseline", "gaia", "allreduce"}
+    assert able == {"layer-drop", "baseline", "gaia", "allreduce", "local-sgd", "diloco"}

@@ -145,7 +145,9 @@ def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
     command = run(pair, *training("--strategy", f"scadles:{parts}" if parts else "scadles", "--steps", "30", "--json"))
     assert command.popen.returncode == 0, command.errors
     workers = json.loads(command.output)["workers"]
-    assert all(0 <= workers[name]["sender"]["cnc_ratio"] <= 1 for name in ("desktop", "tx2"))
+    # One that comes late, to a server that does not wait for it, may make no step.
+    ratios = [worker["sender"]["cnc_ratio"] for worker in workers.values() if worker["steps"]]
+    assert ratios and all(0 <= ratio <= 1 for ratio in ratios)
 
 
 @pytest.mark.parametrize("strategy", ["allreduce", "dlion:sync=bounded", "crossover"])

@@ -1,0 +1,159 @@
+"""Local updates: members make several steps of their own between two exchanges.
+
+A round of member i are h_i steps, which move its weights from w to w_i. It sends the change
+w - w_i as others send a gradient, and the mean of all changes is the step of an outer optimizer
+(Stich, Local SGD, 2019; Douillard et al., DiLoCo, 2023).
+"""
+
+import math
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+
+from backends.frameworks.base import DELAYED_NESTEROV, NESTEROV, OptimizerSettings
+from backends.strategies.name_and_options import count, name_of, number, options_of, typed, yes_or_no
+
+#: Steps and seconds of a round where neither a plan nor the operator names them.
+EVERY, SECONDS = 50, 1.0
+#: Share of a round that its exchange may take, by which a round's seconds are chosen.
+EXCHANGE_SHARE = 0.1
+
+
+def _at_least_one(text: str) -> int:
+    value = count(text)
+    if value < 1:
+        raise ValueError("a whole number from 1 on")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = number(text)
+    if not 0.0 < value < math.inf:
+        raise ValueError("a finite number above 0")
+    return value
+
+
+def _below_one(text: str) -> float:
+    value = number(text)
+    if not 0.0 <= value < 1.0:
+        raise ValueError("a number from 0 to below 1")
+    return value
+
+
+class LocalSpec(NamedTuple):
+    """How many steps each member makes between two exchanges.
+
+    name: none, where a gradient is exchanged in every step; steps: all make ``every``; time: as
+    many as ``seconds`` have room for, at least one; speed: the fast ones make ``every``, others as
+    many in proportion to their speed.
+    every, seconds: None for a plan to choose.
+    after: steps of all members that are exchanged one by one before the first round.
+    reset: whether a round begins with a new inner optimizer.
+    normalize: whether changes count by step, so that members with more steps weigh no more.
+    """
+
+    name: str = "none"
+    every: Optional[int] = None
+    seconds: Optional[float] = None
+    after: int = 0
+    reset: bool = False
+    normalize: bool = False
+
+    @classmethod
+    def from_text(cls, text: str) -> "LocalSpec":
+        """Parse ``NAME:key=value,...``, such as time:seconds=2,after=500.
+
+        Raises ValueError for an unknown name, key or value.
+        """
+        return cls(*_parsed("local", text, _LOCAL_KEYS))
+
+    def __bool__(self) -> bool:
+        return self.name != "none"
+
+    def as_text(self) -> str:
+        """The text for files."""
+        return _text(self, LocalSpec(self.name))
+
+
+class OuterSpec(NamedTuple):
+    """What is done with the mean change of a round.
+
+    name: average, which moves the weights by ``gain`` times the mean; nesterov: momentum besides;
+    delayed-nesterov: momentum in every ``every``-th update of a server that waits for nobody.
+    momentum: None for the one that makes up for averaging, see ``settings``.
+    every: 0 for the number of members.
+    """
+
+    name: str = "average"
+    gain: float = 1.0
+    momentum: Optional[float] = None
+    every: int = 0
+
+    @classmethod
+    def from_text(cls, text: str) -> "OuterSpec":
+        """Parse ``NAME:key=value,...``, such as nesterov:momentum=0.6,gain=0.9.
+
+        Raises ValueError for an unknown name, key or value.
+        """
+        return cls(*_parsed("outer", text, _OUTER_KEYS))
+
+    def as_text(self) -> str:
+        """The text for files."""
+        return _text(self, OuterSpec(self.name))
+
+    @property
+    def kind(self) -> str:
+        """The optimizer that makes the outer step."""
+        return DELAYED_NESTEROV if self.name == DELAYED_NESTEROV else NESTEROV
+
+    def settings(self, local_steps: Sequence[int]) -> OptimizerSettings:
+        """The outer optimizer of a round in which members make so many steps.
+
+        A mean weighed by steps moves the weights by sum h^2 / sum h steps' worth, though sum h
+        were made. Momentum b moves them 1 / (1 - b) times as far in the long run, so that
+        gain / (1 - b) = (sum h)^2 / sum h^2 moves them by all. This is the momentum by default.
+        """
+        if self.name == "average":
+            return OptimizerSettings(self.gain, 0.0, kind=self.kind)
+        momentum = automatic_momentum(self.gain, local_steps) if self.momentum is None else self.momentum
+        return OptimizerSettings(self.gain, momentum, kind=self.kind, delay=self.every or len(local_steps))
+
+
+def automatic_momentum(gain: float, local_steps: Sequence[int]) -> float:
+    """b of gain / (1 - b) = (sum h)^2 / sum h^2; 0 where that would be below 0."""
+    total, squares = sum(local_steps), sum(steps * steps for steps in local_steps)
+    return max(0.0, 1.0 - gain * squares / float(total * total))
+
+
+_ROUND: Mapping[str, Callable[[str], Any]] = {"after": count, "reset": yes_or_no, "normalize": yes_or_no}
+_LOCAL_KEYS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
+    "none": {},
+    "steps": dict(_ROUND, every=_at_least_one),
+    "time": dict(_ROUND, seconds=_positive),
+    "speed": dict(_ROUND, every=_at_least_one),
+}
+_OUTER_KEYS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
+    "average": {"gain": _positive},
+    "nesterov": {"gain": _positive, "momentum": _below_one},
+    DELAYED_NESTEROV: {"gain": _positive, "momentum": _below_one, "every": _at_least_one},
+}
+LOCAL, OUTER = tuple(_LOCAL_KEYS), tuple(_OUTER_KEYS)
+_FIELDS = {"local": LocalSpec(), "outer": OuterSpec()}
+
+
+def _parsed(part: str, text: str, keys: Mapping[str, Mapping[str, Callable[[str], Any]]]) -> Sequence[Any]:
+    """The fields of a part's text, those that are not named by default."""
+    name = name_of(part, text, keys)
+    given = options_of(text)
+    unknown = [key for key in given if key not in keys[name]]
+    if unknown:
+        known = ", ".join(sorted(keys[name])) or "none"
+        raise ValueError("%s %s has no option %s; known: %s" % (part, name, ", ".join(unknown), known))
+    values: Dict[str, Any] = typed("%s %s" % (part, name), given, keys[name])
+    usual: Any = _FIELDS[part]
+    return tuple(usual._replace(name=name, **values))
+
+
+def _text(spec: Any, usual: Any) -> str:
+    changed = [(key, value) for key, value in spec._asdict().items() if value != getattr(usual, key)]
+    words = ["%s=%s" % (key, "yes" if value is True else value) for key, value in changed]
+    name: str = spec.name
+    return name + (":" + ",".join(words) if words else "")

@@ -1,0 +1,107 @@
+"""A member makes the local steps of a round, and leaves their change where a gradient would be."""
+
+import math
+import time
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from backends.data.loader import BatchSource
+from backends.frameworks.base import OWN, Arrays, OptimizerSettings, Replica, zero_slots
+from backends.protocol.frames import LocalRound
+from backends.training.step import StepTaken, gradient, stretch
+
+
+class RoundMade(NamedTuple):
+    """A round; ``taken`` has the mean loss, and the seconds of all its steps."""
+
+    taken: StepTaken
+    steps: int
+    samples: int
+
+
+class LocalUpdates:
+    """Makes rounds with the framework's own optimizer, which lasts from round to round.
+
+    After a round the replica's host buffers hold the weights w as they were before it, and in
+    place of gradients the change w - w_i, so that an exchange of gradients exchanges changes.
+
+    reset: whether each round begins with a new optimizer.
+    slowdown: factor by which computing is stretched.
+    """
+
+    def __init__(
+        self, replica: Replica, batches: BatchSource, optimizer: OptimizerSettings, slowdown: float, reset: bool
+    ) -> None:
+        self._replica = replica
+        self._batches = batches
+        self._optimizer = optimizer
+        self._slowdown = slowdown
+        self._reset = reset
+        self._held = np.empty_like(replica.weights)  # w during a round, its change afterwards
+        self._kept: Optional[RoundMade] = None
+
+    def make(self, order: LocalRound, rate: float, batch: int, stays: bool = False) -> RoundMade:
+        """Make a round, or return the one that could not be exchanged, with its change.
+
+        stays: whether the weights stay as the round leaves them, so that there is no change: what a
+            member without others does, whose rounding would otherwise not be that of plain steps.
+        A loss that is not finite ends the round.
+        """
+        if self._kept is not None:
+            made, self._kept = self._kept, None
+            np.multiply(self._held, order.scale * order.steps / made.steps, out=self._replica.gradients)
+            return made
+        replica = self._replica
+        np.copyto(self._held, replica.weights)
+        self._batches.batch = batch
+        taken = self._steps(order.steps, self._optimizer._replace(rate=rate))
+        made = RoundMade(taken, order.steps, order.steps * batch)
+        if stays:
+            replica.gradients.fill(0.0)
+            return made
+        np.subtract(self._held, replica.weights, out=replica.gradients)
+        np.copyto(replica.weights, self._held)
+        np.copyto(self._held, replica.gradients)
+        if order.scale != 1.0:
+            replica.gradients *= order.scale
+        return made
+
+    def _steps(self, count: int, optimizer: OptimizerSettings) -> StepTaken:
+        replica, began = self._replica, time.perf_counter()
+        if self._reset and optimizer.kind != OWN:
+            replica.set_slots(zero_slots(optimizer.kind, replica.weights.size))
+        losses, data_s = 0.0, 0.0
+        for _ in range(count):
+            started = time.perf_counter()
+            batch = next(self._batches)
+            data_s += time.perf_counter() - started
+            losses += gradient(replica, batch, optimizer.in_gradients)
+            if not math.isfinite(losses):
+                break
+            replica.update(optimizer)
+            stretch(time.perf_counter() - started, self._slowdown)
+        computed = time.perf_counter()
+        replica.fetch()
+        return StepTaken(losses / count, computed - began, time.perf_counter() - computed, data_s)
+
+    def keep(self, made: RoundMade) -> None:
+        """Keep a round that could not be exchanged, for the next order."""
+        self._kept = made
+
+    def drop(self) -> None:
+        """Forget a round that was kept: the weights that it began with are not the run's."""
+        self._kept = None
+
+    def state(self) -> Arrays:
+        """What the optimizer keeps, for a checkpoint; a job's own is saved as bytes elsewhere."""
+        if self._optimizer.kind == OWN or self._reset:
+            return ()
+        return tuple(self._replica.slots(self._optimizer.kind).values())
+
+    def restore(self, state: Arrays) -> None:
+        """Go on from ``state``. Raises ValueError for arrays of other shapes."""
+        names = zero_slots(self._optimizer.kind, self._replica.weights.size)
+        if [each.shape for each in state] != [each.shape for each in names.values()]:
+            raise ValueError("not what optimizer %s keeps" % self._optimizer.kind)
+        self._replica.set_slots(dict(zip(names, state)))

@@ -1,0 +1,65 @@
+"""How many local steps each member makes in a round, by its speed."""
+
+import collections
+import math
+import statistics
+from typing import Deque, Dict, Sequence
+
+from backends.strategies.local_updates import EVERY, SECONDS, LocalSpec
+
+#: Rounds whose median tells a member's speed: few, so that a slow first one soon drops out.
+RECENT_ROUNDS = 5
+#: The reference speed is this quantile of all members' recent speeds, so that one mistimed round
+#: does not make everyone's rounds shorter.
+REFERENCE_QUANTILE = 0.9
+
+
+class LocalSteps:
+    """Local steps by member. A member that was not timed yet makes one, or ``every``.
+
+    Not thread-safe.
+    """
+
+    def __init__(self, spec: LocalSpec) -> None:
+        self._spec = spec
+        self._every = spec.every or EVERY
+        self._step_s: Dict[str, Deque[float]] = {}
+
+    def record(self, name: str, steps: int, seconds: float) -> None:
+        """Record that a member made a round of so many steps in so many seconds."""
+        recent = self._step_s.setdefault(name, collections.deque(maxlen=RECENT_ROUNDS))
+        recent.append(max(seconds, 1e-9) / steps)
+
+    def of_round(self, names: Sequence[str], done: int, left: int) -> Dict[str, int]:
+        """The steps of each member in a round that all begin together.
+
+        done, left: steps of all members before the round, and to the end of the run. The last
+        round is shortened, so that the run makes fewer steps too many than it has members.
+        """
+        if done < self._spec.after:
+            return dict.fromkeys(names, 1)
+        found = {name: self._wanted(name) for name in names}
+        total = sum(found.values())
+        if total > left:
+            found = {name: max(1, int(math.ceil(steps * left / float(total)))) for name, steps in found.items()}
+        return found
+
+    def begun(self, done: int) -> bool:
+        """Whether rounds of several steps have begun after so many steps of all members."""
+        return done >= self._spec.after
+
+    def _wanted(self, name: str) -> int:
+        if self._spec.name == "steps":
+            return self._every
+        recent = self._step_s.get(name)
+        if not recent:
+            return self._every if self._spec.name == "speed" else 1
+        step_s = statistics.median(recent)
+        if self._spec.name == "time":
+            return max(1, int((self._spec.seconds or SECONDS) / step_s))
+        return max(1, int(round(self._every * self._reference_s() / step_s)))
+
+    def _reference_s(self) -> float:
+        """Seconds of a step at the reference speed."""
+        all_s = sorted(seconds for recent in self._step_s.values() for seconds in recent)
+        return all_s[int((1.0 - REFERENCE_QUANTILE) * (len(all_s) - 1))]

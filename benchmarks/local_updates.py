@@ -1,0 +1,168 @@
+"""How many steps do workers need that make local steps? Without a network, in one process each.
+
+    python benchmarks/local_updates.py --data /usr/share/dataset-fashion-mnist \\
+        --each 25+25+25+25 --outer average --outer nesterov --rate 0.02 --rate 0.04 --out runs.jsonl
+
+Every run has workers that make their local steps one after the other, by the program's own rounds
+and outer steps, on shards of their own; it ends when the averaged model reaches the target on
+`--test-images` of the test set. ``--each`` gives the local steps of every worker in a round; one
+number is a worker alone. Every run is a JSON line: the steps that the worker with the most of them
+made until then, or null. Runs that are in the file already are not made again.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import multiprocessing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from racing.final_accuracy import thinned
+
+from backends.data import dataset
+from backends.data.loader import ArraySamples, BatchLoader
+from backends.frameworks.base import OptimizerSettings, Replica, framework
+from backends.jobs.job import ACCURACY
+from backends.optimizers import registry
+from backends.protocol.frames import LocalRound
+from backends.strategies.local_updates import OuterSpec
+from backends.training.local_round import LocalUpdates
+from backends.training.step import evaluate
+
+DEPTHWISE = Path(__file__).parent / "racing/depthwise.py"
+
+
+class Case(NamedTuple):
+    """One run; ``each``: local steps of every worker in a round."""
+
+    each: tuple[int, ...]
+    outer: str
+    rate: float
+    seed: int
+
+
+class Setting(NamedTuple):
+    """What all runs have in common."""
+
+    model: str
+    data: str
+    batch: int
+    momentum: float
+    target: float
+    test_images: int
+    most_steps: int
+    every: int
+    threads: int
+
+
+def main() -> None:
+    options = _arguments()
+    setting = Setting(
+        options.model, options.data, options.batch, options.momentum, options.target, options.test_images,
+        options.most_steps, options.every, options.threads,
+    )  # fmt: skip
+    cases = [
+        Case(tuple(map(int, each.split("+"))), outer, rate, seed)
+        for seed in range(options.first_seed, options.first_seed + options.seeds)
+        for each, outer, rate in itertools.product(options.each, options.outer, options.rate)
+    ]
+    done = {_key(run) for run in _runs(options.out)}
+    todo = [case for case in cases if json.dumps([setting, case]) not in done]
+    spawned = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(options.processes, mp_context=spawned) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(run, setting, case) for case in todo]):
+            found = future.result()
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found) + "\n")
+            print(json.dumps({**found["case"], "steps": found["steps"], "best": found["best"]}), flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--model", default=f"{DEPTHWISE}:depthwise")
+    made.add_argument("--data", required=True, help="folder of images")
+    made.add_argument("--batch", type=int, default=16)
+    made.add_argument("--momentum", type=float, default=0.9, help="of the local steps")
+    made.add_argument("--each", action="append", required=True, help="local steps by worker, as 25+25 or 50+31+31")
+    made.add_argument("--outer", action="append", default=None, help="text of an outer step; average by default")
+    made.add_argument("--rate", action="append", type=float, required=True, help="learning rate of local steps")
+    made.add_argument("--seeds", type=int, default=1)
+    made.add_argument("--first-seed", type=int, default=0)
+    made.add_argument("--target", type=float, default=0.89)
+    made.add_argument("--test-images", type=int, default=2000)
+    made.add_argument("--most-steps", type=int, default=12_000, help="of a worker")
+    made.add_argument("--every", type=int, default=100, help="steps of a worker between evaluations, at least a round")
+    made.add_argument("--processes", type=int, default=2)
+    made.add_argument("--threads", type=int, default=1)
+    made.add_argument("--out", type=Path, default=Path("local-updates.jsonl"))
+    options = made.parse_args()
+    options.outer = options.outer or ["average"]
+    return options
+
+
+def _runs(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def _key(run: dict[str, Any]) -> str:
+    return json.dumps([list(run["setting"].values()), list(run["case"].values())])
+
+
+def run(setting: Setting, case: Case) -> dict[str, Any]:
+    """Train to the target; the setting, the case, and the steps of the worker with the most."""
+    whole = dataset.load(setting.data)
+    few = thinned(whole, setting.test_images)
+    test = ArraySamples(few.test_images, few.test_labels)
+    members = _members(setting, case, whole)
+    weights, state = members[0][0].weights.copy(), members[0][0].state.copy()
+    outer = registry.build(OuterSpec.from_text(case.outer).kind, members[0][0].variables)
+    settings = OuterSpec.from_text(case.outer).settings(case.each)
+    made, evaluated, best = 0, 0, 0.0
+    while made < setting.most_steps:
+        weights, state = _round(members, case, setting, weights, state)
+        change = sum(count * replica.gradients for count, (replica, _) in zip(case.each, members, strict=True))
+        outer.apply(weights, change / np.float32(sum(case.each)), settings)
+        if not np.isfinite(weights).all():
+            break
+        made += max(case.each)
+        if made - evaluated >= setting.every:
+            evaluated, replica = made, members[0][0]
+            replica.weights[:], replica.state[:] = weights, state
+            best = max(best, evaluate(replica, test).metrics[ACCURACY])
+            if best >= setting.target:
+                break
+    reached = made if best >= setting.target else None
+    return {"setting": setting._asdict(), "case": case._asdict(), "steps": reached, "best": best}
+
+
+def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[tuple[Replica, LocalUpdates]]:
+    shards = dataset.shards(len(whole.train_labels), [1.0] * len(case.each), case.seed)
+    members = []
+    for number, positions in enumerate(shards):
+        images = ArraySamples(whole.train_images[positions], whole.train_labels[positions])
+        import torch
+
+        torch.manual_seed(case.seed)
+        replica = framework("torch").build(setting.model, seed=case.seed, threads=setting.threads)
+        loader = BatchLoader(images, setting.batch, 1009 * case.seed + number)
+        inner = OptimizerSettings(case.rate, setting.momentum)
+        members.append((replica, LocalUpdates(replica, loader, inner, 1.0, False)))
+    return members
+
+
+def _round(
+    members: list[tuple[Replica, LocalUpdates]], case: Case, setting: Setting, weights: np.ndarray, state: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """All local steps of a round; the weights before it, and the mean state after it."""
+    states = []
+    for count, (replica, local) in zip(case.each, members, strict=True):
+        replica.weights[:], replica.state[:] = weights, state
+        local.make(LocalRound(count), case.rate, setting.batch)
+        states.append(count * replica.state)
+    return weights, sum(states) / np.float32(sum(case.each))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Rounds of local steps: how many steps each member makes, and how long a round is.
+
+Where neither steps nor seconds are named, a round is so long that its exchange takes a tenth of it
+(``EXCHANGE_SHARE``): computing goes on for nine times what the exchange takes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from backends.strategies.local_updates import EXCHANGE_SHARE, LocalSpec
+from planner.arrays import Bools, Floats
+
+
+class Rounds(NamedTuple):
+    """The rounds of C candidates of N devices.
+
+    steps: (C, N) local steps of each member; 1 for no member.
+    seconds: (C,) that a round's computing is planned to take; every: (C,) steps of the member by
+        whose speed the others make theirs.
+    """
+
+    steps: Floats
+    seconds: Floats
+    every: Floats
+
+    def settled(self, local: LocalSpec, candidate: int) -> LocalSpec:
+        """The same rounds with what was chosen for one candidate."""
+        if local.name == "time":
+            return local._replace(seconds=float(f"{self.seconds[candidate]:.3g}"))
+        return local._replace(every=int(self.every[candidate]))
+
+
+def of_candidates(local: LocalSpec, step_s: Floats, exchange_s: Floats, members: Bools) -> Rounds:
+    """The rounds of all candidates.
+
+    step_s: (C, N) of a local step; exchange_s: (C,) of a round's exchange; members: (C, N).
+    """
+    step_s = np.where(members, step_s, 1.0)
+    fastest_s = np.where(members, step_s, np.inf).min(axis=1)
+    slowest_s = np.where(members, step_s, 0.0).max(axis=1)
+    reference_s = slowest_s if local.name == "steps" else fastest_s
+    if local.name == "time" and local.seconds is not None:
+        seconds = np.full(exchange_s.shape, local.seconds)
+    elif local.name != "time" and local.every is not None:
+        seconds = local.every * reference_s
+    else:
+        seconds = np.maximum((1 / EXCHANGE_SHARE - 1) * exchange_s, reference_s)
+    every = np.maximum(1.0, np.round(seconds / reference_s))
+    if local.name == "steps":
+        steps = np.broadcast_to(every[:, None], members.shape)
+    elif local.name == "speed":
+        steps = np.maximum(1.0, np.round(every[:, None] * fastest_s[:, None] / step_s))
+    else:
+        steps = np.maximum(1.0, np.floor(seconds[:, None] / step_s))
+    return Rounds(np.where(members, steps, 1.0), seconds, every)
