@@ -6,8 +6,8 @@
 Every run has workers that make their local steps one after the other, by the program's own rounds
 and outer steps, on shards of their own; it ends when the averaged model reaches the target on
 `--test-images` of the test set. ``--each`` gives the local steps of every worker in a round; one
-number is a worker alone. Every run is a JSON line: the steps that the worker with the most of them
-made until then, or null. Runs that are in the file already are not made again.
+number is a worker alone. Every run is a JSON line with its curve: the accuracy after so many steps
+of the worker with the most of them. Runs that are in the file already are not made again.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def main() -> None:
             found = future.result()
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(found) + "\n")
-            print(json.dumps({**found["case"], "steps": found["steps"], "best": found["best"]}), flush=True)
+            print(json.dumps({**found["case"], "last": found["curve"][-1:]}), flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -111,7 +111,7 @@ def _key(run: dict[str, Any]) -> str:
 
 
 def run(setting: Setting, case: Case) -> dict[str, Any]:
-    """Train to the target; the setting, the case, and the steps of the worker with the most."""
+    """Train to the target; the setting, the case, and (steps, accuracy) on the way."""
     whole = dataset.load(setting.data)
     few = thinned(whole, setting.test_images)
     test = ArraySamples(few.test_images, few.test_labels)
@@ -119,7 +119,8 @@ def run(setting: Setting, case: Case) -> dict[str, Any]:
     weights, state = members[0][0].weights.copy(), members[0][0].state.copy()
     outer = registry.build(OuterSpec.from_text(case.outer).kind, members[0][0].variables)
     settings = OuterSpec.from_text(case.outer).settings(case.each)
-    made, evaluated, best = 0, 0, 0.0
+    made, evaluated = 0, 0
+    curve: list[tuple[int, float]] = []
     while made < setting.most_steps:
         weights, state = _round(members, case, setting, weights, state)
         change = sum(count * replica.gradients for count, (replica, _) in zip(case.each, members, strict=True))
@@ -130,11 +131,10 @@ def run(setting: Setting, case: Case) -> dict[str, Any]:
         if made - evaluated >= setting.every:
             evaluated, replica = made, members[0][0]
             replica.weights[:], replica.state[:] = weights, state
-            best = max(best, evaluate(replica, test).metrics[ACCURACY])
-            if best >= setting.target:
+            curve.append((made, evaluate(replica, test).metrics[ACCURACY]))
+            if curve[-1][1] >= setting.target:
                 break
-    reached = made if best >= setting.target else None
-    return {"setting": setting._asdict(), "case": case._asdict(), "steps": reached, "best": best}
+    return {"setting": setting._asdict(), "case": case._asdict(), "curve": curve}
 
 
 def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[tuple[Replica, LocalUpdates]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from backends.jobs.job import ACCURACY
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
@@ -67,6 +68,7 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
     options = Options(
         race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.steps,
         evaluate_every=max(1, round(race.evaluate_s * steps_per_s)),
+        target=f"{ACCURACY}={race.target}" if race.ends_at_target else None,
     )  # fmt: skip
     folder = RunFolder(live.folder / setting.text.replace("/", "_"))
     shutil.rmtree(folder.path, ignore_errors=True)

@@ -27,7 +27,8 @@ class Race(NamedTuple):
 
     seconds: of training, of every run; evaluate_s: between two evaluations, on ``test_images`` of
     the test set; rates: learning rates, all of which every strategy tries in the environment
-    ``tune_in`` with seed 0.
+    ``tune_in`` with seed 0; ends_at_target: whether runs of the planner end when they reach the
+    target, so that ``seconds`` is the most that they take.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Race(NamedTuple):
     rates: tuple[float, ...]
     tune_in: str
     environments: tuple[Environment, ...]
+    ends_at_target: bool = False
 
     def path(self, name: str) -> Path:
         """Of a file that is named in the race file."""

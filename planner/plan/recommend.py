@@ -30,7 +30,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         strategy = weighing_samples(strategy)
     steps = profile.steps_planned if request.steps is None else request.steps
     samples = training_samples(profile, request.model, request.training_samples)
-    run = RunLength(steps, samples, request.sample_efficiency, request.critical_batch)
+    run = RunLength(steps, samples, request.sample_efficiency, request.critical_batch, request.rounds_efficiency)
     costs = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
         request.engine, request.allow_plaintext, request.global_batch, request.clip_norm is not None,

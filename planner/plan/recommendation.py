@@ -15,7 +15,7 @@ from planner.predict.clusters import ClusterConfig
 from planner.predict.costs import Costs
 from planner.predict.predict import Factors, Prediction, Predictions, factors
 from planner.predict.prediction_error import ErrorParts
-from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA, gradients_s, settled
+from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA, gradients_s, images_factor, settled
 from planner.provenance import Provenance
 from profilers.stats import Z95
 
@@ -147,6 +147,11 @@ class Recommendation:
         """The costs that the cluster at a place was predicted with, its rounds being settled."""
         part, index = self._cluster(place)
         return settled(part.costs, part.predictions.candidates, index)
+
+    def images_factor(self, place: int) -> float:
+        """Images that the cluster at a place takes over those of one device alone, in rounds."""
+        part, index = self._cluster(place)
+        return float(images_factor(part.costs, part.predictions.candidates.at(np.array([index])))[0])
 
     def _workers(self, index: int) -> tuple[PlannedWorker, ...]:
         masks, hosts = self.predictions.candidates

@@ -14,6 +14,7 @@ from planner.errors import PlanError
 from planner.plan.file import ALLREDUCE
 from planner.predict.batch_size import TRAINING_SAMPLES
 from planner.predict.costs import OWN_ENGINE
+from planner.predict.sample_efficiency import RoundsEfficiency
 from planner.profile.file import Profile
 
 #: The text of a strategy or an engine that is to be found.
@@ -101,8 +102,8 @@ class RecommendRequest(NamedTuple):
     count_idle: add the idle watts of devices left out (Eq. 5 counts members alone).
     base_watts: watts added to every cluster.
     rates: what-if line rates of devices' networks, bytes/s.
-    training_samples, sample_efficiency, critical_batch: as in ``batch_size.RunLength``; the first
-        is the job's own where it is not given.
+    training_samples, sample_efficiency, critical_batch, rounds_efficiency: as in
+        ``batch_size.RunLength``; the first is the job's own where it is not given.
     engine: torch.distributed has an exchange of its own in place of ``strategy``.
     allow_plaintext: whether its gradients may cross networks as they are.
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
@@ -124,6 +125,7 @@ class RecommendRequest(NamedTuple):
     training_samples: int | None = None
     sample_efficiency: float | None = None
     critical_batch: float | None = None
+    rounds_efficiency: RoundsEfficiency | None = None
     engine: Engine = OWN_ENGINE
     allow_plaintext: bool = False
     optimizer: str | None = None

@@ -2,19 +2,23 @@
 
 EQUAL strategies make the same weights in as many steps; a race has measured how many images others
 need. Each is predicted for the steps that reach the accuracy of the requested ones, which are those
-of one device alone. The least measured sample efficiency counts, for it differs among places.
+of one device alone. The least measured sample efficiency counts, for it differs among places. Of
+rounds of local steps it is known by workers and steps, so that their length is chosen as well.
 """
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
+from planner.plan.break_even import rate_note
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
 from planner.plan.request import AUTO, RecommendRequest, parse_strategy
-from planner.predict.sample_efficiency import SampleEfficiencies, images_factor
+from planner.predict.sample_efficiency import RoundsEfficiency, SampleEfficiencies, Source, images_factor
 from planner.profile.file import Profile
+from profilers.stats import Z95
 
 #: Synchronous and lossless: only the time of a step differs, not what it teaches.
 EQUAL = (
@@ -23,13 +27,21 @@ EQUAL = (
     "allreduce",
     "crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean",
 )
+#: Steps of the fastest member between two exchanges that are tried.
+ROUNDS = (5, 10, 25, 50, 100, 200, 400, 800)
 
 
 class Candidate(NamedTuple):
-    """A strategy whose sample efficiency is known; the least that was measured."""
+    """A strategy whose sample efficiency is known: the least that was measured, or of rounds."""
 
     strategy: Strategy
-    sample_efficiency: float
+    sample_efficiency: float | None
+    rounds_efficiency: RoundsEfficiency | None = None
+
+    @property
+    def name(self) -> str:
+        """The strategy's text, without its rounds."""
+        return self.strategy.text if self.rounds_efficiency is None else self.rounds_efficiency.strategy
 
 
 def best_of(
@@ -41,16 +53,21 @@ def best_of(
     request = request._replace(critical_batch=efficiencies.critical_batch)
     found, failed = [], None
     for each in candidates(efficiencies):
+        asked = request._replace(
+            strategy=each.strategy, sample_efficiency=each.sample_efficiency, rounds_efficiency=each.rounds_efficiency
+        )
         try:
-            found.append(recommend(profile, request._replace(**each._asdict())))
+            found.append((each, asked, recommend(profile, asked)))
         except PlanError as error:  # such as peers that do not all reach one another
             failed = error
     if not found:
         assert failed is not None
         raise failed
-    best = min(found, key=lambda each: float(each.ranking.score[each.ranking.order[0]]))
-    names = ", ".join(each.costs.strategy.text for each in found)
-    notes = (f"--strategy auto chose {best.costs.strategy.text} among {names}", *_notes(efficiencies, best))
+    chosen, asked, best = min(found, key=lambda each: float(each[2].ranking.score[each[2].ranking.order[0]]))
+    names = ", ".join(dict.fromkeys(each.name for each, _, _ in found))
+    notes = rate_note(profile, asked)
+    notes += [f"--strategy auto chose {best.costs_at(1).strategy.text} among {names}"]
+    notes += _notes(efficiencies, best) if chosen.rounds_efficiency is None else _rounds_notes(chosen, best)
     return replace(best, notes=(*best.notes, *notes))
 
 
@@ -58,7 +75,31 @@ def candidates(efficiencies: SampleEfficiencies) -> list[Candidate]:
     """EQUAL strategies, and those of which it was measured how many images they need."""
     equal = [Candidate(parse_strategy(text), 1.0) for text in EQUAL]
     others = [Candidate(parse_strategy(each.strategy), each.least) for each in efficiencies.measured]
-    return equal + [other for other in others if not any(other.strategy.same_as(each.strategy) for each in equal)]
+    rounds = [
+        Candidate(parse_strategy(each.strategy).with_part("local", f"speed:every={steps}"), None, each)
+        for each in efficiencies.rounds
+        for steps in ROUNDS
+        if min(each.steps) <= steps <= max(each.steps)
+    ]
+    others = [other for other in others if not any(other.strategy.same_as(each.strategy) for each in equal)]
+    return equal + others + rounds
+
+
+def _rounds_notes(chosen: Candidate, best: Recommendation) -> list[str]:
+    """How many images rounds are taken to need, and where that was measured."""
+    known, plan = chosen.rounds_efficiency, best.row(1)
+    assert known is not None
+    count = len(plan.config.workers)
+    if count == 1:
+        return []
+    factor = best.images_factor(1)
+    low, high = factor * math.exp(-Z95 * known.error), factor * math.exp(Z95 * known.error)
+    taken = (
+        f"{count} workers with rounds of {chosen.strategy.local.every} steps of the fastest are taken to need "
+        f"{factor:.2f} times the images of one alone ({low:.2f} to {high:.2f}), after {known.pairs} pairs of runs; "
+        "--steps are its steps"
+    )
+    return [taken, f"sample efficiencies were measured {_where(known.source, best)}"]
 
 
 def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
@@ -77,10 +118,14 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
         more = images_factor(count, best.costs.batch, efficiencies.critical_batch)
         alone = f"{count} synchronous workers need {more:.2f} times the images of one device alone"
         notes.append(f"{alone}; --steps are its steps")
+    return [*notes, f"sample efficiencies were measured {_where(source, best)}"]
+
+
+def _where(source: Source, best: Recommendation) -> str:
     other = "" if source.model == best.costs.model else f", not with {best.costs.model}"
     measured = f"with {source.model} on {source.data} to {source.target:.0%} accuracy"
-    places = f"({', '.join(source.environments)}; {source.date})"
+    places = "; ".join(part for part in (", ".join(source.environments), source.date) if part)
     used = best.costs.strategy.optimizer
     if used != PARAMETER_SERVER.optimizer:
         other += f", and with {PARAMETER_SERVER.optimizer.name}, not {used.name}"
-    return [*notes, f"sample efficiencies were measured {measured} {places}{other}"]
+    return f"{measured} ({places}){other}"

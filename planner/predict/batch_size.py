@@ -10,7 +10,7 @@ from backends.strategies.batching import GROWTH, GlobalBatch
 from backends.strategies.strategy import Strategy
 from backends.training.batch_size import StreamBatches
 from planner.arrays import Floats
-from planner.predict.sample_efficiency import images_factor
+from planner.predict.sample_efficiency import RoundsEfficiency, images_factor
 
 #: Images of the data set where none is named: those of MNIST and Fashion-MNIST.
 TRAINING_SAMPLES = 60_000
@@ -39,12 +39,14 @@ class RunLength(NamedTuple):
     sample_efficiency: if given, ``steps`` are those of one device alone, and the run makes more: it
         takes 1 / sample_efficiency times the images of synchronous workers with fixed batches.
     critical_batch: images, by which ``images_factor`` tells theirs; None where it is unknown.
+    rounds_efficiency: of rounds of local steps, in place of both; None to count all steps alike.
     """
 
     steps: int | None = None
     training_samples: int = TRAINING_SAMPLES
     sample_efficiency: float | None = None
     critical_batch: float | None = None
+    rounds_efficiency: RoundsEfficiency | None = None
 
 
 ANY = RunLength()

@@ -24,6 +24,7 @@ from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
 from planner.predict.link_costs import PairCosts
+from planner.predict.sample_efficiency import RoundsEfficiency
 from planner.predict.step_memory import Further, ServerRoom, StepRoom
 from planner.predict.torch_costs import TorchCosts
 from planner.profile import data_wait, repeats
@@ -54,6 +55,7 @@ class Costs(NamedTuple):
     shares: of a global batch; None where all have the same batch. ``batch`` is then that of the
         steps that were asked for.
     state_bytes: of what a model has beside its trained weights.
+    rounds_efficiency: as in ``RunLength``.
     """
 
     names: tuple[str, ...]
@@ -80,6 +82,7 @@ class Costs(NamedTuple):
     precision: str = FP32
     shares: BatchShares | None = None
     state_bytes: int = 0
+    rounds_efficiency: RoundsEfficiency | None = None
 
     @property
     def engine(self) -> Engine:
@@ -204,6 +207,7 @@ def costs_of(
         precision=first.precision,
         shares=shares,
         state_bytes=first.state_bytes,
+        rounds_efficiency=run.rounds_efficiency,
     )
 
 

@@ -92,7 +92,8 @@ def predict(
     rate = 1 / state.cycle_s
     members = candidates.members(len(costs.names))
     start_s = start_times(costs, candidates)
-    time_s = run_time(steps * costs.batches.steps[members.sum(axis=1)], rate, start_s)
+    wanted = steps * costs.batches.steps[members.sum(axis=1)] * step_cycle.images_factor(costs, candidates)
+    time_s = run_time(wanted, rate, start_s)
     done = rate * np.maximum(0.0, time_s[:, None] - start_s)
     device_w = device_watts(costs, candidates, state)
     resting = count_idle & ~members

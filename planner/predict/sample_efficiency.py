@@ -9,6 +9,9 @@ working folder, else the one that comes with the program.
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from planner.arrays import Bools, Floats
 from planner.json_records import load
 from planner.paths import FORMER_SAMPLE_EFFICIENCY, SAMPLE_EFFICIENCY
 from profilers.records import SCHEMA
@@ -51,8 +54,40 @@ class Source(NamedTuple):
     date: str
 
 
+class RoundsEfficiency(NamedTuple):
+    """How much sooner n workers get to a target by rounds of h local steps than one of them alone.
+
+    n equal workers make 1 / s(n, h) of its steps each, s = n^(power - decline ln h): fitted to
+    ``pairs`` of runs with the workers and the steps that are named. Of unequal ones that make h_i
+    steps, n is (sum h)^2 / sum h^2 and h is sum h^2 / sum h: so many equal ones reduce the noise of
+    a mean weighed by steps as much, and move as far.
+
+    strategy: without its rounds. error: standard deviation of the logarithm of s around the fit.
+    missed: runs that did not reach the target, which are in no pair.
+    """
+
+    strategy: str
+    power: float
+    decline: float
+    error: float
+    workers: tuple[int, ...]
+    steps: tuple[int, ...]
+    pairs: int
+    missed: int
+    source: Source
+
+    def images_factor(self, steps: Floats, members: Bools) -> Floats:
+        """(C,) images of all workers over those of one alone; steps, members: (C, N)."""
+        total = np.where(members, steps, 0.0).sum(axis=1)
+        squares = np.where(members, steps**2, 0.0).sum(axis=1)
+        n, h = total**2 / squares, squares / total
+        return np.asarray(n ** (1 - self.power + self.decline * np.log(h)))
+
+
 class SampleEfficiencies(NamedTuple):
     """Those of strategies that always reached the target, and of others; source: None without any.
+
+    rounds: those of local steps.
 
     critical_batch: images, see ``images_factor``; None where larger batches needed no more.
     """
@@ -62,6 +97,7 @@ class SampleEfficiencies(NamedTuple):
     measured: tuple[SampleEfficiency, ...]
     missed: tuple[SampleEfficiency, ...]
     critical_batch: float | None = None
+    rounds: tuple[RoundsEfficiency, ...] = ()
 
 
 NONE = SampleEfficiencies(SCHEMA, None, (), ())

@@ -69,6 +69,13 @@ def rounds(costs: Costs, candidates: Candidates) -> Rounds:
     return found._replace(steps=np.where(alone, 1.0, found.steps))
 
 
+def images_factor(costs: Costs, candidates: Candidates) -> Floats:
+    """(C,) images that rounds of local steps take over those of one device alone; else 1."""
+    if costs.rounds_efficiency is None:
+        return np.ones(candidates.hosts.size)
+    return costs.rounds_efficiency.images_factor(rounds(costs, candidates).steps, candidates.members(len(costs.names)))
+
+
 def settled(costs: Costs, candidates: Candidates, index: int) -> Costs:
     """The costs of a strategy whose rounds are those that were chosen for one candidate."""
     if not costs.strategy.local:

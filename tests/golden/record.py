@@ -21,7 +21,7 @@ METRICS = ("time", "power", "energy", "edp")
 PROFILES = {"local": ("cipher", "resnet"), "lab": ("cipher",)}
 PRESETS = (
     "parameter-server", "layer-drop", "baseline", "dlion", "ako", "gaia", "hop", "allreduce", "sgp", "crossover",
-    "crossover-hierarchical", "ad-psgd", "scadles",
+    "crossover-hierarchical", "ad-psgd", "scadles", "local-sgd", "diloco", "async-diloco",
 )  # fmt: skip
 #: Put together from parts, in the names that parts had when the golden files were recorded.
 FORMER_NAMES = (

@@ -1,5 +1,6 @@
 """The best of the strategies of which it is known what their images are worth."""
 
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from planner.errors import PlanError
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.plan.strategy_search import EQUAL, best_of, candidates
-from planner.predict.sample_efficiency import NONE, SampleEfficiencies, SampleEfficiency, Source
+from planner.predict.sample_efficiency import NONE, RoundsEfficiency, SampleEfficiencies, SampleEfficiency, Source
 from planner.profile.file import Profile
 from tests.planner import profiles
 
@@ -147,3 +148,45 @@ def test_a_plan_names_the_optimizer_and_how_steps_were_computed() -> None:
     assert (plan.micro_batch, plan.precision) == (8, "bf16")
     with pytest.raises(PlanError, match="--optimizer adam with strategy gaia: optimizer adam excludes compressor gaia"):
         best_of(profile, RecommendRequest(TIME, optimizer="adam"), "gaia", NONE)
+
+
+def of_rounds(power: float = 0.9, decline: float = 0.02) -> SampleEfficiencies:
+    return NONE._replace(
+        rounds=(RoundsEfficiency("diloco", power, decline, 0.1, (2, 4), (10, 200), 12, 0, SOURCE),), critical_batch=8.0
+    )
+
+
+def test_of_rounds_those_that_suit_the_links_are_chosen() -> None:
+    """An exchange of 1 MB takes 0.12 s at 100 Mbit/s and twelve times as long at 8."""
+    slow = profiles.profile(
+        {name: profiles.device(profiles.step(0.01)) for name in "abcd"}, dict.fromkeys("abcd", 8 * profiles.MBIT)
+    )
+    fast = fleet(0.01)
+    chosen = [
+        best_of(each, RecommendRequest(TIME, steps=100_000), "auto", of_rounds(decline=0.1)).costs.strategy
+        for each in (fast, slow)
+    ]
+    assert [strategy.local.name for strategy in chosen] == ["speed", "speed"]
+    assert 10 <= (chosen[0].local.every or 0) < (chosen[1].local.every or 0) <= 200
+
+
+def test_where_rounds_teach_too_little_a_device_alone_is_chosen() -> None:
+    slow = profiles.profile(
+        {name: profiles.device(profiles.step(0.01)) for name in "ab"}, dict.fromkeys("ab", profiles.MBIT)
+    )
+    found = best_of(slow, RecommendRequest(TIME, steps=10_000), "auto", of_rounds(power=0.1))
+    assert len(found.row(1).config.workers) == 1
+
+
+def test_what_rounds_are_taken_to_need_is_said_with_its_interval() -> None:
+    found = best_of(fleet(0.01), RecommendRequest(TIME, steps=100_000), "auto", of_rounds())
+    steps = found.costs.strategy.local.every or 0
+    assert len(found.row(1).config.workers) == 4
+    factor = 4 ** (0.1 + 0.02 * math.log(steps))
+    note, source = found.notes[-2:]
+    assert note.startswith(
+        f"4 workers with rounds of {steps} steps of the fastest are taken to need {factor:.2f} times"
+    )
+    assert f"({factor * math.exp(-0.196):.2f} to {factor * math.exp(0.196):.2f})" in note
+    assert source.startswith("sample efficiencies were measured with cipher on fashion-mnist to 70% accuracy")
+    assert make_plan(found, "fleet.toml").steps == pytest.approx(100_000 * factor, rel=0.01)

@@ -1,0 +1,60 @@
+"""Between which rates of its links does a cluster pay beside the best device alone?"""
+
+import math
+
+import numpy as np
+
+from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
+from planner.profile.file import Profile
+
+#: Rates of every device's link between which the limit is looked for, bytes/s.
+LEAST, MOST = 12_500.0, 1.25e9
+#: The search ends at a rate that is known to this share.
+PRECISION = 0.05
+MBIT = 125_000.0
+
+
+def rate_note(profile: Profile, request: RecommendRequest) -> list[str]:
+    """A note on the rate below which alone is better, with the strategy of a request.
+
+    All links are taken to have the same rate. No note where there is one device, or a rate is asked
+    about already.
+    """
+    if request.rates or len(profile.devices) < 2:
+        return []
+    limit = break_even(profile, request)
+    if limit is None or limit <= LEAST:
+        return []
+    if limit >= MOST:
+        return ["a device alone is better than any of these clusters at any rate of their links"]
+    return [f"alone is better below {limit / MBIT:.3g} Mbit/s on all links, as predicted for this strategy"]
+
+
+def break_even(profile: Profile, request: RecommendRequest) -> float | None:
+    """The rate of all links, bytes/s, at which the best cluster is as good as the best alone.
+
+    LEAST or MOST where it lies beyond. None where there is no cluster, or none is alone.
+    """
+    at_most = _advantage(profile, request, MOST)
+    if at_most is None:
+        return None
+    if at_most <= 0:
+        return MOST
+    low, high = math.log(LEAST), math.log(MOST)
+    if (_advantage(profile, request, LEAST) or 0.0) > 0:
+        return LEAST
+    while high - low > PRECISION:
+        middle = (low + high) / 2
+        pays = (_advantage(profile, request, math.exp(middle)) or 0.0) > 0
+        low, high = (low, middle) if pays else (middle, high)
+    return math.exp(high)
+
+
+def _advantage(profile: Profile, request: RecommendRequest, rate: float) -> float | None:
+    """How much lower the best cluster's score is than the best alone's, with links of that rate."""
+    names = [name for name in profile.devices if name not in request.exclude]
+    asked = recommend(profile, request._replace(rates=dict.fromkeys(names, rate)))
+    members = asked.predictions.candidates.members(len(asked.costs.names)).sum(axis=1)
+    alone, together = (asked.ranking.score[rows] for rows in (members == 1, members > 1))
+    return float(np.min(alone) - np.min(together)) if alone.size and together.size else None

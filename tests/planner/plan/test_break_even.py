@@ -1,0 +1,54 @@
+"""The rate of the links below which a device alone is better."""
+
+import pytest
+
+from backends.strategies.strategy import Strategy
+from planner.plan.break_even import LEAST, MOST, PRECISION, break_even, rate_note
+from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
+from tests.planner import profiles
+
+TIME = {"time": 1.0}
+
+
+def fleet(gradient_s=0.1, names="ab"):
+    return profiles.profile({name: profiles.device(profiles.step(gradient_s)) for name in names})
+
+
+def request(strategy="allreduce", **changes):
+    return RecommendRequest(TIME, steps=10_000, strategy=Strategy.from_text(strategy), **changes)
+
+
+def test_at_the_limit_both_are_as_good():
+    limit = break_even(fleet(), request())
+    assert LEAST < limit < MOST
+    for factor, pays in ((1 + 2 * PRECISION, True), (1 - 2 * PRECISION, False)):
+        ranked = recommend(fleet(), request(rates=dict.fromkeys("ab", factor * limit)))
+        assert (len(ranked.row(1).config.workers) > 1) == pays
+
+
+def test_longer_rounds_pay_on_slower_links():
+    dense, rounds = (break_even(fleet(), request(text)) for text in ("allreduce", "diloco:local=speed:every=50"))
+    assert rounds < dense / 10
+
+
+def test_the_note_names_the_rate():
+    (note,) = rate_note(fleet(), request())
+    assert note.startswith("alone is better below ")
+    assert f"{break_even(fleet(), request()) / 125_000:.3g} Mbit/s on all links" in note
+
+
+def test_where_no_cluster_ever_pays_the_note_says_so():
+    profile = profiles.profile({"a": profiles.device(profiles.step(0.001)), "b": profiles.device(profiles.step(2.0))})
+    assert rate_note(profile, request("baseline")) == [
+        "a device alone is better than any of these clusters at any rate of their links"
+    ]
+
+
+@pytest.mark.parametrize("changes", [{"rates": {"a": 1e6}}, {"include": ("a", "b")}])
+def test_there_is_no_note_where_rates_are_asked_about_or_nobody_is_alone(changes):
+    assert rate_note(fleet(), request(**changes)) == []
+
+
+def test_there_is_no_note_of_one_device():
+    assert rate_note(fleet(names="a"), request()) == []

@@ -1,0 +1,112 @@
+"""Rounds of local steps: how long they are, and what a step of one takes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.strategies.local_updates import EXCHANGE_SHARE, LocalSpec
+from backends.strategies.strategy import Strategy
+from planner.plan.recommend import make_plan, recommend
+from planner.plan.request import RecommendRequest
+from planner.predict import local_rounds, step_cycle
+from planner.predict.clusters import Candidates
+from planner.predict.costs import Costs, costs_of
+from tests.planner import profiles
+
+ALL = np.ones((1, 3), bool)
+STEP_S = np.array([[0.1, 0.2, 0.25]])
+ADD_S = UPDATE_S = 0.002
+
+
+def steps(text: str, exchange_s: float = 0.0) -> list[float]:
+    found = local_rounds.of_candidates(LocalSpec.from_text(text), STEP_S, np.array([exchange_s]), ALL)
+    return found.steps[0].tolist()
+
+
+def three(strategy: str, **changes: object) -> Costs:
+    """1 MB at 100 Mbit/s; steps of 0.11, 0.21 and 0.26 s."""
+    made = [profiles.device(profiles.step(each, **changes)) for each in (0.1, 0.2, 0.25)]
+    return costs_of(profiles.profile(dict(zip("abc", made, strict=True))), strategy=Strategy.from_text(strategy))
+
+
+def cycles(costs: Costs, mask: int = 7) -> step_cycle.Cycles:
+    return step_cycle.solve(costs, Candidates(np.array([mask]), np.array([0])))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("steps:every=8", [8, 8, 8]),
+        ("time:seconds=2.05", [20, 10, 8]),
+        ("time:seconds=0.01", [1, 1, 1]),
+        ("speed:every=50", [50, 25, 20]),
+    ],
+)
+def test_members_make_as_many_steps_as_in_a_run(text: str, expected: list[float]) -> None:
+    assert steps(text) == expected
+
+
+@pytest.mark.parametrize("text", ["steps", "time", "speed"])
+def test_a_round_that_nobody_named_computes_nine_times_as_long_as_it_exchanges(text: str) -> None:
+    chosen = steps(text, exchange_s=0.5)
+    computed_s = (np.array(chosen) * STEP_S[0]).max()
+    assert computed_s == pytest.approx((1 / EXCHANGE_SHARE - 1) * 0.5, rel=0.06)
+
+
+@given(st.sampled_from(["steps", "time", "speed"]), st.floats(0, 10), st.permutations([0.1, 0.2, 0.25, 1.0]))
+def test_each_makes_a_step_at_least_and_the_fast_no_fewer(text: str, exchange_s: float, step_s: list[float]) -> None:
+    members = np.ones((1, 4), bool)
+    found = local_rounds.of_candidates(LocalSpec(text), np.array([step_s]), np.array([exchange_s]), members).steps[0]
+    assert found.min() >= 1
+    assert (np.diff(found[np.argsort(step_s)]) <= 0).all()
+
+
+def test_a_step_has_its_part_of_the_exchange() -> None:
+    """The exchange of a round all to all takes 2 * 80 ms, an update and two additions."""
+    found = cycles(three("local-sgd:topology=all,local=time:seconds=2.2"))
+    round_s = 20 * 0.11 + 2 * 0.08 + UPDATE_S + 2 * ADD_S
+    assert found.cycle_s[0].tolist() == pytest.approx([round_s / 20, round_s / 10, round_s / 8])
+    assert found.network_bytes[0].tolist() == pytest.approx([2e6 / 20, 2e6 / 10, 2e6 / 8])
+
+
+def test_the_state_goes_to_all_others_once_a_round() -> None:
+    plain, stated = (
+        cycles(three("local-sgd:local=steps:every=10", state_bytes=each)).network_bytes for each in (0, 50_000)
+    )
+    assert (stated - plain)[0].tolist() == pytest.approx([2 * 50_000 / 10] * 3)
+
+
+def test_a_device_alone_makes_plain_steps() -> None:
+    assert cycles(three("diloco"), mask=2).cycle_s[0, 1] == pytest.approx(0.21)
+
+
+def test_rounds_around_a_server_that_waits_for_nobody_end_when_each_has_exchanged() -> None:
+    found = cycles(three("async-diloco:local=steps:every=100"))
+    assert (found.cycle_s[0] > [0.11, 0.21, 0.26]).all()
+    assert found.cycle_s[0].tolist() == pytest.approx([0.11, 0.21, 0.26], rel=0.03)
+
+
+def test_the_plan_has_the_rounds_that_were_chosen_for_its_cluster() -> None:
+    made = profiles.profile(
+        {name: profiles.device(profiles.step(each)) for name, each in zip("ab", (0.1, 0.2), strict=True)}
+    )
+    ranked = recommend(made, RecommendRequest({"time": 1.0}, steps=10_000, strategy=Strategy.from_text("diloco")))
+    place = next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 2)
+    plan = make_plan(ranked, "fleet.toml", place)
+    assert plan.strategy.local.seconds is not None
+    again = recommend(made, RecommendRequest({"time": 1.0}, steps=10_000, strategy=plan.strategy))
+    same = next(row for row in map(again.row, range(1, len(again) + 1)) if len(row.config.workers) == 2)
+    assert same.prediction.time_s == pytest.approx(plan.prediction.time_s, rel=0.01)
+
+
+def test_what_the_exchange_may_miss_counts_less_the_longer_a_round_is() -> None:
+    made = profiles.profile({name: profiles.device(profiles.step(0.1)) for name in "ab"})
+    noisy = made._replace(links=tuple(each._replace(bytes_per_s=profiles.seconds(1.25e7, 0.5)) for each in made.links))
+
+    def uncertainty(every: int) -> float:
+        strategy = Strategy.from_text(f"local-sgd:local=steps:every={every}")
+        request = RecommendRequest({"time": 1.0}, steps=1000, strategy=strategy, include="ab")
+        return recommend(noisy, request).row(1).time_uncertainty or 0.0
+
+    assert uncertainty(100) < uncertainty(2)
