@@ -3,7 +3,8 @@
 Arrays of a file:
 meta: JSON values, as bytes.
 weights/NAME, state/NAME: by variable.
-momentum/NAME, first-moment/NAME, second-moment/NAME: what the optimizer keeps, by variable.
+momentum/NAME, first-moment/NAME, second-moment/NAME, buffer/NAME: what the optimizer keeps, by
+    variable; in rounds of local steps that is the outer one.
 updates: how many the optimizer has made, where it counts them.
 kept/MEMBER/...: each member's own arrays.
 Nothing is ever unpickled.
@@ -18,7 +19,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from backends.frameworks.base import LARS, SGD, SLOT_NAMES, UPDATES, Arrays, Layout, Slots, Variable
+from backends.frameworks.base import LARS, OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Arrays, Layout, Slots, Variable
 from backends.optimizers.sgd import finite
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 
@@ -174,9 +175,11 @@ def require_optimizer(meta: Dict[str, Any], kind: str) -> None:
     """Raises ValueError where a run with this optimizer cannot go on from a checkpoint."""
     saved = optimizer_of(meta)
     if saved != kind:
+        inner = saved in OPTIMIZERS and kind in OPTIMIZERS
+        remedy = "--optimizer %s" % saved if inner else "--strategy %s" % meta.get("strategy")
         raise ValueError(
             "the checkpoint is of optimizer %s, and what that keeps (%s) is not what %s does; "
-            "go on with --optimizer %s, or begin a new run" % (saved, ", ".join(SLOT_NAMES[saved]), kind, saved)
+            "go on with %s, or begin a new run" % (saved, ", ".join(SLOT_NAMES[saved]), kind, remedy)
         )
 
 

@@ -1,5 +1,7 @@
 """A member of torch's DistributedDataParallel over gloo: a system, run on each device of a lab.
 
+With ``average_every`` it makes local steps, and averages all models after so many of them.
+
 Reads its orders as a JSON line and says that it is ready; after another line it trains until the
 seconds are over, and says in JSON lines what the planner's agents say: evaluations, an account, a
 window of sensors. A third line ends it.
@@ -13,7 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook, powerSGD_hook
+from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
@@ -28,6 +32,8 @@ from profilers.sampling import Sampler
 #: PowerSGD compresses from its second step on: the least that it allows with error feedback and
 #: warm start.
 FIRST_COMPRESSED = 2
+#: Steps that local SGD exchanges one by one before, as in torch's example.
+FIRST_LOCAL = 100
 
 
 def main() -> None:
@@ -77,13 +83,20 @@ class Member:
                 None, orders["rank_of_powersgd"], start_powerSGD_iter=FIRST_COMPRESSED, random_seed=orders["model_seed"]
             )
             self._module.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-        self._optimizer = torch.optim.SGD(self._module.parameters(), orders["rate"], orders["momentum"])
+        self._optimizer: Any = torch.optim.SGD(self._module.parameters(), orders["rate"], orders["momentum"])
+        if orders["average_every"]:
+            alone, _ = dist.new_subgroups(group_size=1)
+            local = post_localSGD_hook.PostLocalSGDState(None, alone, FIRST_LOCAL)
+            self._module.register_comm_hook(local, post_localSGD_hook.post_localSGD_hook)
+            averager = PeriodicModelAverager(orders["average_every"], warmup_steps=FIRST_LOCAL)
+            self._optimizer = PostLocalSGDOptimizer(self._optimizer, averager)
 
     def train(self, batches: BatchLoader, tests: SampleSet) -> None:
         """Until the first member says that the seconds are over, evaluations left out."""
         step, evaluated_s = 0, 0.0
         first, members = self._orders["rank"] == 0, self._orders["members"]
-        while not self._over():
+        every = max(1, self._orders["average_every"])
+        while step % every or not self._over():
             images, labels = next(batches)
             self._optimizer.zero_grad(set_to_none=False)
             functional.cross_entropy(
@@ -100,7 +113,7 @@ class Member:
         say({"account": {**account, "weights": self._weights() if first else None}})
 
     def _over(self) -> bool:
-        """One number from the first member before every step: all must make the same steps."""
+        """One number from the first member: all must make the same steps."""
         flag = torch.tensor([float(self._trained_s() >= self._orders["seconds"])])
         dist.broadcast(flag, 0)
         return bool(flag.item())

@@ -64,7 +64,7 @@ def common(
     initial = {each.name: replica.weights[each.start : each.start + each.size] for each in replica.variables}
     shapes = {each.name: each.shape for each in replica.variables}
     np.savez(folder / "initial.npz", **{name: part.reshape(shapes[name]) for name, part in initial.items()})
-    own = training.WHOLE_MOMENTUM if waits else training.momentum(training.Options(""), members)
+    own = training.TOTAL_MOMENTUM if waits else training.momentum(training.Options(""), members)
     return {
         "members": members, "test": str(folder / "test.npz"),
         "whole": str(folder / "whole.npz"), "initial": str(folder / "initial.npz"),
@@ -86,11 +86,21 @@ def shards(setting: Setting, live: LiveEnvironment, plan: Plan, folder: Path) ->
     }
 
 
-def _ddp(powersgd: int) -> Callable[[Plan, LiveEnvironment], list[Part]]:
-    """powersgd: the rank of its approximation, 0 to send all."""
+#: Steps between two averages of torch's local SGD, as many as our rounds of the races have.
+PERIOD = 100
+
+
+def _ddp(powersgd: int = 0, period: int = 0) -> Callable[[Plan, LiveEnvironment], list[Part]]:
+    """powersgd: the rank of its approximation, 0 to send all.
+
+    period: steps between two averages of local SGD; 0 to exchange every step.
+    """
 
     def parts(plan: Plan, live: LiveEnvironment) -> list[Part]:
-        place = {"address": live.fleet.device(plan.names[0]).host, "port": PORT, "rank_of_powersgd": powersgd}
+        place = {
+            "address": live.fleet.device(plan.names[0]).host, "port": PORT, "rank_of_powersgd": powersgd,
+            "average_every": period,
+        }  # fmt: skip
         return [Part(name, {"rank": rank, **place}) for rank, name in enumerate(plan.names)]
 
     return parts
@@ -119,7 +129,8 @@ def _tensorflow(plan: Plan, live: LiveEnvironment) -> list[Part]:
 
 
 REFERENCE_SYSTEMS = {
-    "torch-ddp": ReferenceSystem("ddp_member.py", True, None, _ddp(0)),
-    "torch-ddp-powersgd": ReferenceSystem("ddp_member.py", True, None, _ddp(2)),
+    "torch-ddp": ReferenceSystem("ddp_member.py", True, None, _ddp()),
+    "torch-ddp-powersgd": ReferenceSystem("ddp_member.py", True, None, _ddp(powersgd=2)),
+    "torch-post-local-sgd": ReferenceSystem("ddp_member.py", True, None, _ddp(period=PERIOD)),
     "tensorflow-ps": ReferenceSystem("tensorflow_member.py", False, os.environ.get(TENSORFLOW_PYTHON), _tensorflow),
 }

@@ -108,6 +108,11 @@ class Plan(NamedTuple):
         return {worker.name: worker.batch or self.batch for worker in self.workers}
 
     @property
+    def run_strategy(self) -> Strategy:
+        """The strategy that is carried out: a device alone makes no rounds."""
+        return self.strategy if len(self.workers) > 1 else self.strategy.of_one_member()
+
+    @property
     def has_global_batch(self) -> bool:
         """Whether the workers share a global batch, each with its own part."""
         return any(worker.batch is not None for worker in self.workers)

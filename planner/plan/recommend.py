@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from backends.strategies.engine import OWN
+from planner import units
 from planner.errors import PlanError
 from planner.plan.admissible import admissible
 from planner.plan.file import Plan
@@ -40,7 +42,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     extra_w = request.base_watts + (_idle_of_left_out(profile, costs) if request.count_idle else 0.0)
     predictions = predict(costs, candidates, steps, request.count_idle, extra_w)
     ranking = rank(predictions, weights)
-    return Recommendation(
+    found = Recommendation(
         metric=metric_name(weights),
         weights=weights,
         steps=steps,
@@ -52,6 +54,24 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         engine=request.engine.text,
         clip_norm=request.clip_norm,
     )
+    return replace(found, notes=(*found.notes, *_round_note(found)))
+
+
+def _round_note(found: Recommendation) -> list[str]:
+    """What a round of the best cluster is, where it makes rounds of local steps."""
+    row = found.row(1)
+    if not found.costs.strategy.local or len(row.config.workers) == 1:
+        return []
+    steps = found.local_steps(1)
+    round_s = max(worker.cycle_s * steps[worker.name] for worker in found.workers(1))
+    computed_s = max((worker.computing_s or 0.0) * steps[worker.name] for worker in found.workers(1))
+    made = ", ".join(f"{name} {count}" for name, count in steps.items())
+    power_w = row.prediction.power_w
+    energy = "" if power_w is None else f" and {units.joules(power_w * round_s)}"
+    return [
+        f"a round of the best cluster takes {units.seconds(round_s)}{energy}; the exchange is "
+        f"{units.seconds(max(0.0, round_s - computed_s))} of it; local steps: {made}"
+    ]
 
 
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:

@@ -15,7 +15,7 @@ from planner.predict.clusters import ClusterConfig
 from planner.predict.costs import Costs
 from planner.predict.predict import Factors, Prediction, Predictions, factors
 from planner.predict.prediction_error import ErrorParts
-from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA, gradients_s, images_factor, settled
+from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA, gradients_s, images_factor, rounds, settled
 from planner.provenance import Provenance
 from profilers.stats import Z95
 
@@ -147,6 +147,13 @@ class Recommendation:
         """The costs that the cluster at a place was predicted with, its rounds being settled."""
         part, index = self._cluster(place)
         return settled(part.costs, part.predictions.candidates, index)
+
+    def local_steps(self, place: int) -> dict[str, int]:
+        """Local steps of each member in a round of the cluster at a place."""
+        part, index = self._cluster(place)
+        candidate = part.predictions.candidates.at(np.array([index]))
+        members, steps = candidate.members(len(part.costs.names))[0], rounds(part.costs, candidate).steps[0]
+        return {part.costs.names[i]: int(steps[i]) for i in np.flatnonzero(members)}
 
     def images_factor(self, place: int) -> float:
         """Images that the cluster at a place takes over those of one device alone, in rounds."""

@@ -177,8 +177,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     """
     tenth = max(1, plan.steps // 10)
     epoch = max(1, data.samples // plan.batch) if data.samples else tenth
-    members = len(plan.workers)
-    how = plan.strategy if members > 1 else plan.strategy.of_one_member()
+    how, members = plan.run_strategy, len(plan.workers)
     # The momentum of compressors with a residual is the workers' own.
     theirs = how.compressor.keeps_residual and members > 1
     server_momentum = 0.0 if theirs else momentum(options, 1 if how.local else members, how.sync)

@@ -24,7 +24,7 @@ def require_resumable(plan: Plan, before: RunFolder | None) -> None:
     except (OSError, ValueError) as error:
         raise RecordError(f"cannot resume {before.path}: {error}; {RUN_REMEDY}") from error
     try:
-        checkpoint.require_optimizer(meta, plan.strategy.optimizer.name)
+        checkpoint.require_optimizer(meta, plan.run_strategy.shared_kind)
     except ValueError as error:
         raise PlanError(f"cannot resume {before.path}: {error}") from error
     if meta["model"] != plan.model:

@@ -4,7 +4,8 @@ import math
 from typing import Any
 
 import pytest
-from rounds_efficiency import Pair, fitted, paired
+
+from benchmarks.rounds_efficiency import Pair, fitted, paired
 
 
 def run(

@@ -150,7 +150,7 @@ def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
     assert ratios and all(0 <= ratio <= 1 for ratio in ratios)
 
 
-@pytest.mark.parametrize("strategy", ["allreduce", "dlion:sync=bounded", "crossover"])
+@pytest.mark.parametrize("strategy", ["allreduce", "dlion:sync=bounded", "crossover", "diloco:local=steps:every=5"])
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
     hold(pair)
     command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
