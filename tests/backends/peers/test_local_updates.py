@@ -11,7 +11,7 @@ from backends.training.local_round import LocalUpdates
 from tests.backends.fakes import BATCH, Softmax, train_on_all
 from tests.backends.peer_run import PeerRun, shard
 from tests.backends.replicas import NORMALISED, small_replica
-from tests.installed import computes_with
+from tests.installed import EACH, MIXED, computes_with
 
 EACH_STEP = "local=steps:every=1"
 
@@ -48,6 +48,15 @@ def test_one_member_without_an_outer_step_is_plain_sgd_bit_by_bit(tmp_path):
     run = PeerRun(tmp_path, "local-sgd:" + EACH_STEP, 10, 1, momentum=0.5)
     (thread,) = run.start_all()
     np.testing.assert_array_equal(thread.end(), train_on_all(10, [shard(0)], 0.5))
+
+
+@pytest.mark.parametrize("frameworks", [*EACH, MIXED])
+def test_members_of_every_framework_stay_alike(tmp_path, frameworks):
+    run = PeerRun(tmp_path, "diloco:local=steps:every=3", 24, 2, momentum=0.5)
+    replicas = [small_replica(frameworks[seed % len(frameworks)]) for seed in range(2)]
+    weights = [thread.end() for thread in [run.start(seed, replica=each) for seed, each in enumerate(replicas)]]
+    np.testing.assert_array_equal(weights[0], weights[1])
+    assert run.account().finished
 
 
 @pytest.mark.parametrize("topology", ["ring", "all"])

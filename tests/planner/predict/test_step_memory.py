@@ -162,6 +162,9 @@ def test_a_device_alone_keeps_what_its_optimizer_keeps_more_than_sgd_where_it_co
         ("allreduce", TORCH, (10, 0), (0, 10)),  # the buckets of DDP are a copy of the gradient
         ("allreduce:optimizer=adam", TORCH, (20, 0), (0, 20)),
         ("allreduce", Engine.from_text("torch:hook=powersgd"), (20, 0), (0, 20)),  # what it holds back
+        ("diloco", OWN, (20, 0), (20, 0)),  # the weights before a round, and outer momentum
+        ("diloco:optimizer=adam", OWN, (30, 0), (20, 10)),
+        ("async-diloco", OWN, (10, 0), (10, 0)),  # the server keeps the outer momentum
     ],
 )
 def test_a_member_keeps_what_its_updates_and_its_exchange_need(
