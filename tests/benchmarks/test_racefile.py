@@ -10,12 +10,16 @@ from planner.errors import RecordError
 from planner.lab.spec import load_spec
 from planner.plan.request import parse_strategy
 
+#: As reference_systems.py names them; it imports what only runs of races have.
+REFERENCES = ("torch-ddp", "torch-ddp-powersgd", "torch-post-local-sgd", "tensorflow-ps")
 RACES = sorted((Path(__file__).parents[2] / "benchmarks" / "racing").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", RACES, ids=lambda path: path.stem)
 def test_every_race_that_comes_along_can_be_run(path: Path) -> None:
     race = load(path)
+    if race.data.startswith("/") and not Path(race.data).is_dir():
+        pytest.skip(f"{race.data} is not on this machine; the race file names its package")
     assert race.path(race.data).is_dir()
     assert models.is_user_model(race.model) or race.model in models.MODELS
     for environment in race.environments:
@@ -25,8 +29,9 @@ def test_every_race_that_comes_along_can_be_run(path: Path) -> None:
             (each.name, each.cpus) for each in profiled.devices
         ]
         assert not spec.schedule or spec.schedule[-1].at_s / environment.speed < race.seconds
-        for strategy in set(environment.strategies) - {"alone", "torch-ddp", "torch-ddp-powersgd", "tensorflow-ps"}:
-            parse_strategy(strategy)
+        for strategy in environment.strategies:
+            if strategy != "alone" and strategy not in REFERENCES:
+                parse_strategy(strategy)
 
 
 def test_paths_are_relative_to_the_race_file(tmp_path: Path) -> None:
