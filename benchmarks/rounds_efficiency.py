@@ -67,9 +67,9 @@ def main() -> None:
     except PlannerError as error_of_file:
         sys.exit(str(error_of_file))
     for pair in pairs:
-        expected = pair.count ** (power - decline * math.log(pair.steps))
+        expected = pair.count ** (power - decline * pair.steps)
         print(f"{'+'.join(map(str, pair.each))}, seed {pair.seed}: {pair.sooner:.2f} times sooner; fit {expected:.2f}")
-    print(f"n^({power:.3f} - {decline:.4f} ln h), off by {math.expm1(error):.0%} (one deviation), {missed} missed")
+    print(f"n^({power:.3f} - {decline:.5f} h), off by {math.expm1(error):.0%} (one deviation), {missed} missed")
 
 
 def _arguments() -> argparse.Namespace:
@@ -118,9 +118,8 @@ def _best(by_rate: dict[float, dict[int, int | None]]) -> dict[int, int | None]:
 
 def fitted(pairs: list[Pair]) -> tuple[float, float, float]:
     """Power, decline, and the deviation of what is left, by least squares of logarithms."""
-    counts, steps, sooner = (
-        np.log(list(column)) for column in zip(*((pair.count, pair.steps, pair.sooner) for pair in pairs), strict=True)
-    )
+    counts, sooner = (np.log([getattr(pair, name) for pair in pairs]) for name in ("count", "sooner"))
+    steps = np.array([pair.steps for pair in pairs])
     terms = np.column_stack([counts, -counts * steps])
     (power, decline), *_ = np.linalg.lstsq(terms, sooner, rcond=None)
     left = sooner - terms @ (power, decline)

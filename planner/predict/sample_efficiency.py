@@ -57,7 +57,7 @@ class Source(NamedTuple):
 class RoundsEfficiency(NamedTuple):
     """How much sooner n workers get to a target by rounds of h local steps than one of them alone.
 
-    n equal workers make 1 / s(n, h) of its steps each, s = n^(power - decline ln h): fitted to
+    n equal workers make 1 / s(n, h) of its steps each, s = n^(power - decline h): fitted to
     ``pairs`` of runs with the workers and the steps that are named. Of unequal ones that make h_i
     steps, n is (sum h)^2 / sum h^2 and h is sum h^2 / sum h: so many equal ones reduce the noise of
     a mean weighed by steps as much, and move as far.
@@ -81,7 +81,7 @@ class RoundsEfficiency(NamedTuple):
         total = np.where(members, steps, 0.0).sum(axis=1)
         squares = np.where(members, steps**2, 0.0).sum(axis=1)
         n, h = total**2 / squares, squares / total
-        return np.asarray(n ** (1 - self.power + self.decline * np.log(h)))
+        return np.asarray(n ** (1 - self.power + self.decline * h))
 
 
 class SampleEfficiencies(NamedTuple):

@@ -150,7 +150,7 @@ def test_a_plan_names_the_optimizer_and_how_steps_were_computed() -> None:
         best_of(profile, RecommendRequest(TIME, optimizer="adam"), "gaia", NONE)
 
 
-def of_rounds(power: float = 0.9, decline: float = 0.02) -> SampleEfficiencies:
+def of_rounds(power: float = 0.9, decline: float = 0.0005) -> SampleEfficiencies:
     return NONE._replace(
         rounds=(RoundsEfficiency("diloco", power, decline, 0.1, (2, 4), (10, 200), 12, 0, SOURCE),), critical_batch=8.0
     )
@@ -163,7 +163,7 @@ def test_of_rounds_those_that_suit_the_links_are_chosen() -> None:
     )
     fast = fleet(0.01)
     chosen = [
-        best_of(each, RecommendRequest(TIME, steps=100_000), "auto", of_rounds(decline=0.1)).costs.strategy
+        best_of(each, RecommendRequest(TIME, steps=100_000), "auto", of_rounds(decline=0.002)).costs.strategy
         for each in (fast, slow)
     ]
     assert [strategy.local.name for strategy in chosen] == ["speed", "speed"]
@@ -182,7 +182,7 @@ def test_what_rounds_are_taken_to_need_is_said_with_its_interval() -> None:
     found = best_of(fleet(0.01), RecommendRequest(TIME, steps=100_000), "auto", of_rounds())
     steps = found.costs.strategy.local.every or 0
     assert len(found.row(1).config.workers) == 4
-    factor = 4 ** (0.1 + 0.02 * math.log(steps))
+    factor = 4 ** (0.1 + 0.0005 * steps)
     note, source = found.notes[-2:]
     assert note.startswith(
         f"4 workers with rounds of {steps} steps of the fastest are taken to need {factor:.2f} times"

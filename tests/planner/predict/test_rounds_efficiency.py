@@ -1,7 +1,5 @@
 """Images that rounds take, by workers and local steps."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -27,8 +25,8 @@ def test_unequal_workers_count_as_fewer_equal_ones() -> None:
 
 
 def test_longer_rounds_need_more_images() -> None:
-    assert factor([100, 100], 0.8, 0.05) == pytest.approx(2 ** (0.2 + 0.05 * math.log(100)))
+    assert factor([100, 100], 0.8, 0.002) == pytest.approx(2 ** (0.2 + 0.002 * 100))
 
 
 def test_a_device_alone_needs_its_own() -> None:
-    assert factor([70, 0, 0], power=0.3, decline=0.1) == pytest.approx(1.0)
+    assert factor([70, 0, 0], power=0.3, decline=0.001) == pytest.approx(1.0)
