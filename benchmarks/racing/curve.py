@@ -16,13 +16,12 @@ def points(events: Iterable[dict[str, Any]], shares: Mapping[str, float]) -> lis
     found: list[Point] = []
     began_s = cost_s = 0.0
     for event in events:
-        if "started" in event:
+        if event["type"] == "started":
             began_s = event["t_s"]
-        elif "evaluated" in event:
-            scores = event["evaluated"]
-            time_s = event["t_s"] - began_s - cost_s - scores["seconds"]
-            found.append(Point(max(0.0, time_s), scores["step"], scores["metrics"]["accuracy"], scores["worker"]))
-            cost_s += scores["seconds"] * shares[scores["worker"]]
+        elif event["type"] == "evaluated":
+            time_s = event["t_s"] - began_s - cost_s - event["seconds"]
+            found.append(Point(max(0.0, time_s), event["step"], event["metrics"]["accuracy"], event["worker"]))
+            cost_s += event["seconds"] * shares[event["worker"]]
     return found
 
 

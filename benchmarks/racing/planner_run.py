@@ -78,6 +78,7 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
         Launch(plan, live.fleet, ShippedImages(few), options, folder, watch.on_event, live.agents),
         lasting_s=race.seconds,
     )
+    watch.end()  # at its target; what it handed over then counts as well
     accuracies = final_accuracy.accuracies(folder.checkpoint, plan.model, live.dataset)
     folder.checkpoint.unlink()
     # As was planned for STEPS, scaled, would count batches that grow to their full size, which they

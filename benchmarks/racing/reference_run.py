@@ -157,12 +157,13 @@ def started(
 
 def _followed(first: Process, began_s: float) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What the first process says until its account, as events of a run."""
-    events: list[dict[str, Any]] = [{"t_s": 0.0, "started": True}]
+    events: list[dict[str, Any]] = [{"t_s": 0.0, "type": "started"}]
     while True:
         at_s, event = first.next()
         if "account" in event:
             return events, event["account"]
-        events.append({"t_s": at_s - began_s, **event})
+        if "evaluated" in event:
+            events.append({"t_s": at_s - began_s, "type": "evaluated", **event["evaluated"]})
 
 
 def _watts(plan: Plan, processes: Sequence[Process]) -> tuple[float, Provenance] | None:

@@ -47,6 +47,11 @@ class RunWatcher:
         elif isinstance(event, Progress) and self.card_bytes is None:
             self._note(event.workers, self._cards)
         elif isinstance(event, TimeOver):
+            self.end()
+
+    def end(self) -> None:
+        """Training is over; the first call counts."""
+        if self._cards is not None and self.card_bytes is None:
             self.card_bytes = sent(self._start, self._cards.read())
 
     def _note(self, workers: Mapping[str, MemberProgress], cards: Cards) -> None:

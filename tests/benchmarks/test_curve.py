@@ -1,16 +1,27 @@
 """Accuracy over seconds of training."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backends.protocol.events import Evaluated
+from backends.protocol.json_messages import encode
 from benchmarks.racing.curve import points, reached_s
 from benchmarks.racing.records import Point
+from planner.train.events import Started
 
 
 def _evaluated(t_s: float, accuracy: float, seconds: float = 0.5, worker: str = "a") -> dict[str, object]:
     scores = {"loss": 1.0, "metrics": {"accuracy": accuracy}, "seconds": seconds, "step": 1, "worker": worker}
-    return {"t_s": t_s, "from": "server", "evaluated": scores}
+    return {"t_s": t_s, "from": "server", "type": "evaluated", **scores}
+
+
+def test_lines_are_read_as_a_run_writes_them() -> None:
+    scores = Evaluated(7, "a", 1.0, {"accuracy": 0.5}, 0.25)
+    lines = [{"t_s": 1.0, **encode(Started())}, {"t_s": 3.0, **encode(scores)}]
+    assert points(json.loads(json.dumps(lines)), {"a": 1.0}) == [Point(1.75, 7, 0.5, "a")]
 
 
 def _curve(*pairs: tuple[float, float]) -> list[Point]:
@@ -18,17 +29,17 @@ def _curve(*pairs: tuple[float, float]) -> list[Point]:
 
 
 def test_seconds_count_from_the_word_to_begin_and_to_the_beginning_of_an_evaluation() -> None:
-    events = [{"t_s": 3.0, "started": True}, _evaluated(5.5, 0.4)]
+    events = [{"t_s": 3.0, "type": "started"}, _evaluated(5.5, 0.4)]
     assert [point.time_s for point in points(events, {"a": 1.0})] == [2.0]
 
 
 def test_evaluations_that_all_wait_for_take_no_time() -> None:
-    events = [{"t_s": 0.0, "started": True}, *(_evaluated(t_s, 0.4) for t_s in (1.5, 3.0, 4.5))]
+    events = [{"t_s": 0.0, "type": "started"}, *(_evaluated(t_s, 0.4) for t_s in (1.5, 3.0, 4.5))]
     assert [point.time_s for point in points(events, {"a": 1.0})] == [1.0, 2.0, 3.0]
 
 
 def test_others_go_on_while_one_of_four_evaluates() -> None:
-    events = [{"t_s": 0.0, "started": True}, _evaluated(2.0, 0.4, 1.0), _evaluated(4.0, 0.4, 1.0)]
+    events = [{"t_s": 0.0, "type": "started"}, _evaluated(2.0, 0.4, 1.0), _evaluated(4.0, 0.4, 1.0)]
     assert [point.time_s for point in points(events, {"a": 0.25})] == [1.0, 2.75]
 
 

@@ -62,6 +62,12 @@ def test_bytes_of_the_whole_run_end_with_its_training() -> None:
     assert watch.traffic() is None
 
 
+def test_a_run_that_ends_at_its_target_has_its_bytes_as_well() -> None:
+    watch = _watched(_progress(10, 2, 2), _progress(10, 3, 3))
+    watch.end()
+    assert watch.card_bytes is not None
+
+
 def test_who_waits_for_the_beginning_is_told() -> None:
     begun = []
     RunWatcher(None, "", lambda: begun.append(True)).on_event("planner", Started())
