@@ -8,6 +8,10 @@ and outer steps, on shards of their own; it ends when the averaged model reaches
 `--test-images` of the test set. ``--each`` gives the local steps of every worker in a round; one
 number is a worker alone. Every run is a JSON line with its curve: the accuracy after so many steps
 of the worker with the most of them. Runs that are in the file already are not made again.
+
+With ``--cosine STEPS`` the rate falls to 0 along half a cosine over so many steps of a worker, and
+the run ends there, whatever the target: what a run of that length comes to is then told by its last
+evaluation, and not by how often it was evaluated.
 """
 
 import argparse
@@ -29,18 +33,24 @@ from backends.optimizers import registry
 from backends.protocol.frames import LocalRound
 from backends.strategies.local_updates import OuterSpec
 from backends.training.local_round import LocalUpdates
+from backends.training.lr_schedule import RateSchedule
 from backends.training.step import evaluate
 
 DEPTHWISE = Path(__file__).parent / "racing/depthwise.py"
 
 
 class Case(NamedTuple):
-    """One run; ``each``: local steps of every worker in a round."""
+    """One run.
+
+    each: local steps of every worker in a round.
+    cosine: steps of a worker over which the rate falls to 0; 0 for a constant rate.
+    """
 
     each: tuple[int, ...]
     outer: str
     rate: float
     seed: int
+    cosine: int = 0
 
 
 class Setting(NamedTuple):
@@ -64,9 +74,9 @@ def main() -> None:
         options.most_steps, options.every, options.threads,
     )  # fmt: skip
     cases = [
-        Case(tuple(map(int, each.split("+"))), outer, rate, seed)
+        Case(tuple(map(int, each.split("+"))), outer, rate, seed, cosine)
         for seed in range(options.first_seed, options.first_seed + options.seeds)
-        for each, outer, rate in itertools.product(options.each, options.outer, options.rate)
+        for each, outer, rate, cosine in itertools.product(options.each, options.outer, options.rate, options.cosine)
     ]
     done = {_key(run) for run in _runs(options.out)}
     todo = [case for case in cases if json.dumps([setting, case]) not in done]
@@ -88,6 +98,7 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--each", action="append", required=True, help="local steps by worker, as 25+25 or 50+31+31")
     made.add_argument("--outer", action="append", default=None, help="text of an outer step; average by default")
     made.add_argument("--rate", action="append", type=float, required=True, help="learning rate of local steps")
+    made.add_argument("--cosine", action="append", type=int, default=None, help="length of a run with a falling rate")
     made.add_argument("--seeds", type=int, default=1)
     made.add_argument("--first-seed", type=int, default=0)
     made.add_argument("--target", type=float, default=0.89)
@@ -98,7 +109,7 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--threads", type=int, default=1)
     made.add_argument("--out", type=Path, default=Path("local-updates.jsonl"))
     options = made.parse_args()
-    options.outer = options.outer or ["average"]
+    options.outer, options.cosine = options.outer or ["average"], options.cosine or [0]
     return options
 
 
@@ -121,18 +132,21 @@ def run(setting: Setting, case: Case) -> dict[str, Any]:
     settings = OuterSpec.from_text(case.outer).settings(case.each)
     made, evaluated = 0, 0
     curve: list[tuple[int, float]] = []
-    while made < setting.most_steps:
-        weights, state = _round(members, case, setting, weights, state)
+    schedule = RateSchedule("cosine" if case.cosine else "constant", case.cosine)
+    end = case.cosine or setting.most_steps
+    while made < end:
+        rate = case.rate * schedule.factor(made)
+        weights, state = _round(members, case.each, rate, setting.batch, weights, state)
         change = sum(count * replica.gradients for count, (replica, _) in zip(case.each, members, strict=True))
         outer.apply(weights, change / np.float32(sum(case.each)), settings)
         if not np.isfinite(weights).all():
             break
         made += max(case.each)
-        if made - evaluated >= setting.every:
+        if made - evaluated >= setting.every or made >= end:
             evaluated, replica = made, members[0][0]
             replica.weights[:], replica.state[:] = weights, state
             curve.append((made, evaluate(replica, test).metrics[ACCURACY]))
-            if curve[-1][1] >= setting.target:
+            if curve[-1][1] >= setting.target and not case.cosine:
                 break
     return {"setting": setting._asdict(), "case": case._asdict(), "curve": curve}
 
@@ -153,15 +167,20 @@ def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[tuple
 
 
 def _round(
-    members: list[tuple[Replica, LocalUpdates]], case: Case, setting: Setting, weights: np.ndarray, state: np.ndarray
+    members: list[tuple[Replica, LocalUpdates]],
+    each: tuple[int, ...],
+    rate: float,
+    batch: int,
+    weights: np.ndarray,
+    state: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """All local steps of a round; the weights before it, and the mean state after it."""
     states = []
-    for count, (replica, local) in zip(case.each, members, strict=True):
+    for count, (replica, local) in zip(each, members, strict=True):
         replica.weights[:], replica.state[:] = weights, state
-        local.make(LocalRound(count), case.rate, setting.batch)
+        local.make(LocalRound(count), rate, batch)
         states.append(count * replica.state)
-    return weights, sum(states) / np.float32(sum(case.each))
+    return weights, sum(states) / np.float32(sum(each))
 
 
 if __name__ == "__main__":

@@ -13,15 +13,17 @@ LEAST, MOST = 12_500.0, 1.25e9
 #: The search ends at a rate that is known to this share.
 PRECISION = 0.05
 MBIT = 125_000.0
+#: More devices have too many clusters to rank them all at every rate that is tried.
+MOST_DEVICES = 10
 
 
 def rate_note(profile: Profile, request: RecommendRequest) -> list[str]:
     """A note on the rate below which alone is better, with the strategy of a request.
 
-    All links are taken to have the same rate. No note where there is one device, or a rate is asked
-    about already.
+    All links are taken to have the same rate. No note where there is one device or more than
+    MOST_DEVICES, or a rate is asked about already.
     """
-    if request.rates or len(profile.devices) < 2:
+    if request.rates or not 2 <= len(profile.devices) <= MOST_DEVICES:
         return []
     limit = break_even(profile, request)
     if limit is None or limit <= LEAST:
