@@ -57,7 +57,7 @@ def _run_all(race: Race, lab: str, out: Path, end_s: float) -> None:
     environments = LiveEnvironments(race, lab, out)
     try:
         while (setting := next_job(race, records.read(out / RESULTS))) is not None:
-            if time.monotonic() + race.seconds + BESIDES_S > end_s:
+            if time.monotonic() + race.seconds_in(setting.environment) + BESIDES_S > end_s:
                 print(f"{race.name}: the time is over; the same command goes on", file=sys.stderr)
                 return
             run = _finished(setting, race, environments)

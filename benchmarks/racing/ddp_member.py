@@ -1,6 +1,7 @@
 """A member of torch's DistributedDataParallel over gloo: a system, run on each device of a lab.
 
-With ``average_every`` it makes local steps, and averages all models after so many of them.
+With ``average_every`` it makes local steps, and averages all models after so many of them. A
+learning rate that falls does so over the seconds of the run.
 
 Reads its orders as a JSON line and says that it is ready; after another line it trains until the
 seconds are over, and says in JSON lines what the planner's agents say: evaluations, an account, a
@@ -8,6 +9,7 @@ window of sensors. A third line ends it.
 """
 
 import json
+import math
 import sys
 import time
 from typing import Any
@@ -98,6 +100,7 @@ class Member:
         every = max(1, self._orders["average_every"])
         while step % every or not self._over():
             images, labels = next(batches)
+            self._set_rate()
             self._optimizer.zero_grad(set_to_none=False)
             functional.cross_entropy(
                 self._module(scaled(torch.from_numpy(images))), torch.from_numpy(labels)
@@ -111,6 +114,13 @@ class Member:
                 say({"evaluated": {**scores._asdict(), "step": step * members, "worker": self._orders["name"]}})
         account = {"steps": step * members, "time_s": self._trained_s()}
         say({"account": {**account, "weights": self._weights() if first else None}})
+
+    def _set_rate(self) -> None:
+        """The rate of this second."""
+        if self._orders["schedule"] == "cosine":
+            share = min(1.0, self._trained_s() / self._orders["seconds"])
+            for group in self._optimizer.param_groups:
+                group["lr"] = self._orders["rate"] * 0.5 * (1.0 + math.cos(math.pi * share))
 
     def _over(self) -> bool:
         """One number from the first member: all must make the same steps."""

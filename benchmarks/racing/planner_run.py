@@ -28,15 +28,17 @@ from .run_watcher import RunWatcher
 
 #: More steps than any run makes: it ends when its time is over.
 STEPS = 1_000_000
+#: Seconds over those predicted, at which a run of a number of steps ends anyway.
+MOST_LATE = 2.0
 
 
-def plan_for(strategy: str, live: LiveEnvironment) -> Plan:
+def plan_for(strategy: str, live: LiveEnvironment, steps: int = STEPS) -> Plan:
     """All devices of the profile, or the best of them alone.
 
     Data are dealt out equally, so that all strategies have the same at the same place. Raises
     PlanError.
     """
-    plan = _predicted(strategy, live, STEPS)
+    plan = _predicted(strategy, live, steps)
     return plan._replace(workers=tuple(worker._replace(steps=1.0) for worker in plan.workers))
 
 
@@ -61,14 +63,17 @@ def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tu
 
 def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[[], None]) -> Outcome:
     """Train for the race's seconds; the run's events stay in its folder. Raises PlannerError."""
-    plan = plan_for(setting.strategy, live)
+    plan, seconds = plan_for(setting.strategy, live), race.seconds_in(setting.environment)
+    steps_per_s = sum(1.0 / worker.cycle_s for worker in plan.workers)
+    falls = race.schedule != "constant"
+    if falls:
+        plan = plan_for(setting.strategy, live, round(seconds * steps_per_s))
     server = plan.server if plan.strategy.through_server else ""  # its own worker uses no card
     watch = RunWatcher(live.cards, server, on_start)
-    steps_per_s = sum(1.0 / worker.cycle_s for worker in plan.workers)
     options = Options(
         race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.steps,
         evaluate_every=max(1, round(race.evaluate_s * steps_per_s)),
-        target=f"{ACCURACY}={race.target}" if race.ends_at_target else None,
+        target=f"{ACCURACY}={race.target}" if race.ends_at_target else None, schedule=race.schedule,
     )  # fmt: skip
     folder = RunFolder(live.folder / setting.text.replace("/", "_"))
     shutil.rmtree(folder.path, ignore_errors=True)
@@ -76,7 +81,7 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
     few = final_accuracy.thinned(live.dataset, race.test_images)
     result = carry_out(
         Launch(plan, live.fleet, ShippedImages(few), options, folder, watch.on_event, live.agents),
-        lasting_s=race.seconds,
+        lasting_s=MOST_LATE * seconds if falls else seconds,
     )
     watch.end()  # at its target; what it handed over then counts as well
     accuracies = final_accuracy.accuracies(folder.checkpoint, plan.model, live.dataset)

@@ -12,7 +12,8 @@ class Environment(NamedTuple):
     """A fleet and who races there.
 
     spec: of a lab, whose schedule is played ``speed`` times as fast during each run; profiled: the
-    spec that is profiled in its place, of the same processors; its own if empty.
+    spec that is profiled in its place, of the same processors; its own if empty; seconds: of a run
+    there, in place of the race's; 0 for these.
     """
 
     label: str
@@ -20,6 +21,7 @@ class Environment(NamedTuple):
     strategies: tuple[str, ...]
     profiled: str = ""
     speed: float = 1.0
+    seconds: float = 0.0
 
 
 class Race(NamedTuple):
@@ -28,7 +30,8 @@ class Race(NamedTuple):
     seconds: of training, of every run; evaluate_s: between two evaluations, on ``test_images`` of
     the test set; rates: learning rates, all of which every strategy tries in the environment
     ``tune_in`` with seed 0; ends_at_target: whether runs of the planner end when they reach the
-    target, so that ``seconds`` is the most that they take.
+    target, so that ``seconds`` is the most that they take; schedule: of the learning rate. One that
+    falls ends with the run, which then makes as many steps as are predicted for its seconds.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Race(NamedTuple):
     tune_in: str
     environments: tuple[Environment, ...]
     ends_at_target: bool = False
+    schedule: str = "constant"
 
     def path(self, name: str) -> Path:
         """Of a file that is named in the race file."""
@@ -55,6 +59,10 @@ class Race(NamedTuple):
         """As the program takes it: a name, or file and function."""
         file, colon, function = self.model.partition(":")
         return f"{self.path(file)}:{function}" if colon else self.model
+
+    def seconds_in(self, label: str) -> float:
+        """Seconds of a run in an environment. Raises RecordError as ``environment``."""
+        return self.environment(label).seconds or self.seconds
 
     def environment(self, label: str) -> Environment:
         """Raises RecordError where there is none of that label."""

@@ -70,7 +70,8 @@ def common(
         "whole": str(folder / "whole.npz"), "initial": str(folder / "initial.npz"),
         "batch": race.batch, "model": race.model_name, "input_shape": live.dataset.input_shape,
         "classes": live.dataset.classes, "model_seed": setting.seed, "rate": setting.rate, "momentum": own,
-        "seconds": race.seconds, "evaluate_s": race.evaluate_s, "weights": str(folder / "weights.npy"),
+        "seconds": race.seconds_in(setting.environment), "evaluate_s": race.evaluate_s, "schedule": race.schedule,
+        "weights": str(folder / "weights.npy"),
     }  # fmt: skip
 
 
