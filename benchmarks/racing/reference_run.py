@@ -18,11 +18,13 @@ import numpy as np
 
 from planner.errors import PlannerError, RunError
 from planner.fleet.device import Device
+from planner.json_records import decode
 from planner.plan.file import Plan
 from planner.profile.power_readings import average
 from planner.provenance import Provenance
 from planner.remote import connect
 from planner.train import worker_result
+from profilers.records import Window
 
 from . import curve, final_accuracy, reference_systems
 from .live_environment import LiveEnvironment
@@ -172,7 +174,7 @@ def _watts(plan: Plan, processes: Sequence[Process]) -> tuple[float, Provenance]
     sampled = {process.device: process for process in processes}  # the last of each device is its worker
     found = []
     for name, process in sampled.items():
-        window = process.until("window")[1]
+        window = decode(Window, process.until("window")[1])
         found.append(worker_result.watts(planned[name], average([window]), 1.0))
     known = [each.watts for each in found if each.watts is not None]
     return (sum(known), Provenance.joined(each.provenance for each in found)) if len(known) == len(found) else None
