@@ -133,7 +133,7 @@ class Member:
 
     def _weights(self) -> str:
         path: str = self._orders["weights"]
-        np.save(path, self._replica.weights)
+        np.save(path, np.concatenate([self._replica.weights, self._replica.state]))
         return path
 
     def close(self) -> None:

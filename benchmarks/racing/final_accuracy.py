@@ -29,10 +29,11 @@ def accuracies(path: Path, model: str, dataset: Dataset) -> dict[str, float]:
     }
 
 
-def accuracy(model: str, dataset: Dataset, weights: np.ndarray, state: np.ndarray) -> float:
-    """Accuracy on the test images; weights (parameters,) and state (state,) float32."""
+def accuracy(model: str, dataset: Dataset, *arrays: np.ndarray) -> float:
+    """Accuracy on the test images; arrays: weights and then state, float32, together or apart."""
     replica: Any = framework("torch").build(model, dataset.input_shape, dataset.classes, 0, 1)
-    replica.weights[:], replica.state[:] = weights, state
+    both = np.concatenate(arrays)
+    replica.weights[:], replica.state[:] = np.split(both, [replica.weights.size])
     replica.load()
     test = ArraySamples(dataset.test_images, dataset.test_labels)
     return step.evaluate(replica, test).metrics[ACCURACY]

@@ -122,7 +122,7 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
         points = curve.points(events, {processes[0].device: 1.0 if system.waits else 1.0 / len(plan.workers)})
         weights = np.load(account["weights"])
         watts = _watts(plan, processes)
-    accuracy = final_accuracy.accuracy(race.model_name, live.dataset, weights, np.empty(0, np.float32))
+    accuracy = final_accuracy.accuracy(race.model_name, live.dataset, weights)
     return Outcome(
         steps=account["steps"],
         time_s=account["time_s"],
