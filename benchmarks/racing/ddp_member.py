@@ -79,7 +79,9 @@ class Member:
         )
         place = f"tcp://{orders['address']}:{orders['port']}"
         dist.init_process_group("gloo", init_method=place, rank=orders["rank"], world_size=orders["members"])
-        self._module = DistributedDataParallel(self._replica.module)
+        # Local steps would wait in each of them for the first member's batch statistics.
+        own_buffers = bool(orders["average_every"])
+        self._module = DistributedDataParallel(self._replica.module, broadcast_buffers=not own_buffers)
         if orders["rank_of_powersgd"]:
             state = powerSGD_hook.PowerSGDState(
                 None, orders["rank_of_powersgd"], start_powerSGD_iter=FIRST_COMPRESSED, random_seed=orders["model_seed"]
@@ -133,7 +135,9 @@ class Member:
 
     def _weights(self) -> str:
         path: str = self._orders["weights"]
-        np.save(path, np.concatenate([self._replica.weights, self._replica.state]))
+        # An average gives parameters memory of their own.
+        trained = [each.detach().numpy().ravel() for each in self._replica.module.parameters() if each.requires_grad]
+        np.save(path, np.concatenate([*trained, self._replica.state]))
         return path
 
     def close(self) -> None:
