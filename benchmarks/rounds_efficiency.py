@@ -23,7 +23,7 @@ import numpy as np
 from planner.errors import PlannerError
 from planner.json_records import load, save
 from planner.paths import SAMPLE_EFFICIENCY
-from planner.predict.sample_efficiency import NONE, REMEDY, RoundsEfficiency, SampleEfficiencies, Source
+from planner.predict.sample_efficiency import REMEDY, RoundsEfficiency, SampleEfficiencies, Source, newest
 
 #: Equal workers that stand for unequal ones, and their steps: see ``RoundsEfficiency``.
 Each = tuple[int, ...]
@@ -140,7 +140,7 @@ def _source(setting: dict[str, Any], target: float) -> Source:
 
 
 def _write(path: Path, found: RoundsEfficiency) -> None:
-    known: SampleEfficiencies = load(SampleEfficiencies, path, REMEDY) if path.exists() else NONE
+    known = load(SampleEfficiencies, path, REMEDY) if path.exists() else newest(Path())
     others = tuple(each for each in known.rounds if each.strategy != found.strategy)
     save(known._replace(rounds=(*others, found)), path)
 

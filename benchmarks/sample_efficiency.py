@@ -21,14 +21,14 @@ from planner.errors import PlannerError
 from planner.json_records import save
 from planner.paths import SAMPLE_EFFICIENCY
 from planner.plan.strategy_search import EQUAL
-from planner.predict.sample_efficiency import SampleEfficiencies, Source
+from planner.predict.sample_efficiency import SampleEfficiencies, Source, newest
 
 
 def main() -> None:
     options = _arguments()
     try:
         found = _measured(options.race, options.results)
-        save(found, options.out)
+        save(found._replace(rounds=newest(Path()).rounds), options.out)  # which other runs tell
     except PlannerError as error:
         sys.exit(str(error))
     for each in (*found.measured, *found.missed):

@@ -20,8 +20,8 @@ MOST_DEVICES = 10
 def rate_note(profile: Profile, request: RecommendRequest) -> list[str]:
     """A note on the rate below which alone is better, with the strategy of a request.
 
-    All links are taken to have the same rate. No note where there is one device or more than
-    MOST_DEVICES, or a rate is asked about already.
+    All links are taken to have the same rate, or that which was measured where it is less. No note
+    where there is one device or more than MOST_DEVICES, or a rate is asked about already.
     """
     if request.rates or not 2 <= len(profile.devices) <= MOST_DEVICES:
         return []
@@ -29,8 +29,8 @@ def rate_note(profile: Profile, request: RecommendRequest) -> list[str]:
     if limit is None or limit <= LEAST:
         return []
     if limit >= MOST:
-        return ["a device alone is better than any of these clusters at any rate of their links"]
-    return [f"alone is better below {limit / MBIT:.3g} Mbit/s on all links, as predicted for this strategy"]
+        return [f"with {request.strategy.text}, a device alone is better at the measured rates of the links and below"]
+    return [f"with {request.strategy.text}, alone is better below {limit / MBIT:.3g} Mbit/s on all links"]
 
 
 def break_even(profile: Profile, request: RecommendRequest) -> float | None:
@@ -38,24 +38,24 @@ def break_even(profile: Profile, request: RecommendRequest) -> float | None:
 
     LEAST or MOST where it lies beyond. None where there is no cluster, or none is alone.
     """
-    at_most = _advantage(profile, request, MOST)
+    names = recommend(profile, request).costs.names  # a rate of one that is left out would be refused
+    at_most = _advantage(profile, request, names, MOST)
     if at_most is None:
         return None
     if at_most <= 0:
         return MOST
     low, high = math.log(LEAST), math.log(MOST)
-    if (_advantage(profile, request, LEAST) or 0.0) > 0:
+    if (_advantage(profile, request, names, LEAST) or 0.0) > 0:
         return LEAST
     while high - low > PRECISION:
         middle = (low + high) / 2
-        pays = (_advantage(profile, request, math.exp(middle)) or 0.0) > 0
+        pays = (_advantage(profile, request, names, math.exp(middle)) or 0.0) > 0
         low, high = (low, middle) if pays else (middle, high)
     return math.exp(high)
 
 
-def _advantage(profile: Profile, request: RecommendRequest, rate: float) -> float | None:
+def _advantage(profile: Profile, request: RecommendRequest, names: tuple[str, ...], rate: float) -> float | None:
     """How much lower the best cluster's score is than the best alone's, with links of that rate."""
-    names = [name for name in profile.devices if name not in request.exclude]
     asked = recommend(profile, request._replace(rates=dict.fromkeys(names, rate)))
     members = asked.predictions.candidates.members(len(asked.costs.names)).sum(axis=1)
     alone, together = (asked.ranking.score[rows] for rows in (members == 1, members > 1))

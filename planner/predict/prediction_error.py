@@ -72,9 +72,15 @@ def power_errors(
     served[rows, hosts] = span_w[rows, hosts] * rate.sum(axis=1) * updates_s
     idle_w = np.where(members | resting, (1 - state.busy) * devices.idle_w, 0.0)
     busy_w = np.where(members, state.busy * devices.busy_w, 0.0)
+    if costs.strategy.local:  # a step makes its own update, and has its part of the round's exchange
+        steps = step_cycle.rounds(costs, candidates).steps
+        slower = slower._replace(update=slower.update + rate * span_w * devices.update_s * devices.errors.update)
+        copies, served = 1 / steps, served * ((rate / steps).sum(axis=1) / rate.sum(axis=1))[:, None]
+    else:
+        copies = np.ones_like(rate)
     found = slower._replace(
         gradient=slower.gradient + rate * span_w * _gradient_s(costs, candidates) * devices.errors.gradient,
-        copy=slower.copy + rate * span_w * devices.copy_s * devices.errors.copy,
+        copy=slower.copy + rate * span_w * copies * devices.copy_s * devices.errors.copy,
         service=slower.service + served,
         idle_w=idle_w * devices.errors.idle_w * share_of_power,
         busy_w=busy_w * devices.errors.busy_w * share_of_power,

@@ -64,9 +64,10 @@ def rounds(costs: Costs, candidates: Candidates) -> Rounds:
     exchange_s = np.zeros(candidates.hosts.size)
     if local.seconds is None and local.every is None:
         exchange_s = _exchange_s(costs, candidates, members)
+    alone = members.sum(axis=1) == 1
+    exchange_s = np.where(alone, 0.0, exchange_s)  # its own end of a loopback need not be measured
     found = local_rounds.of_candidates(local, local_step_s(costs, candidates), exchange_s, members)
-    alone = (members.sum(axis=1) == 1)[:, None]
-    return found._replace(steps=np.where(alone, 1.0, found.steps))
+    return found._replace(steps=np.where(alone[:, None], 1.0, found.steps))
 
 
 def images_factor(costs: Costs, candidates: Candidates) -> Floats:
@@ -115,7 +116,8 @@ def _of_rounds(costs: Costs, candidates: Candidates) -> Cycles:
 
 def _varying_less(costs: Costs, members: Bools, steps: Floats) -> Costs:
     """A sum of h times varies less than each of them: by the square root of their number."""
-    usual = steps.sum(axis=0, where=members) / np.maximum(1, members.sum(axis=0))
+    together = members & (members.sum(axis=1) > 1)[:, None]
+    usual = steps.sum(axis=0, where=together) / np.maximum(1, together.sum(axis=0))
     roots = np.sqrt(np.maximum(1.0, usual))
     varied = tuple(1 + (each - 1) / root for each, root in zip(costs.devices.variation, roots, strict=True))
     return costs._replace(devices=costs.devices._replace(variation=varied))

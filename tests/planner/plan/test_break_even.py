@@ -34,20 +34,27 @@ def test_longer_rounds_pay_on_slower_links():
 
 def test_the_note_names_the_rate():
     (note,) = rate_note(fleet(), request())
-    assert note.startswith("alone is better below ")
+    assert note.startswith("with allreduce, alone is better below ")
     assert f"{break_even(fleet(), request()) / 125_000:.3g} Mbit/s on all links" in note
 
 
 def test_where_no_cluster_ever_pays_the_note_says_so():
     profile = profiles.profile({"a": profiles.device(profiles.step(0.001)), "b": profiles.device(profiles.step(2.0))})
     assert rate_note(profile, request("baseline")) == [
-        "a device alone is better than any of these clusters at any rate of their links"
+        "with baseline, a device alone is better at the measured rates of the links and below"
     ]
 
 
 @pytest.mark.parametrize("changes", [{"rates": {"a": 1e6}}, {"include": ("a", "b")}])
 def test_there_is_no_note_where_rates_are_asked_about_or_nobody_is_alone(changes):
     assert rate_note(fleet(), request(**changes)) == []
+
+
+def test_a_device_that_is_left_out_is_asked_about_no_rate():
+    profile = fleet(names="abc")
+    failed = profile.devices["c"]._replace(steps=())
+    (note,) = rate_note(profile._replace(devices={**profile.devices, "c": failed}), request())
+    assert note == rate_note(fleet(), request())[0]
 
 
 def test_there_is_no_note_of_one_device():
