@@ -24,7 +24,7 @@ from backends.optimizers.sgd import BLOCK
 class Nesterov(FlatOptimizer):
     """m <- b m + d;  w <- w - a (d + b m), with rate a and momentum b (DiLoCo, Alg. 1).
 
-    Without momentum it is w <- w - a d, and m stays 0.
+    Without momentum it is w <- w - a d, and m becomes 0.
     """
 
     def __init__(self, variables: Sequence[Variable]) -> None:
@@ -34,10 +34,9 @@ class Nesterov(FlatOptimizer):
         rate, momentum = np.float32(optimizer.rate), np.float32(optimizer.momentum)
         for start in range(0, weights.size, BLOCK):
             block = slice(start, start + BLOCK)
-            step = gradients[block]
+            step, m = gradients[block], self.slots[MOMENTUM][block]
+            m *= momentum
             if momentum:
-                m = self.slots[MOMENTUM][block]
-                m *= momentum
                 m += step
                 step = step + momentum * m
             weights[block] -= step if rate == 1.0 else rate * step
@@ -63,7 +62,7 @@ class DelayedNesterov(FlatOptimizer):
         if self.slots[UPDATES][0] >= delay:
             m = self.slots[MOMENTUM]
             m *= momentum
-            m += changes / delay
+            m += changes / self.slots[UPDATES]
             weights -= rate * momentum * m
             changes.fill(0.0)
             self.slots[UPDATES].fill(0.0)

@@ -61,7 +61,7 @@ class Peer:
         self._optimizer = optimizer
         self._slowdown = slowdown
         self._local = self._local_updates()
-        self._state_mean = StateMean(self._mailbox, replica.state)
+        self._state_mean = StateMean(self._mailbox, replica.state, replica.weights.size)
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0

@@ -157,10 +157,10 @@ class PeerRunState(HostedRunState):
             self._end_diverged(name, item.kind, item.step, answer.loss)
             return
         with self._lock:
+            self._local_steps.record(name, answer.steps, answer.seconds)
             stats.count_step(answer.loss, 0, answer.steps)
             self._losses[name].add(answer.loss)
             self._batch_policy.record(name, answer.batch, answer.seconds)
-            self._local_steps.record(name, answer.steps, answer.seconds)
             self.step_queue.complete(name, answer.steps)
             self._mark_end()
 

@@ -100,6 +100,9 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("local", "steps"): _ROUNDS,
     ("local", "time"): _ROUNDS,
     ("local", "speed"): _ROUNDS,
+    ("compressor", "sparse-loco"): {
+        "topology": (("server",), "what it forgets a worker would still have in its own weights, and nobody else"),
+    },
     ("outer", DELAYED_NESTEROV): {
         "topology": (("server",), "it is for a server whose workers do not wait"),
         "sync": (("asynchronous", "bounded"), "it is for a server whose workers do not wait"),

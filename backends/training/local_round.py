@@ -50,7 +50,8 @@ class LocalUpdates:
         """
         if self._kept is not None:
             made, self._kept = self._kept, None
-            np.multiply(self._held, order.scale * order.steps / made.steps, out=self._replica.gradients)
+            normalized = order.scale * order.steps / made.steps if order.scale != 1.0 else 1.0
+            np.multiply(self._held, normalized, out=self._replica.gradients)
             return made
         replica = self._replica
         np.copyto(self._held, replica.weights)

@@ -26,7 +26,12 @@ class LocalSteps:
         self._step_s: Dict[str, Deque[float]] = {}
 
     def record(self, name: str, steps: int, seconds: float) -> None:
-        """Record that a member made a round of so many steps in so many seconds."""
+        """Record that a member made a round of so many steps in so many seconds.
+
+        Raises ValueError for numbers that no round has.
+        """
+        if steps < 1 or not 0.0 <= seconds < math.inf:
+            raise ValueError("%s made a round of %d steps in %s s" % (name, steps, seconds))
         recent = self._step_s.setdefault(name, collections.deque(maxlen=RECENT_ROUNDS))
         recent.append(max(seconds, 1e-9) / steps)
 
@@ -38,7 +43,7 @@ class LocalSteps:
         """
         if done < self._spec.after:
             return dict.fromkeys(names, 1)
-        found = {name: self._wanted(name) for name in names}
+        found = {name: self._wanted(name, names) for name in names}
         total = sum(found.values())
         if total > left:
             found = {name: max(1, int(math.ceil(steps * left / float(total)))) for name, steps in found.items()}
@@ -48,7 +53,7 @@ class LocalSteps:
         """Whether rounds of several steps have begun after so many steps of all members."""
         return done >= self._spec.after
 
-    def _wanted(self, name: str) -> int:
+    def _wanted(self, name: str, names: Sequence[str]) -> int:
         if self._spec.name == "steps":
             return self._every
         recent = self._step_s.get(name)
@@ -57,9 +62,9 @@ class LocalSteps:
         step_s = statistics.median(recent)
         if self._spec.name == "time":
             return max(1, int((self._spec.seconds or SECONDS) / step_s))
-        return max(1, int(round(self._every * self._reference_s() / step_s)))
+        return max(1, int(round(self._every * self._reference_s(names) / step_s)))
 
-    def _reference_s(self) -> float:
-        """Seconds of a step at the reference speed."""
-        all_s = sorted(seconds for recent in self._step_s.values() for seconds in recent)
+    def _reference_s(self, names: Sequence[str]) -> float:
+        """Seconds of a step at the reference speed of these members."""
+        all_s = sorted(seconds for name in names for seconds in self._step_s.get(name, ()))
         return all_s[int((1.0 - REFERENCE_QUANTILE) * (len(all_s) - 1))]

@@ -76,7 +76,7 @@ class Wrapper(Compressor):
     def __init__(self, of: Compressor, own: np.ndarray) -> None:
         super().__init__(of.variables)
         self.of, self.own = of, own
-        self.lossy, self.by_link = of.lossy, of.by_link
+        self.lossy, self.by_link, self.masks_momentum = of.lossy, of.by_link, of.masks_momentum
 
     def bind_weights(self, weights: np.ndarray) -> None:
         self.of.bind_weights(weights)

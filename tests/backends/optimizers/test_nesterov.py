@@ -54,3 +54,17 @@ def test_every_block_of_a_large_model_is_updated() -> None:
     weights = np.ones(size, np.float32)
     made.apply(weights, np.full(size, 0.25, np.float32), OptimizerSettings(1.0, 0.5, kind=NESTEROV))
     np.testing.assert_array_equal(weights, np.float32(1 - 0.25 - 0.125))
+
+
+def test_momentum_of_long_ago_does_not_come_back() -> None:
+    made = Nesterov(ONE)
+    steps(made, [4.0], OptimizerSettings(1.0, 0.5, kind=NESTEROV))
+    steps(made, [1.0], OptimizerSettings(1.0, 0.0, kind=NESTEROV))
+    assert made.slots["momentum"][0] == 0.0
+
+
+def test_momentum_is_of_the_mean_of_as_many_changes_as_came() -> None:
+    made = DelayedNesterov(ONE)
+    steps(made, [2.0, 2.0, 2.0], OptimizerSettings(1.0, 0.5, kind=DELAYED_NESTEROV, delay=5))
+    steps(made, [2.0], OptimizerSettings(1.0, 0.5, kind=DELAYED_NESTEROV, delay=2))
+    assert made.slots["momentum"][0] == 2.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.base import OptimizerSettings, Variable
 from backends.jobs.job import ACCURACY
 from backends.protocol.events import Dropped
 from backends.protocol.frames import LocalRound
@@ -186,3 +186,24 @@ def test_batch_statistics_are_averaged_and_take_no_outer_step(tmp_path, framewor
     states = [replica.state[variance.part] for replica in replicas]
     assert (states[0] > 0).all()
     np.testing.assert_allclose(states[0], states[1], rtol=1e-6)
+
+
+def test_a_state_larger_than_the_weights_stays_where_it_is(tmp_path):
+    """Such as a frozen part of a model."""
+    run = PeerRun(tmp_path, "diloco:local=steps:every=3", 24, 2)
+    replicas = [Softmax() for _ in range(2)]
+    for replica in replicas:
+        replica.state = np.zeros(replica.weights.size + 1, np.float32)
+        replica.state_variables = (Variable("frozen", replica.state.shape, 0, replica.state.size),)
+        replica.gradient = lambda *args, of=replica, **options: _without_state(of, *args, **options)
+    threads = [run.start(seed, replica=replica) for seed, replica in enumerate(replicas)]
+    weights = [thread.end() for thread in threads]
+    np.testing.assert_array_equal(weights[0], weights[1])
+
+
+def _without_state(replica, *args, **options):
+    state, replica.state = replica.state, np.zeros(2, np.float32)
+    try:
+        return Softmax.gradient(replica, *args, **options)
+    finally:
+        replica.state = state

@@ -1,5 +1,6 @@
 """How many local steps members make, by their speeds."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,3 +57,13 @@ def test_the_last_round_is_shortened(every: int, members: int, left: int) -> Non
     names = "abcdef"[:members]
     total = sum(of(LocalSteps(LocalSpec("steps", every=every)), names, left=left))
     assert total == every * members if left >= every * members else left <= total < left + members
+
+
+def test_a_member_that_has_left_sets_no_pace() -> None:
+    assert of(timed(LocalSpec("speed", every=50), fast=0.01, a=0.1, b=0.2), "ab") == [50, 25]
+
+
+@pytest.mark.parametrize(("steps", "seconds"), [(0, 1.0), (3, float("nan")), (3, -1.0), (3, float("inf"))])
+def test_numbers_that_no_round_has_are_refused(steps: int, seconds: float) -> None:
+    with pytest.raises(ValueError, match="made a round of"):
+        LocalSteps(LocalSpec("speed")).record("a", steps, seconds)
