@@ -1,13 +1,14 @@
-"""How many steps do workers need that make local steps? Without a network, in one process each.
+"""This measures the steps that workers with local steps need to a target, without a network.
 
-    python benchmarks/local_updates.py --data /usr/share/dataset-fashion-mnist \\
+    python benchmarks/local_updates.py --data /usr/share/datasets/fashion-mnist \\
         --each 25+25+25+25 --outer average --outer nesterov --rate 0.02 --rate 0.04 --out runs.jsonl
 
-Every run has workers that make their local steps one after the other, by the program's own rounds
-and outer steps, on shards of their own; it ends when the averaged model reaches the target on
-`--test-images` of the test set. ``--each`` gives the local steps of every worker in a round; one
-number is a worker alone. Every run is a JSON line with its curve: the accuracy after so many steps
-of the worker with the most of them. Runs that are in the file already are not made again.
+Every run is a process, whose workers make their local steps one after the other, by the program's
+own rounds and outer steps, on shards of their own. It ends when the averaged model reaches the
+target on `--test-images` of the test set. ``--each`` gives the local steps of every worker in a
+round; one number is a worker alone. Every run is a JSON line with its curve: the accuracy after so
+many steps of the worker with the most of them. Runs that are in the file already are not made
+again.
 
 With ``--cosine STEPS`` the rate falls to 0 along half a cosine over so many steps of a worker, and
 the run ends there, whatever the target: what a run of that length comes to is then told by its last
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from racing.final_accuracy import thinned
 
 from backends.data import dataset
@@ -64,14 +66,13 @@ class Setting(NamedTuple):
     test_images: int
     most_steps: int
     every: int
-    threads: int
 
 
 def main() -> None:
     options = _arguments()
     setting = Setting(
         options.model, options.data, options.batch, options.momentum, options.target, options.test_images,
-        options.most_steps, options.every, options.threads,
+        options.most_steps, options.every,
     )  # fmt: skip
     cases = [
         Case(tuple(map(int, each.split("+"))), outer, rate, seed, cosine)
@@ -106,7 +107,6 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--most-steps", type=int, default=12_000, help="of a worker")
     made.add_argument("--every", type=int, default=100, help="steps of a worker between evaluations, at least a round")
     made.add_argument("--processes", type=int, default=2)
-    made.add_argument("--threads", type=int, default=1)
     made.add_argument("--out", type=Path, default=Path("local-updates.jsonl"))
     options = made.parse_args()
     options.outer, options.cosine = options.outer or ["average"], options.cosine or [0]
@@ -156,10 +156,8 @@ def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[tuple
     members = []
     for number, positions in enumerate(shards):
         images = ArraySamples(whole.train_images[positions], whole.train_labels[positions])
-        import torch
-
-        torch.manual_seed(case.seed)
-        replica = framework("torch").build(setting.model, seed=case.seed, threads=setting.threads)
+        torch.manual_seed(case.seed)  # by which a user's model draws its weights
+        replica = framework("torch").build(setting.model, seed=case.seed)
         loader = BatchLoader(images, setting.batch, 1009 * case.seed + number)
         inner = OptimizerSettings(case.rate, setting.momentum)
         members.append((replica, LocalUpdates(replica, loader, inner, 1.0, False)))

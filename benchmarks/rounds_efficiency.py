@@ -25,12 +25,15 @@ from planner.json_records import load, save
 from planner.paths import SAMPLE_EFFICIENCY
 from planner.predict.sample_efficiency import REMEDY, RoundsEfficiency, SampleEfficiencies, Source, newest
 
-#: Equal workers that stand for unequal ones, and their steps: see ``RoundsEfficiency``.
+#: Local steps of every worker in a round.
 Each = tuple[int, ...]
 
 
 class Pair(NamedTuple):
-    """Workers beside one alone with the same seed; ``sooner``: its steps over those of each."""
+    """Workers beside one alone with the same seed; ``sooner``: its steps over those of each.
+
+    count, steps: of the equal workers that they stand for, see ``RoundsEfficiency``.
+    """
 
     each: Each
     seed: int
@@ -42,7 +45,6 @@ class Pair(NamedTuple):
 
     @property
     def steps(self) -> float:
-        """Local steps of as many equal workers."""
         return sum(steps**2 for steps in self.each) / sum(self.each)
 
 

@@ -76,9 +76,7 @@ def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
     def start(parts: MemberParts) -> StartedRole:
         strategy, slowdown = Strategy.from_text(order.strategy), order.member.replica.slowdown
         compressor = strategy.compressor.build(parts.replica.variables, order.correction)
-        local = None
-        if strategy.local:
-            local = LocalUpdates(parts.replica, parts.data[0], order.optimizer, slowdown, strategy.local.reset)
+        local = LocalUpdates.of_strategy(strategy, parts.replica, parts.data[0], order.optimizer, slowdown)
         member = Worker(parts.connection, parts.replica, *parts.data, slowdown, compressor, local)
         return StartedRole(
             lambda: member.run(parts.telemetry.on_step),

@@ -60,19 +60,13 @@ class Peer:
         self._local_update = exchange.parts.local_update
         self._optimizer = optimizer
         self._slowdown = slowdown
-        self._local = self._local_updates()
+        strategy = exchange.parts.strategy
+        self._local = LocalUpdates.of_strategy(strategy, replica, batches, optimizer, slowdown)
         self._state_mean = StateMean(self._mailbox, replica.state, replica.weights.size)
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
         self.spent = TimeSpent()
-
-    def _local_updates(self) -> Optional[LocalUpdates]:
-        """Of a strategy with rounds of local steps."""
-        local = self._exchange.parts.strategy.local
-        if not local:
-            return None
-        return LocalUpdates(self._replica, self._batches, self._optimizer, self._slowdown, local.reset)
 
     def run(self, address: str, port: int, on_step: Optional[Callable[[TimeSpent], None]] = None) -> TimeSpent:
         """Work until the run is over; return where time was spent.

@@ -8,11 +8,10 @@ import numpy as np
 from backends.frameworks.base import SLOT_NAMES, Arrays, Layout
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
-from backends.protocol.frames import STATE, WEIGHTS, LocalRound, PeerAddress, PeerHello, PeerStep, PeerStepDone
+from backends.protocol.frames import STATE, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
 from backends.strategies import knowledge_transfer
-from backends.strategies.local_updates import OuterSpec
 from backends.training import checkpoint
-from backends.training.local_steps import LocalSteps
+from backends.training.local_steps import LocalSteps, RoundPlan
 from backends.training.member_stats import MemberStats
 from backends.training.run_host import HostedRunState
 from backends.training.run_spec import RunSpec, Unfit, last_evaluated
@@ -44,8 +43,8 @@ class PeerRunState(HostedRunState):
         self._digests: Dict[str, str] = {}
         self._received: Dict[str, Dict[str, Arrays]] = {}
         self._ending = False
-        self._local_steps = LocalSteps(spec.strategy.local)
-        self._round: Tuple[Any, Dict[str, int]] = (None, {})
+        self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer)
+        self._round: Optional[Tuple[Tuple[int, int], RoundPlan]] = None  # by epoch and number
         self.layout: Optional[Layout] = None
         self.weights: Arrays = ()
         self._saved: Dict[str, Dict[str, Arrays]] = {}
@@ -129,17 +128,12 @@ class PeerRunState(HostedRunState):
 
     def _with_round(self, name: str, item: PeerWorkItem, order: PeerStep) -> PeerStep:
         """The order for a member's part of a round, which is planned once for all members."""
-        done, local = self.step_queue.done, self.spec.strategy.local
-        if self._round[0] != (item.epoch, item.step):
-            steps = self._local_steps.of_round(item.members, done, self.spec.steps - done)
-            self._round = (item.epoch, item.step), steps
-        steps = self._round[1]
-        outer = self.spec.strategy.outer if self._local_steps.begun(done) else OuterSpec()
-        mean = sum(steps.values()) / float(len(steps))
+        done, key = self.step_queue.done, (item.epoch, item.step)
+        if self._round is None or self._round[0] != key:
+            self._round = key, self._local_steps.plan(item.members, done, self.spec.steps - done)
+        plan = self._round[1]
         return order._replace(
-            rate=self.spec.optimizer_at(done).rate,
-            local=LocalRound(steps[name], mean / steps[name] if local.normalize else 1.0),
-            outer=outer.settings(list(steps.values())),
+            rate=self.spec.optimizer_at(done).rate, local=plan.order(plan.steps[name]), outer=plan.outer
         )
 
     def _gives_to(self, name: str, item: PeerWorkItem) -> Tuple[str, ...]:

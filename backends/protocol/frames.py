@@ -20,7 +20,7 @@ WEIGHTS, STATE = "own", "state"
 class MessageHead(NamedTuple):
     """What a receiver needs to know of a ``strategies.message.Message`` before its arrays."""
 
-    kind: str  # DENSE, HALF, SPANS or SPARSE
+    kind: str  # as of the message
     size: int  # elements of the vector
     counts: Tuple[int, ...]  # rows of each array
 

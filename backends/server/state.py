@@ -1,7 +1,7 @@
 """The server state holds the weights of a run, hands out its steps and applies gradients."""
 
 import math
-from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.server.global_model import GlobalModel
 from backends.server.worker_state import WorkerStates
 from backends.strategies.aggregation_rules import FACTORS
-from backends.strategies.local_updates import OuterSpec
 from backends.strategies.message import Message
 from backends.training import checkpoint
-from backends.training.local_steps import LocalSteps
+from backends.training.local_steps import LocalSteps, RoundPlan
 from backends.training.run_host import HostedRunState
 from backends.training.run_spec import RunSpec, resumed_queue
 from backends.training.step_queue import StepQueue, WorkItem
@@ -47,7 +46,7 @@ class ServerState(HostedRunState):
         self._model: Optional[GlobalModel] = None
         self._aggregator = Aggregator(spec.strategy.sync)
         self._worker_states = WorkerStates({})
-        self._local_steps = LocalSteps(spec.strategy.local)
+        self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer)
         self.step_queue = self._begin()
         for observer in (self._aggregator, self._worker_states, self.step_queue):
             self._membership.add_observer(observer.set_members)
@@ -93,14 +92,16 @@ class ServerState(HostedRunState):
             self._advance()
 
     def take(self, name: str, gone: Callable[[], bool]) -> WorkItem:
-        if not self.spec.strategy.local:
-            return self.step_queue.take(name, gone, lambda: self._may_begin(name))
-        return self.step_queue.take(name, gone, lambda: self._may_begin(name), lambda: self._planned_steps()[name])
+        return self.step_queue.take(name, gone, lambda: self._may_begin(name), lambda: self._steps_of(name))
 
-    def _planned_steps(self) -> Dict[str, int]:
-        """The local steps of all workers, if each began a round now."""
+    def _steps_of(self, name: str) -> int:
+        """Steps that a worker makes before it sends anything."""
+        return self._round_plan().steps[name] if self.spec.strategy.local else 1
+
+    def _round_plan(self) -> RoundPlan:
+        """The round of all workers, if each began one now."""
         done = self.step_queue.done
-        return self._local_steps.of_round(self._membership.names, done, self.spec.steps - done)
+        return self._local_steps.plan(self._membership.names, done, self.spec.steps - done)
 
     def _may_begin(self, worker: str) -> bool:
         return self._aggregator.may_begin(worker) and self._worker_states.may_begin(worker)
@@ -109,14 +110,8 @@ class ServerState(HostedRunState):
         """The weights and settings that a worker receives with an item."""
         with self._lock:
             hand_over = item.kind == STEP and self._worker_states.is_requested(worker)
-            found = WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over)
-            return found._replace(local=self._local_round(item)) if self.spec.strategy.local else found
-
-    def _local_round(self, item: WorkItem) -> LocalRound:
-        if not self.spec.strategy.local.normalize:
-            return LocalRound(item.steps)
-        planned = self._planned_steps().values()
-        return LocalRound(item.steps, sum(planned) / float(len(planned) * item.steps))
+            local = self._round_plan().order(item.steps) if self.spec.strategy.local else None
+            return WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over, local)
 
     def add_gradient(self, item: WorkItem, gradient: WorkerGradient, hand_over: bool) -> None:
         """Add a worker's gradient, and its state where it was requested.
@@ -163,24 +158,22 @@ class ServerState(HostedRunState):
         self.model.update(
             [gradient.message for gradient in gradients],
             [factor(gradient.batch, mean_batch, self.spec.batch, n) for gradient in gradients],
-            self._outer_step(before, n) if self.spec.strategy.local else self.spec.optimizer_at(before),
+            self._outer_step(n) if self.spec.strategy.local else self.spec.optimizer_at(before),
         )
         for gradient in gradients:
             gradient.stats.count_step(gradient.loss, before - gradient.version, gradient.steps)
             self.step_queue.complete(gradient.worker)
         self._mark_end()
 
-    def _outer_step(self, done: int, changes: int) -> OptimizerSettings:
+    def _outer_step(self, changes: int) -> OptimizerSettings:
         """The outer optimizer for so many changes.
 
         Where not all members wait, one change is no more than its part of the members' mean.
         """
-        names = self._membership.names
-        outer = self.spec.strategy.outer if self._local_steps.begun(done) else OuterSpec()
-        settings = outer.settings(list(self._planned_steps().values()))
-        if settings.kind == DELAYED_NESTEROV:  # which takes parts itself
-            return settings
-        return settings._replace(rate=settings.rate * changes / max(changes, len(names)))
+        plan = self._round_plan()
+        if plan.outer.kind == DELAYED_NESTEROV:  # which takes parts itself
+            return plan.outer
+        return plan.outer._replace(rate=plan.outer.rate * changes / max(changes, len(plan.steps)))
 
     def mean_model_state(self) -> np.ndarray:
         """The mean of the states that workers reported; a new (state,) float32."""

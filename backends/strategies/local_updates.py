@@ -117,6 +117,10 @@ class OuterSpec(NamedTuple):
         return OptimizerSettings(self.gain, momentum, kind=self.kind, delay=self.every or len(local_steps))
 
 
+#: The mean of all changes, and nothing else.
+AVERAGE = OuterSpec()
+
+
 def automatic_momentum(gain: float, local_steps: Sequence[int]) -> float:
     """b of gain / (1 - b) = (sum h)^2 / sum h^2; 0 where that would be below 0."""
     total, squares = sum(local_steps), sum(steps * steps for steps in local_steps)
@@ -136,7 +140,7 @@ _OUTER_KEYS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
     DELAYED_NESTEROV: {"gain": _positive, "momentum": _below_one, "every": _at_least_one},
 }
 LOCAL, OUTER = tuple(_LOCAL_KEYS), tuple(_OUTER_KEYS)
-_FIELDS = {"local": LocalSpec(), "outer": OuterSpec()}
+_FIELDS = {"local": LocalSpec(), "outer": AVERAGE}
 
 
 def _parsed(part: str, text: str, keys: Mapping[str, Mapping[str, Callable[[str], Any]]]) -> Sequence[Any]:

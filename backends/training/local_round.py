@@ -9,6 +9,7 @@ import numpy as np
 from backends.data.loader import BatchSource
 from backends.frameworks.base import OWN, Arrays, OptimizerSettings, Replica, zero_slots
 from backends.protocol.frames import LocalRound
+from backends.strategies.strategy import Strategy
 from backends.training.step import StepTaken, gradient, stretch
 
 
@@ -40,6 +41,19 @@ class LocalUpdates:
         self._reset = reset
         self._held = np.empty_like(replica.weights)  # w during a round, its change afterwards
         self._kept: Optional[RoundMade] = None
+
+    @classmethod
+    def of_strategy(
+        cls,
+        strategy: Strategy,
+        replica: Replica,
+        batches: BatchSource,
+        optimizer: OptimizerSettings,
+        slowdown: float,
+    ) -> Optional["LocalUpdates"]:
+        """Those of a strategy with rounds; None for one without."""
+        local = strategy.local
+        return cls(replica, batches, optimizer, slowdown, local.reset) if local else None
 
     def make(self, order: LocalRound, rate: float, batch: int, stays: bool = False) -> RoundMade:
         """Make a round, or return the one that could not be exchanged, with its change.

@@ -1,11 +1,13 @@
-"""How many local steps each member makes in a round, by its speed."""
+"""A coordinator plans each round of local steps by the speeds of its members."""
 
 import collections
 import math
 import statistics
-from typing import Deque, Dict, Sequence
+from typing import Deque, Dict, NamedTuple, Sequence
 
-from backends.strategies.local_updates import EVERY, SECONDS, LocalSpec
+from backends.frameworks.base import OptimizerSettings
+from backends.protocol.frames import LocalRound
+from backends.strategies.local_updates import AVERAGE, EVERY, SECONDS, LocalSpec, OuterSpec
 
 #: Rounds whose median tells a member's speed: few, so that a slow first one soon drops out.
 RECENT_ROUNDS = 5
@@ -14,14 +16,34 @@ RECENT_ROUNDS = 5
 REFERENCE_QUANTILE = 0.9
 
 
+class RoundPlan(NamedTuple):
+    """A round that all members begin together.
+
+    steps: local steps by member.
+    outer: what is done with the mean of their changes.
+    normalize: as in ``LocalSpec``.
+    """
+
+    steps: Dict[str, int]
+    outer: OptimizerSettings
+    normalize: bool
+
+    def order(self, steps: int) -> LocalRound:
+        """The part of a member that makes so many steps; normalized as by FedNova (2020)."""
+        if not self.normalize:
+            return LocalRound(steps)
+        return LocalRound(steps, sum(self.steps.values()) / float(len(self.steps) * steps))
+
+
 class LocalSteps:
     """Local steps by member. A member that was not timed yet makes one, or ``every``.
 
     Not thread-safe.
     """
 
-    def __init__(self, spec: LocalSpec) -> None:
+    def __init__(self, spec: LocalSpec, outer: OuterSpec = AVERAGE) -> None:
         self._spec = spec
+        self._outer = outer
         self._every = spec.every or EVERY
         self._step_s: Dict[str, Deque[float]] = {}
 
@@ -35,23 +57,22 @@ class LocalSteps:
         recent = self._step_s.setdefault(name, collections.deque(maxlen=RECENT_ROUNDS))
         recent.append(max(seconds, 1e-9) / steps)
 
-    def of_round(self, names: Sequence[str], done: int, left: int) -> Dict[str, int]:
-        """The steps of each member in a round that all begin together.
+    def plan(self, names: Sequence[str], done: int, left: int) -> RoundPlan:
+        """The round that members begin now; before the first one every step is exchanged.
 
         done, left: steps of all members before the round, and to the end of the run. The last
         round is shortened, so that the run makes fewer steps too many than it has members.
         """
         if done < self._spec.after:
-            return dict.fromkeys(names, 1)
+            return self._planned(dict.fromkeys(names, 1), AVERAGE)
         found = {name: self._wanted(name, names) for name in names}
         total = sum(found.values())
         if total > left:
             found = {name: max(1, int(math.ceil(steps * left / float(total)))) for name, steps in found.items()}
-        return found
+        return self._planned(found, self._outer)
 
-    def begun(self, done: int) -> bool:
-        """Whether rounds of several steps have begun after so many steps of all members."""
-        return done >= self._spec.after
+    def _planned(self, steps: Dict[str, int], outer: OuterSpec) -> RoundPlan:
+        return RoundPlan(steps, outer.settings(list(steps.values())), self._spec.normalize)
 
     def _wanted(self, name: str, names: Sequence[str]) -> int:
         if self._spec.name == "steps":

@@ -87,9 +87,8 @@ class RoundsEfficiency(NamedTuple):
 class SampleEfficiencies(NamedTuple):
     """Those of strategies that always reached the target, and of others; source: None without any.
 
-    rounds: those of local steps.
-
     critical_batch: images, see ``images_factor``; None where larger batches needed no more.
+    rounds: those of local steps.
     """
 
     schema: int

@@ -134,6 +134,12 @@ def momentum(options: Options, workers: int, sync: SyncPolicy = SYNC_POLICIES["a
     return max(0.0, 1.0 - workers / sync.waits_for(workers) * (1.0 - TOTAL_MOMENTUM))
 
 
+def _momentum_of(plan: Plan, options: Options) -> float:
+    """The momentum of gradients; the steps within a round are those of a device alone."""
+    how = plan.run_strategy
+    return momentum(options, 1 if how.local else len(plan.workers), how.sync)
+
+
 def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpec:
     """The model and data of one member, which are on its device."""
     # Runs with neighbouring seeds share no worker's order of samples.
@@ -149,7 +155,7 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
     The momentum of compressors with a residual is the workers' own.
     """
     how = plan.strategy
-    own = momentum(options, 1 if how.local else len(plan.workers), how.sync)
+    own = _momentum_of(plan, options)
     optimizer = how.optimizer.settings(options.rate, own, options.weight_decay, options.clip_norm)
     if how.through_server:
         corrects = how.compressor.keeps_residual and not how.local
@@ -180,7 +186,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     how, members = plan.run_strategy, len(plan.workers)
     # The momentum of compressors with a residual is the workers' own.
     theirs = how.compressor.keeps_residual and members > 1
-    server_momentum = 0.0 if theirs else momentum(options, 1 if how.local else members, how.sync)
+    server_momentum = 0.0 if theirs else _momentum_of(plan, options)
     return RunSpec(
         steps=plan.steps,
         optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, options.clip_norm),

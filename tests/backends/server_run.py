@@ -70,9 +70,7 @@ class WorkerThread(MemberThread):
     def _local_updates(self) -> LocalUpdates | None:
         """Where the strategy has rounds, with the optimizer of the run."""
         spec = self._run.spec
-        reset = spec.strategy.local.reset
-        made = LocalUpdates(self.replica, self.batches, spec.optimizer, self._slowdown, reset)
-        return made if spec.strategy.local else None
+        return LocalUpdates.of_strategy(spec.strategy, self.replica, self.batches, spec.optimizer, self._slowdown)
 
     def cut(self) -> None:
         """Gone, as a killed process is."""

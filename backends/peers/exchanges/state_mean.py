@@ -16,11 +16,9 @@ STATE_KIND = "state"
 class StateMean:
     """Sends a member's state to all others, and takes the mean of those that have arrived.
 
-    Each counts by the samples of its round.
-
-    Nobody waits: the states are sent before the changes of their round, and those that have come
-    when it ends count. A state larger than the trained weights, such as a frozen part of a model,
-    stays where it is.
+    Each counts by the samples of its round. Nobody waits: the states are sent before the changes of
+    their round, and those that have come when it ends count. A state larger than the trained
+    weights, such as a frozen part of a model, stays where it is.
     """
 
     def __init__(self, mailbox: Mailbox, state: np.ndarray, weights: int) -> None:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.strategies.local_updates import LocalSpec
-from backends.training.local_steps import LocalSteps
+from backends.protocol.frames import LocalRound
+from backends.strategies.local_updates import LocalSpec, OuterSpec
+from backends.training.local_steps import LocalSteps, RoundPlan
 
 MANY = 10**9
 
@@ -19,7 +20,7 @@ def timed(spec: LocalSpec, **step_s: float) -> LocalSteps:
 
 
 def of(made: LocalSteps, names: str, done: int = 0, left: int = MANY) -> list[int]:
-    return list(made.of_round(tuple(names), done, left).values())
+    return list(made.plan(tuple(names), done, left).steps.values())
 
 
 def test_by_steps_all_make_as_many() -> None:
@@ -45,11 +46,17 @@ def test_one_mistimed_round_does_not_shorten_those_of_the_others() -> None:
 
 
 def test_before_the_first_round_every_step_is_exchanged() -> None:
-    made = LocalSteps(LocalSpec("steps", every=7, after=100))
+    made = LocalSteps(LocalSpec("steps", every=7, after=100), OuterSpec("nesterov"))
     assert of(made, "ab", done=99) == [1, 1]
     assert of(made, "ab", done=100) == [7, 7]
-    assert not made.begun(99)
-    assert made.begun(100)
+    assert made.plan("ab", 99, MANY).outer[:2] == (1.0, 0.0)
+    assert made.plan("ab", 100, MANY).outer[:2] == (1.0, 0.5)
+
+
+def test_normalized_changes_count_as_of_the_mean_number_of_steps() -> None:
+    plan = timed(LocalSpec("speed", every=6, normalize=True), a=0.1, b=0.3).plan("ab", 0, MANY)
+    assert [plan.order(steps) for steps in plan.steps.values()] == [LocalRound(6, 4 / 6), LocalRound(2, 2.0)]
+    assert RoundPlan(plan.steps, plan.outer, False).order(6) == LocalRound(6, 1.0)
 
 
 @given(st.integers(1, 100), st.integers(1, 6), st.integers(1, 1000))
