@@ -11,11 +11,12 @@ from backends.strategies.engine import OWN
 from planner.errors import PlanError
 from planner.plan.file import PlannedWorker
 from planner.plan.rank import Ranking, Standing
+from planner.predict.cluster_cycle import BOTTLENECKS, COMPUTE, DATA
 from planner.predict.clusters import ClusterConfig
 from planner.predict.costs import Costs
 from planner.predict.predict import Factors, Prediction, Predictions, factors
 from planner.predict.prediction_error import ErrorParts
-from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA, gradients_s, images_factor, rounds, settled
+from planner.predict.step_cycle import gradients_s, images_factor, rounds, settled
 from planner.provenance import Provenance
 from profilers.stats import Z95
 

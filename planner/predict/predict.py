@@ -6,6 +6,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.predict import step_cycle
+from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.prediction_error import ErrorParts, power_errors, time_errors
@@ -51,7 +52,7 @@ class Predictions(NamedTuple):
     cycle_s: (C, N), T_i^C, infinite for no member.
     device_w: (C, N), P_i^C, 0 for no member.
     steps: (C, N), S_i, the steps that each worker makes.
-    shares: (C, 4), of the workers' time, by ``step_cycle.BOTTLENECKS``.
+    shares: (C, 4), of the workers' time, by ``cluster_cycle.BOTTLENECKS``.
     """
 
     candidates: Candidates
@@ -132,7 +133,7 @@ def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
     return roots.min(axis=1)
 
 
-def device_watts(costs: Costs, candidates: Candidates, state: step_cycle.Cycles) -> Floats:
+def device_watts(costs: Costs, candidates: Candidates, state: Cycles) -> Floats:
     """P_i^C, (C, N): idle watts plus the busy share of what load adds; 0 for no member."""
     members = candidates.members(len(costs.names))
     return np.where(members, nameplate.watts(costs.devices.idle_w, costs.devices.busy_w, state.busy), 0.0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.predict import step_cycle
+from planner.predict.cluster_cycle import Cycles, update_cpu_s
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 
@@ -51,13 +52,11 @@ def time_errors(costs: Costs, candidates: Candidates, cycle_s: Floats, steps: Fl
     return _through_cycles(costs, candidates, steps / (active * time_s)[:, None] / cycle_s)
 
 
-def power_errors(
-    costs: Costs, candidates: Candidates, state: step_cycle.Cycles, resting: Bools, power_w: Floats
-) -> ErrorParts:
+def power_errors(costs: Costs, candidates: Candidates, state: Cycles, resting: Bools, power_w: Floats) -> ErrorParts:
     """Errors of the power; 0 where it is unknown.
 
     P = sum_i idle_i + (busy_i - idle_i) u_i, where the busy share u_i is the load of a cycle
-    (``step_cycle.loads``) over T_i^C: a mean changes both, and neither counts while u_i is 1.
+    (``cluster_cycle.loads``) over T_i^C: a mean changes both, and neither counts while u_i is 1.
     resting: (C, N), devices whose idle watts are counted though they are no members; power_w: (C,).
     """
     devices, rows, hosts = costs.devices, np.arange(power_w.size), candidates.hosts
@@ -67,7 +66,7 @@ def power_errors(
     own_s, served_s = step_cycle.loads_of_step(costs, candidates)
     loaded_w = rate * (span_w * own_s + span_w[rows, hosts][:, None] * served_s)
     slower = _through_cycles(costs, candidates, -loaded_w / state.cycle_s)
-    updates_s = (step_cycle.update_cpu_s(costs) * devices.errors.service)[hosts]
+    updates_s = (update_cpu_s(costs) * devices.errors.service)[hosts]
     served = np.zeros_like(rate)
     served[rows, hosts] = span_w[rows, hosts] * rate.sum(axis=1) * updates_s
     idle_w = np.where(members | resting, (1 - state.busy) * devices.idle_w, 0.0)

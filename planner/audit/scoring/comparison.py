@@ -10,9 +10,9 @@ import numpy as np
 
 from planner.audit.scoring.cases import Case, Estimates, Key
 from planner.audit.scoring.measured import SteadyWorker
+from planner.predict.cluster_cycle import BOTTLENECKS
 from planner.predict.clusters import Candidates, ClusterConfig
 from planner.predict.predict import Prediction, Predictions, predict
-from planner.predict.step_cycle import BOTTLENECKS
 from planner.provenance import Provenance
 
 #: Compared quantities; ``step`` is the time between two steps of all workers together.

@@ -10,6 +10,7 @@ from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import local_rounds, step_cycle
+from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs, costs_of
 from tests.planner import profiles
@@ -30,7 +31,7 @@ def three(strategy: str, **changes: object) -> Costs:
     return costs_of(profiles.profile(dict(zip("abc", made, strict=True))), strategy=Strategy.from_text(strategy))
 
 
-def cycles(costs: Costs, mask: int = 7) -> step_cycle.Cycles:
+def cycles(costs: Costs, mask: int = 7) -> Cycles:
     return step_cycle.solve(costs, Candidates(np.array([mask]), np.array([0])))
 
 

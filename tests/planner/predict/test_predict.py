@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
+from planner.predict.cluster_cycle import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
 from planner.predict.clusters import Candidates, enumerate_clusters
 from planner.predict.costs import costs_of
 from planner.predict.predict import Prediction, Predictions, factors, predict, run_time, start_times
-from planner.predict.step_cycle import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
 from tests.planner import profiles
 from tests.planner.predictions import everything, index, known
 from tests.planner.profiles import MBIT

@@ -11,6 +11,7 @@ import pytest
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.predict import step_cycle
+from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
 from planner.predict.collectives import NCCL
 from planner.predict.costs import Costs, costs_of
@@ -39,7 +40,7 @@ def costs(
     return costs_of(profile, strategy=ALLREDUCE, engine=Engine.from_text(engine))
 
 
-def solved(found: Costs) -> step_cycle.Cycles:
+def solved(found: Costs) -> Cycles:
     everyone = (1 << len(found.names)) - 1
     return step_cycle.solve(found, Candidates(np.array([everyone]), np.array([0])))
 

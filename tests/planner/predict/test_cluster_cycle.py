@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from planner.predict import step_cycle
+from planner.predict import cluster_cycle
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs, costs_of
 from tests.planner import profiles
@@ -20,13 +20,13 @@ def two(stolen_s: float) -> Costs:
 
 
 def test_transfers_over_a_slow_link_are_not_held_up_by_a_computation_but_hold_it_up() -> None:
-    nothing, quarter = (step_cycle.solve(two(stolen_s), BOTH).cycle_s[0] for stolen_s in (0.0, 0.04))
+    nothing, quarter = (cluster_cycle.solve(two(stolen_s), BOTH).cycle_s[0] for stolen_s in (0.0, 0.04))
     assert quarter[1] == pytest.approx(nothing[1])
     assert quarter[0] == pytest.approx(nothing[0] / (1 - 0.04 / quarter[1]), rel=0.02)
 
 
 def test_transfers_that_keep_a_core_busy_wait_for_the_computation_too() -> None:
-    nothing, all_of_it = (step_cycle.solve(two(stolen_s), BOTH).cycle_s[0] for stolen_s in (0.0, 0.16))
+    nothing, all_of_it = (cluster_cycle.solve(two(stolen_s), BOTH).cycle_s[0] for stolen_s in (0.0, 0.16))
     assert all_of_it[1] > nothing[1] + 0.1
     assert all_of_it[0] > 1.3 * nothing[0]
 
@@ -35,9 +35,9 @@ def test_transfers_that_keep_a_core_busy_wait_for_the_computation_too() -> None:
 def test_what_exceeds_the_share_that_is_due_waits(cores: float, due: float) -> None:
     for stolen_s, waits in ((0.9 * due, 0.0), (due, 0.0), (1.0, 1.0)):
         found = profiles.with_costs(two(0.16 * stolen_s), cores=np.full(2, cores))
-        assert step_cycle._waiting(found)[1, 0] == pytest.approx(waits)
+        assert cluster_cycle._waiting(found)[1, 0] == pytest.approx(waits)
     half = profiles.with_costs(two(0.16 * 2 * due / (due + 1)), cores=np.full(2, cores))  # halfway between 1/due and 1
-    assert step_cycle._waiting(half)[1, 0] == pytest.approx(0.5)
+    assert cluster_cycle._waiting(half)[1, 0] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("cores", "exchange_s"), [(0.5, 0.04), (1.0, 0.02), (4.0, 0.05)])
@@ -52,6 +52,6 @@ def test_beside_the_server_an_exchange_takes_what_it_costs_unless_there_are_more
     local = profiles.with_costs(
         local, cores=np.full(2, cores), host_stolen_cpu_s=stolen_cpu_s, up_s=up_s, down_s=down_s
     )
-    uncontended_s, _, _ = step_cycle._stations(local)
+    uncontended_s, _, _ = cluster_cycle._stations(local)
     others_s = local.devices.ready_s[0] + local.devices.service_s[0]
     assert uncontended_s[0, 0] - others_s == pytest.approx(exchange_s)
