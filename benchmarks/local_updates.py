@@ -157,7 +157,7 @@ def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[tuple
     for number, positions in enumerate(shards):
         images = ArraySamples(whole.train_images[positions], whole.train_labels[positions])
         torch.manual_seed(case.seed)  # by which a user's model draws its weights
-        replica = framework("torch").build(setting.model, seed=case.seed)
+        replica = framework("torch").build(setting.model, whole.train_images.shape[1:], seed=case.seed)
         loader = BatchLoader(images, setting.batch, 1009 * case.seed + number)
         inner = OptimizerSettings(case.rate, setting.momentum)
         members.append((replica, LocalUpdates(replica, loader, inner, 1.0, False)))

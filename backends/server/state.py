@@ -12,6 +12,7 @@ from backends.protocol.events import Emit
 from backends.protocol.frames import STEP, ArraySpec, LocalRound
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.server.global_model import GlobalModel
+from backends.server.gradient_estimates import GradientEstimates
 from backends.server.worker_state import WorkerStates
 from backends.strategies.aggregation_rules import FACTORS
 from backends.strategies.message import Message
@@ -47,6 +48,7 @@ class ServerState(HostedRunState):
         self._aggregator = Aggregator(spec.strategy.sync)
         self._worker_states = WorkerStates({})
         self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer)
+        self._estimates = GradientEstimates() if spec.strategy.compressor.sends_differences else None
         self.step_queue = self._begin()
         for observer in (self._aggregator, self._worker_states, self.step_queue):
             self._membership.add_observer(observer.set_members)
@@ -81,7 +83,10 @@ class ServerState(HostedRunState):
         """Add a worker with a state of this description; return the state that it resumes from."""
         with self._lock:
             self._membership.join(worker)
-            return self._worker_states.introduce(worker, description)
+            own = self._worker_states.introduce(worker, description)
+            if self._estimates is not None:
+                self._estimates.begin(worker, self.model.layout.parameters, own)
+            return own
 
     def leave(self, name: str, lost: bool) -> None:
         """Remove a worker, so that neither a round nor a checkpoint waits for it."""
@@ -127,6 +132,8 @@ class ServerState(HostedRunState):
                     self._worker_states.add(worker, tuple(array.copy() for array in stats.own))
                 self._batch_policy.record(worker, gradient.batch, gradient.seconds)
                 self._local_steps.record(worker, item.steps, gradient.seconds)
+                if self._estimates is not None:
+                    gradient = gradient._replace(message=self._estimates.completed(worker, gradient.message))
                 self._aggregator.add_gradient(gradient)
                 self._advance()
         if not sound:

@@ -103,6 +103,9 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("compressor", "sparse-loco"): {
         "topology": (("server",), "what it forgets a worker would still have in its own weights, and nobody else"),
     },
+    ("compressor", "ef21"): {
+        "topology": (("server",), "receivers must know all that each sender has sent, and only a server does"),
+    },
     ("outer", DELAYED_NESTEROV): {
         "topology": (("server",), "it is for a server whose workers do not wait"),
         "sync": (("asynchronous", "bounded"), "it is for a server whose workers do not wait"),

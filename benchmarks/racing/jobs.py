@@ -23,9 +23,9 @@ def next_job(race: Race, done: Sequence[Finished]) -> Setting | None:
     for setting in trials(race):
         if setting not in made:
             return setting
-    for seed in range(race.seeds):
+    for seed in range(max(each.seeds or race.seeds for each in race.environments)):
         for environment in race.environments:
-            for strategy in environment.strategies:
+            for strategy in environment.strategies if seed < (environment.seeds or race.seeds) else ():
                 rate = best_rate(race, done, strategy)
                 setting = Setting(race.name, RACE, environment.label, strategy, seed, rate)
                 if setting not in made:

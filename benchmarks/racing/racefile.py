@@ -13,7 +13,7 @@ class Environment(NamedTuple):
 
     spec: of a lab, whose schedule is played ``speed`` times as fast during each run; profiled: the
     spec that is profiled in its place, of the same processors; its own if empty; seconds: of a run
-    there, in place of the race's; 0 for these.
+    there, and seeds: how many runs each strategy makes there, in place of the race's; 0 for these.
     """
 
     label: str
@@ -22,6 +22,7 @@ class Environment(NamedTuple):
     profiled: str = ""
     speed: float = 1.0
     seconds: float = 0.0
+    seeds: int = 0
 
 
 class Race(NamedTuple):

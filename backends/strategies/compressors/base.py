@@ -13,6 +13,7 @@ class Compressor(abc.ABC):
     """Selects the part of a vector to send to one peer (or to all), and keeps the rest for later.
 
     Unless it is ``lossy``, the sum of all values equals the sum of all messages plus the residual.
+    Where it ``sends_differences``, the last values do.
     """
 
     #: Whether values are lost, such as the last bits of a number.
@@ -21,6 +22,8 @@ class Compressor(abc.ABC):
     by_link = False
     #: Whether the momentum of what was sent begins anew (``momentum_correction``).
     masks_momentum = False
+    #: Whether a message is the change since the last one, so that a receiver must keep their sum.
+    sends_differences = False
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = tuple(variables)

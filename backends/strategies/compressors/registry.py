@@ -9,6 +9,7 @@ from backends.strategies.compressors.ako import Ako
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Float16, Uncompressed
 from backends.strategies.compressors.dgc import DeepGradientCompression
+from backends.strategies.compressors.ef21 import EF21
 from backends.strategies.compressors.gaia import Gaia
 from backends.strategies.compressors.layer_drop import LayerDrop
 from backends.strategies.compressors.max_n import MaxN
@@ -28,6 +29,7 @@ COMPRESSORS: Dict[str, Type[Compressor]] = {
     "top-k": TopK,
     "adaptive": Adaptive,
     "dgc": DeepGradientCompression,
+    "ef21": EF21,
     "power-sgd": PowerSGD,
     "sparse-loco": SparseLoCo,
 }
@@ -69,6 +71,11 @@ class CompressorSpec(NamedTuple):
     def keeps_residual(self) -> bool:
         """Whether it keeps values for later messages."""
         return self.build(_ANY_VARIABLES).residual() is not None
+
+    @property
+    def sends_differences(self) -> bool:
+        """Whether a receiver must keep the sum of each sender's messages."""
+        return COMPRESSORS[self.name].sends_differences
 
     @property
     def by_link(self) -> bool:

@@ -130,7 +130,8 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
     def train(folder, steps, drawn, resume=None):
         folder.mkdir(exist_ok=True)
         momentum = 0.0 if CompressorSpec.from_text(text).keeps_residual else MOMENTUM
-        run = ServerRun(plain(folder, steps, momentum=momentum, resume=resume, evaluate_every=100))
+        changes = {"momentum": momentum, "resume": resume, "evaluate_every": 100}
+        run = ServerRun(with_parts(folder, steps, "compressor=" + text, **changes))
         replica = Softmax()
         correction = MOMENTUM if CompressorSpec.from_text(text).keeps_residual else 0.0
         member = WorkerThread(

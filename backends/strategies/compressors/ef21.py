@@ -1,0 +1,50 @@
+"""EF21 sends the change of a gradient since what its receiver has of it (Fatkhullin et al., 2023).
+
+c = C(v - g); g <- g + c. Worker and server keep the same g, and the server steps along the mean of
+the workers' g, which no bound on how their data differ is needed for. With the momentum that a
+worker applies before compression, v <- momentum v + u, this is EF21-SGDM (algorithm 1), whose v is
+1 - momentum times as large: C and g scale with it, and the learning rate is that of SGD.
+"""
+
+from typing import Optional, Sequence, Tuple
+
+import numpy as np
+
+from backends.frameworks.base import Variable
+from backends.strategies.compressors.error_feedback import ErrorFeedback
+from backends.strategies.compressors.magnitude import largest
+from backends.strategies.message import Message, add
+
+
+class EF21(ErrorFeedback):
+    """Sends the ``share`` of all elements in which v is furthest from g; everything from a half on.
+
+    Raises ValueError unless 0 < share <= 1.
+    """
+
+    sends_exactly = False
+    sends_differences = True
+
+    def __init__(self, variables: Sequence[Variable], share: float = 0.01) -> None:
+        if not 0 < share <= 1:
+            raise ValueError("ef21 needs a share above 0 and at most 1, not %s" % share)
+        super().__init__(variables)
+        self.count = max(1, int(round(share * self.size)))
+        self._estimate = np.zeros(self.size, np.float32)
+
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+        rest = np.subtract(values, self._estimate, out=self.accumulator)
+        message = self.take_all() if 2 * self.count >= self.size else self.take(largest(rest, self.count))
+        add(message, self._estimate)
+        return message
+
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
+        return self.bytes_of_elements(self.count)
+
+    def state(self) -> Tuple[np.ndarray, ...]:
+        return (self._estimate.copy(),)
+
+    def restore(self, state: Sequence[np.ndarray]) -> None:
+        if [array.shape for array in state] != [(self.size,)]:
+            raise ValueError("EF21 keeps one array of %d numbers" % self.size)
+        self._estimate[:] = state[0]
