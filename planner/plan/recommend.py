@@ -63,8 +63,7 @@ def _round_note(found: Recommendation) -> list[str]:
     if not found.costs.strategy.local or len(row.config.workers) == 1:
         return []
     steps = found.local_steps(1)
-    round_s = max(worker.cycle_s * steps[worker.name] for worker in found.workers(1))
-    computed_s = max((worker.computing_s or 0.0) * steps[worker.name] for worker in found.workers(1))
+    round_s, computed_s = found.round_s(1)
     made = ", ".join(f"{name} {count}" for name, count in steps.items())
     power_w = row.prediction.power_w
     energy = "" if power_w is None else f" and {units.joules(power_w * round_s)}"

@@ -150,11 +150,25 @@ class Recommendation:
         return settled(part.costs, part.predictions.candidates, index)
 
     def local_steps(self, place: int) -> dict[str, int]:
-        """Local steps of each member in a round of the cluster at a place."""
+        """Local steps of each member in a round of the cluster at a place; 1 without rounds."""
         part, index = self._cluster(place)
         candidate = part.predictions.candidates.at(np.array([index]))
-        members, steps = candidate.members(len(part.costs.names))[0], rounds(part.costs, candidate).steps[0]
-        return {part.costs.names[i]: int(steps[i]) for i in np.flatnonzero(members)}
+        members = np.flatnonzero(candidate.members(len(part.costs.names))[0])
+        if not part.costs.strategy.local:
+            return {part.costs.names[i]: 1 for i in members}
+        steps = rounds(part.costs, candidate).steps[0]
+        return {part.costs.names[i]: int(steps[i]) for i in members}
+
+    def round_s(self, place: int) -> tuple[float, float]:
+        """Seconds of the longest round of the cluster at a place, and of the longest computing.
+
+        Without rounds of local steps a round is a step.
+        """
+        steps, workers = self.local_steps(place), self.workers(place)
+        return (
+            max(worker.cycle_s * steps[worker.name] for worker in workers),
+            max((worker.computing_s or 0.0) * steps[worker.name] for worker in workers),
+        )
 
     def images_factor(self, place: int) -> float:
         """Images that the cluster at a place takes over those of one device alone, in rounds."""

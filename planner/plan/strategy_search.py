@@ -13,6 +13,7 @@ from typing import NamedTuple
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.plan.break_even import rate_note
+from planner.plan.compression import recommend_compressed
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
 from planner.plan.request import AUTO, RecommendRequest, parse_strategy
@@ -49,7 +50,7 @@ def best_of(
 ) -> Recommendation:
     """``recommend`` for the strategy of that text, or the best candidate for ``auto``."""
     if strategy != AUTO:
-        return recommend(profile, request._replace(strategy=parse_strategy(strategy)))
+        return recommend_compressed(profile, request._replace(strategy=parse_strategy(strategy)))
     request = request._replace(critical_batch=efficiencies.critical_batch)
     found, failed = [], None
     for each in candidates(efficiencies):

@@ -1,0 +1,67 @@
+"""How much a compressor sends is chosen from the profile where the strategy does not say it.
+
+What is sent less costs steps, which no profile tells of. So it is the most that still leaves the
+rounds of the best cluster at most a tenth longer than the least that is tried would, be it because
+an exchange is short, or because something else makes it long. Of methods that exchange every step,
+a round is a step.
+"""
+
+import numpy as np
+
+from backends.strategies.compressors.registry import CompressorSpec
+from backends.strategies.local_updates import EXCHANGE_SHARE
+from planner.plan.recommend import recommend
+from planner.plan.recommendation import Recommendation
+from planner.plan.request import RecommendRequest
+from planner.profile.file import Profile
+
+#: Shares of the elements of methods that exchange every step.
+_SHARES = (0.1, 0.03, 0.01, 0.003, 0.001)
+#: Options by compressor, and their values, the most first. Sparse LoCo's are 128 to 16 of 4,096.
+CHOICES: dict[str, tuple[str, tuple[float, ...]]] = {
+    "dgc": ("share", _SHARES),
+    "ef21": ("share", _SHARES),
+    "power-sgd": ("rank", (4, 2, 1)),
+    "sparse-loco": ("share", (0.0312, 0.0156, 0.0078, 0.0039)),
+}
+#: Of rounds whose length is chosen as well: longer ones would send more, and learn less of a step.
+LONGEST_ROUND = "speed:every=100"
+
+
+def recommend_compressed(profile: Profile, request: RecommendRequest) -> Recommendation:
+    """``recommend``, with as much sent as suits the links. Raises PlanError as that does."""
+    given = request.strategy.compressor
+    name, values = CHOICES.get(given.name, ("", ()))
+    if not values or name in dict(given.options):
+        return recommend(profile, request)
+    least_s = None
+    chosen = request
+    for value in reversed(values):
+        asked = request._replace(strategy=request.strategy.with_part("compressor", _with_option(given, name, value)))
+        round_s = _round_s(recommend(profile, _of_bounded_rounds(asked)))
+        if round_s is None:  # there is no cluster to choose for
+            break
+        least_s = round_s if least_s is None else least_s
+        if round_s - least_s > EXCHANGE_SHARE * round_s:
+            break
+        chosen = asked
+    return recommend(profile, chosen)
+
+
+def _with_option(given: CompressorSpec, name: str, value: float) -> str:
+    options = ",".join(f"{key}={each}" for key, each in (*given.options, (name, value)))
+    return f"{given.name}:{options}"
+
+
+def _of_bounded_rounds(request: RecommendRequest) -> RecommendRequest:
+    local = request.strategy.local
+    if not local or local.every is not None or local.seconds is not None:
+        return request
+    return request._replace(strategy=request.strategy.with_part("local", LONGEST_ROUND))
+
+
+def _round_s(found: Recommendation) -> float | None:
+    """Of the best cluster of several devices; None where there is none."""
+    sizes = found.predictions.candidates.members(len(found.costs.names)).sum(axis=1)
+    places = np.flatnonzero(sizes[found.ranking.order] > 1)
+    return found.round_s(int(places[0]) + 1)[0] if places.size else None
