@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from planner.plan.recommend import recommend
+from planner.plan.recommendation import Recommendation
 from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 
@@ -57,6 +58,15 @@ def break_even(profile: Profile, request: RecommendRequest) -> float | None:
 def _advantage(profile: Profile, request: RecommendRequest, names: tuple[str, ...], rate: float) -> float | None:
     """How much lower the best cluster's score is than the best alone's, with links of that rate."""
     asked = recommend(profile, request._replace(rates=dict.fromkeys(names, rate)))
-    members = asked.predictions.candidates.members(len(asked.costs.names)).sum(axis=1)
-    alone, together = (asked.ranking.score[rows] for rows in (members == 1, members > 1))
-    return float(np.min(alone) - np.min(together)) if alone.size and together.size else None
+    alone, together = _least(asked, alone=True), least_of_clusters(asked)
+    return alone - together if math.isfinite(alone) and math.isfinite(together) else None
+
+
+def least_of_clusters(found: Recommendation) -> float:
+    """The best score of several devices; infinite where no cluster has several."""
+    return _least(found, alone=False)
+
+
+def _least(found: Recommendation, alone: bool) -> float:
+    members = found.predictions.candidates.members(len(found.costs.names)).sum(axis=1)
+    return float(np.min(found.ranking.score[(members == 1) == alone], initial=math.inf))

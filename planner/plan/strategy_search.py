@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
-from planner.plan.break_even import rate_note
+from planner.plan.break_even import least_of_clusters, rate_note
 from planner.plan.compression import recommend_compressed
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
@@ -51,7 +51,7 @@ def best_of(
     """``recommend`` for the strategy of that text, or the best candidate for ``auto``."""
     if strategy != AUTO:
         return recommend_compressed(profile, request._replace(strategy=parse_strategy(strategy)))
-    request = request._replace(critical_batch=efficiencies.critical_batch)
+    request = request._replace(critical_batch=efficiencies.synchronous_batch)
     found, failed = [], None
     for each in candidates(efficiencies):
         asked = request._replace(
@@ -64,9 +64,10 @@ def best_of(
     if not found:
         assert failed is not None
         raise failed
-    chosen, asked, best = min(found, key=lambda each: float(each[2].ranking.score[each[2].ranking.order[0]]))
+    chosen, _, best = min(found, key=lambda each: float(each[2].ranking.score[each[2].ranking.order[0]]))
     names = ", ".join(dict.fromkeys(each.name for each, _, _ in found))
-    notes = rate_note(profile, asked)
+    _, of_cluster, _ = min(found, key=lambda each: least_of_clusters(each[2]))
+    notes = rate_note(profile, of_cluster)
     notes += [f"--strategy auto chose {best.costs_at(1).strategy.text} among {names}"]
     notes += _notes(efficiencies, best) if chosen.rounds_efficiency is None else _rounds_notes(chosen, best)
     return replace(best, notes=(*best.notes, *notes))
@@ -115,8 +116,8 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
         if best.costs.strategy._replace(optimizer=PARAMETER_SERVER.optimizer).same_as(parse_strategy(each.strategy))
     ]
     count = len(best.row(1).config.workers)
-    if efficiencies.critical_batch is not None and count > 1:
-        more = images_factor(count, best.costs.batch, efficiencies.critical_batch)
+    if efficiencies.synchronous_batch is not None and count > 1:
+        more = images_factor(count, best.costs.batch, efficiencies.synchronous_batch)
         alone = f"{count} synchronous workers need {more:.2f} times the images of one device alone"
         notes.append(f"{alone}; --steps are its steps")
     return [*notes, f"sample efficiencies were measured {_where(source, best)}"]

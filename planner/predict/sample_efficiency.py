@@ -17,6 +17,8 @@ from planner.paths import FORMER_SAMPLE_EFFICIENCY, SAMPLE_EFFICIENCY
 from profilers.records import SCHEMA
 
 SHIPPED = Path(__file__).with_suffix(".json")
+#: By which images grow at the least with workers, so that a critical batch is finite.
+_LEAST = 1e-6
 REMEDY = "make it again with benchmarks/sample_efficiency.py, or remove it"
 
 
@@ -61,6 +63,9 @@ class RoundsEfficiency(NamedTuple):
     ``pairs`` of runs with the workers and the steps that are named. Of unequal ones that make h_i
     steps, n is (sum h)^2 / sum h^2 and h is sum h^2 / sum h: so many equal ones reduce the noise of
     a mean weighed by steps as much, and move as far.
+    With other batches than the source's they are taken for synchronous workers with the critical
+    batch by which those of the source's batch would need as many images (``images_factor``). More
+    workers than were measured have the critical batch of the most that were.
 
     strategy: without its rounds. error: standard deviation of the logarithm of s around the fit.
     missed: runs that did not reach the target, which are in no pair.
@@ -76,12 +81,22 @@ class RoundsEfficiency(NamedTuple):
     missed: int
     source: Source
 
-    def images_factor(self, steps: Floats, members: Bools) -> Floats:
-        """(C,) images of all workers over those of one alone; steps, members: (C, N)."""
+    def images_factor(self, steps: Floats, members: Bools, batch: Floats, usual: float) -> Floats:
+        """(C,) images of all workers over those of one alone with the usual batch.
+
+        steps, members: (C, N); batch: (C,) images of a local step.
+        """
         total = np.where(members, steps, 0.0).sum(axis=1)
         squares = np.where(members, steps**2, 0.0).sum(axis=1)
         n, h = total**2 / squares, squares / total
-        return np.asarray(n ** (1 - self.power + self.decline * h))
+        critical = self.critical_batch(n, h)
+        return np.asarray((critical + n * batch) / (critical + usual))
+
+    def critical_batch(self, n: Floats, h: Floats) -> Floats:
+        """The critical batch of n equal workers with rounds of h steps, of one shape."""
+        n = np.clip(n, min(self.workers), max(self.workers))
+        factor = np.clip(n ** (1 - self.power + self.decline * h), 1 + _LEAST, n - _LEAST)
+        return np.asarray(self.source.batch * (n - factor) / (factor - 1))
 
 
 class SampleEfficiencies(NamedTuple):
@@ -97,6 +112,18 @@ class SampleEfficiencies(NamedTuple):
     missed: tuple[SampleEfficiency, ...]
     critical_batch: float | None = None
     rounds: tuple[RoundsEfficiency, ...] = ()
+
+    @property
+    def synchronous_batch(self) -> float | None:
+        """The critical batch of synchronous steps, on one scale with rounds.
+
+        Rounds are synchronous steps that exchange less often. Steps that exchange every time need
+        no more images, so the critical batch is at least that of rounds of one step.
+        """
+        known = [] if self.critical_batch is None else [self.critical_batch]
+        one = np.ones(1)
+        known += [float(each.critical_batch(max(each.workers) * one, one)[0]) for each in self.rounds]
+        return max(known, default=None)
 
 
 NONE = SampleEfficiencies(SCHEMA, None, (), ())

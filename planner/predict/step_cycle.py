@@ -52,7 +52,8 @@ def images_factor(costs: Costs, candidates: Candidates) -> Floats:
     """(C,) images that rounds of local steps take over those of one device alone; else 1."""
     if costs.rounds_efficiency is None:
         return np.ones(candidates.hosts.size)
-    return costs.rounds_efficiency.images_factor(rounds(costs, candidates).steps, candidates.members(len(costs.names)))
+    members, steps = candidates.members(len(costs.names)), rounds(costs, candidates).steps
+    return costs.rounds_efficiency.images_factor(steps, members, costs.batches.images[members.sum(axis=1)], costs.batch)
 
 
 def settled(costs: Costs, candidates: Candidates, index: int) -> Costs:

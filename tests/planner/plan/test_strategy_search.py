@@ -190,3 +190,14 @@ def test_what_rounds_are_taken_to_need_is_said_with_its_interval() -> None:
     assert f"({factor * math.exp(-0.196):.2f} to {factor * math.exp(0.196):.2f})" in note
     assert source.startswith("sample efficiencies were measured with cipher on fashion-mnist to 70% accuracy")
     assert make_plan(found, "fleet.toml").steps == pytest.approx(100_000 * factor, rel=0.01)
+
+
+def test_where_a_device_alone_wins_the_limit_is_that_of_the_strategy_that_comes_closest() -> None:
+    """Rounds come closer than steps, all of whose exchanges cross a slow link."""
+    slow = profiles.profile(
+        {name: profiles.device(profiles.step(0.01)) for name in "ab"}, dict.fromkeys("ab", 0.1 * profiles.MBIT)
+    )
+    found = best_of(slow, RecommendRequest(TIME, steps=10_000), "auto", of_rounds(power=0.8))
+    assert len(found.row(1).config.workers) == 1
+    (note,) = [note for note in found.notes if "alone is better" in note or "device alone" in note]
+    assert note.startswith("with diloco:local=speed:every=")

@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 
-from planner.predict.sample_efficiency import RoundsEfficiency, Source
+from planner.predict.sample_efficiency import NONE, RoundsEfficiency, Source, images_factor
 
 SOURCE = Source("net", "images", 1000, 16, 0.9, (), (4,), "2026-11-25")
 
 
-def factor(steps: list[float], power: float, decline: float = 0.0) -> float:
-    known = RoundsEfficiency("diloco", power, decline, 0.1, (2, 4), (10, 100), 5, 0, SOURCE)
-    return float(known.images_factor(np.array([steps]), np.array([steps]) > 0)[0])
+def known(power: float, decline: float = 0.0) -> RoundsEfficiency:
+    return RoundsEfficiency("diloco", power, decline, 0.1, (2, 4), (10, 100), 5, 0, SOURCE)
+
+
+def factor(steps: list[float], power: float, decline: float = 0.0, batch: int = 16, usual: int = 16) -> float:
+    rounds, each = np.array([steps]), np.array([float(batch)])
+    return float(known(power, decline).images_factor(rounds, rounds > 0, each, usual)[0])
 
 
 def test_workers_that_help_in_full_need_no_more_images_and_those_that_do_not_help_all_of_theirs() -> None:
@@ -30,3 +34,30 @@ def test_longer_rounds_need_more_images() -> None:
 
 def test_a_device_alone_needs_its_own() -> None:
     assert factor([70, 0, 0], power=0.3, decline=0.001) == pytest.approx(1.0)
+
+
+def test_with_larger_batches_workers_help_less() -> None:
+    """16 images and 4 workers that need twice the images: a critical batch of 32."""
+    equal = [50.0] * 4
+    for batch in (4, 16, 64):
+        more = factor(equal, power=0.5, batch=batch, usual=batch)
+        assert more == pytest.approx(images_factor(4, batch, 32.0)) == pytest.approx((32 + 4 * batch) / (32 + batch))
+
+
+def test_a_global_batch_counts_beside_the_usual_one() -> None:
+    assert factor([50] * 4, power=0.5, batch=4, usual=16) == pytest.approx(1.0)
+    assert factor([50, 0, 0, 0], power=0.5, batch=64, usual=16) > 1
+
+
+def test_more_workers_than_were_measured_are_no_extrapolated_power() -> None:
+    more = factor([50] * 8, power=0.5)
+    assert more == pytest.approx(images_factor(8, 16, 32.0))
+    assert more > 8**0.5
+
+
+def test_synchronous_steps_need_no_more_images_than_rounds_of_one_step() -> None:
+    found = NONE._replace(critical_batch=8.0, rounds=(known(power=0.5),))
+    assert found.synchronous_batch == pytest.approx(32.0)
+    assert found._replace(critical_batch=100.0).synchronous_batch == 100.0
+    assert NONE._replace(critical_batch=8.0).synchronous_batch == 8.0
+    assert NONE.synchronous_batch is None
