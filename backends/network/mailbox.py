@@ -18,6 +18,10 @@ from backends.strategies.message import Message, buffers
 UNREAD_LIMIT_MODELS = 4
 
 
+#: An epoch after all others: the run is over.
+RUN_OVER = 1 << 40
+
+
 class Interrupted(Exception):
     """A wait ends without a result: the membership has changed and a new epoch begins."""
 
@@ -102,6 +106,11 @@ class Mailbox:
         with self._changed:
             self._called = max(epoch, self._called)
             self._changed.notify_all()
+
+    @property
+    def run_over(self) -> bool:
+        """Whether no other epoch will come."""
+        return self._called >= RUN_OVER
 
     # -- sending -----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import math
 import time
 from typing import Callable, Dict, NamedTuple, Optional, Set, Tuple
 
+from backends.network.mailbox import RUN_OVER
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
 from backends.strategies.synchronisation import SyncPolicy
 from backends.training.membership import Membership
@@ -111,8 +112,11 @@ class EpochScheduler(WorkQueue):
 
     @property
     def required_epoch(self) -> int:
-        """The present epoch, or the next after an interruption; waits in earlier ones must end."""
-        return self.epoch + int(self._broken or self._stopped)
+        """The present epoch, the next after an interruption, or RUN_OVER after a stop.
+
+        Waits in earlier ones must end.
+        """
+        return RUN_OVER if self._stopped else self.epoch + int(self._broken)
 
     # -- taking work -------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from backends.protocol.events import TimeSpent
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.local_round import LocalUpdates, RoundMade
+from backends.training.local_round import LocalUpdates, RoundAbandoned, RoundMade
 from backends.training.step import evaluate, require_test_samples, step
 
 #: Steps whose median is the time of a gradient: few, so that a slow first step and those with other
@@ -158,7 +158,11 @@ class Peer:
     def _step(self, order: frames.PeerStep) -> None:
         began, cpu = self._clock(), time.process_time()
         self._begin_epoch(order)
-        made = self._work(order)
+        try:
+            made = self._work(order)
+        except RoundAbandoned:
+            self._connection.send(frames.PeerStepDone(0.0, order.batch, 0.0, 0, interrupted=True))
+            return
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         self._recent_busy_s.append(computed - began)
         completed = self._exchange_step(order, made)
@@ -184,7 +188,8 @@ class Peer:
         """Compute a gradient, or the change of a round."""
         if order.local is not None:
             assert self._local is not None, "the coordinator has the same strategy"
-            return self._local.make(order.local, order.rate, order.batch, stays=_takes_own_weights(order))
+            stays = _takes_own_weights(order)
+            return self._local.make(order.local, order.rate, order.batch, stays, lambda: self._mailbox.run_over)
         self._batches.batch = order.batch
         settings = self._optimizer._replace(rate=order.rate).in_gradients
         return RoundMade(step(self._replica, self._batches, self._slowdown, settings), 1, order.batch)

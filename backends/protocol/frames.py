@@ -164,7 +164,7 @@ class RequestedArrays(NamedTuple):
 
 
 class PeerStepDone(NamedTuple):
-    """A step is made, or was interrupted because the members changed."""
+    """A step is made, or was interrupted because the members changed or the run was stopped."""
 
     loss: float
     batch: int  # samples computed in ``seconds``

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
 import numpy as np
 
@@ -19,6 +19,14 @@ class RoundMade(NamedTuple):
     taken: StepTaken
     steps: int
     samples: int
+
+
+class RoundAbandoned(Exception):
+    """The run has ended during a round, which nobody waits for."""
+
+
+def _never() -> bool:
+    return False
 
 
 class LocalUpdates:
@@ -55,11 +63,20 @@ class LocalUpdates:
         local = strategy.local
         return cls(replica, batches, optimizer, slowdown, local.reset) if local else None
 
-    def make(self, order: LocalRound, rate: float, batch: int, stays: bool = False) -> RoundMade:
+    def make(
+        self,
+        order: LocalRound,
+        rate: float,
+        batch: int,
+        stays: bool = False,
+        abandoned: Callable[[], bool] = _never,
+    ) -> RoundMade:
         """Make a round, or return the one that could not be exchanged, with its change.
 
         stays: whether the weights stay as the round leaves them, so that there is no change: what a
             member without others does, whose rounding would otherwise not be that of plain steps.
+        abandoned: whether the run is over; asked before each step. RoundAbandoned is then raised,
+            and weights and state are as they were before the round; what the optimizer keeps is not.
         A loss that is not finite ends the round.
         """
         if self._kept is not None:
@@ -70,7 +87,13 @@ class LocalUpdates:
         replica = self._replica
         np.copyto(self._held, replica.weights)
         self._batches.batch = batch
-        taken = self._steps(order.steps, self._optimizer._replace(rate=rate))
+        state = replica.state.copy()
+        try:
+            taken = self._steps(order.steps, self._optimizer._replace(rate=rate), abandoned)
+        except RoundAbandoned:
+            replica.weights[:], replica.state[:] = self._held, state
+            replica.load()
+            raise
         made = RoundMade(taken, order.steps, order.steps * batch)
         if stays:
             replica.gradients.fill(0.0)
@@ -82,12 +105,14 @@ class LocalUpdates:
             replica.gradients *= order.scale
         return made
 
-    def _steps(self, count: int, optimizer: OptimizerSettings) -> StepTaken:
+    def _steps(self, count: int, optimizer: OptimizerSettings, abandoned: Callable[[], bool]) -> StepTaken:
         replica, began = self._replica, time.perf_counter()
         if self._reset and optimizer.kind != OWN:
             replica.set_slots(zero_slots(optimizer.kind, replica.weights.size))
         losses, data_s = 0.0, 0.0
         for _ in range(count):
+            if abandoned():
+                raise RoundAbandoned
             started = time.perf_counter()
             batch = next(self._batches)
             data_s += time.perf_counter() - started

@@ -1,5 +1,6 @@
 """Epochs of peers, in one thread: a peer that would have to wait is sent home instead."""
 
+from backends.network.mailbox import RUN_OVER
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
 from backends.strategies.synchronisation import SyncPolicy
@@ -182,5 +183,5 @@ def test_a_stop_interrupts_peers_that_wait_for_one_another() -> None:
     peers.begin()
     assert peers.take("a") == STEP
     peers.scheduler.stop()
-    assert peers.scheduler.required_epoch == 2
+    assert peers.scheduler.required_epoch == RUN_OVER
     assert peers.take("b") == FINISH

@@ -128,6 +128,19 @@ def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path):
         np.testing.assert_array_equal(thread.end(), weights)
 
 
+def test_a_stop_ends_long_rounds_and_costs_no_more_than_these(tmp_path):
+    run = PeerRun(tmp_path, "diloco:local=steps:every=1000000,after=20", 10_000_000, 2)
+    threads = run.start_all()
+    run.await_steps(20)
+    run.stopping.set()
+    weights = [thread.end() for thread in threads]
+    np.testing.assert_array_equal(weights[0], weights[1])
+    account = run.account()
+    assert not account.finished
+    np.testing.assert_array_equal(run.saved().weights, weights[0])
+    assert run.saved().meta["step"] == 20
+
+
 def test_a_checkpoint_during_the_run_has_all_that_is_kept(tmp_path):
     run = PeerRun(tmp_path, "diloco:local=steps:every=5", 40, 2, momentum=0.5, checkpoint_every=10)
     for thread in run.start_all():

@@ -5,7 +5,7 @@ import pytest
 
 from backends.frameworks.base import ADAM, OptimizerSettings
 from backends.protocol.frames import LocalRound
-from backends.training.local_round import LocalUpdates
+from backends.training.local_round import LocalUpdates, RoundAbandoned
 from tests.backends.fakes import BATCH, Diverging, DrawnBatches, Softmax, train_on_all
 
 SGD = OptimizerSettings(0.1, 0.5)
@@ -67,6 +67,15 @@ def test_a_round_that_was_kept_is_not_made_again():
     assert rounds.make(LocalRound(2), 0.1, BATCH) is made
     np.testing.assert_array_equal(replica.gradients, change)
     assert rounds.make(LocalRound(2), 0.1, BATCH) is not made
+
+
+def test_a_round_that_is_abandoned_leaves_the_weights_as_they_were():
+    replica = Softmax()
+    before, asked = replica.weights.copy(), iter([False, False, True])
+    with pytest.raises(RoundAbandoned):
+        local_updates(replica).make(LocalRound(9), 0.1, BATCH, abandoned=lambda: next(asked))
+    np.testing.assert_array_equal(replica.weights, before)
+    assert next(asked, None) is None
 
 
 def test_a_kept_round_is_dropped_with_its_weights():
