@@ -5,15 +5,17 @@
 From the profiles and results that race.py left in OUT: what all the devices of an environment are
 predicted to need to the target with each of its strategies, or the best device alone; the one that
 is predicted to be first, beside the one that was. `told`: what images are worth is from all
-environments; `untold`: from all others, whatever nobody else raced being no candidate. Seconds are
+environments; `untold`: from all others, whatever nobody else raced being no candidate. Of rounds of
+local steps it is what comes with the program, from runs without a network. Seconds are
 means over seeds; who missed the target once has none. over best: geometric mean over seeds of its
 seconds over the best one's, with its 95 % interval; where that holds 1, seeds do not tell the two
 apart.
 """
 
 import argparse
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +28,11 @@ from racing.racefile import Environment, Race, load
 from reporting import parser, show
 
 from planner.errors import PlannerError
+from planner.json_records import load as load_record
 from planner.lab.spec import load_spec
 from planner.plan.request import RecommendRequest
-from planner.plan.strategy_search import EQUAL, candidates
-from planner.predict.sample_efficiency import NONE
+from planner.plan.strategy_search import EQUAL, Candidate, candidates
+from planner.predict.sample_efficiency import NONE, REMEDY, SHIPPED, SampleEfficiencies
 from planner.profile.file import load_profile
 
 #: Steps of a device alone: how many are asked for matters little but to batches that grow.
@@ -116,18 +119,31 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> str:
     spec, profiled = (load_spec(race.path(at)) for at in (environment.spec, environment.profiled or environment.spec))
     profile = load_profile(profile_path(out, race, profiled))
     always = tuple(each for each in measured(reached, EQUAL) if not each.missed)
-    found = candidates(NONE._replace(measured=always))
-    known = {each.strategy.text: each.sample_efficiency for each in found} | {ALONE: 1.0}
-    critical = critical_batch(reached, EQUAL, race.batch)
-    seconds = {}
-    for name in filter(known.__contains__, environment.strategies):
-        request = RecommendRequest(
-            {"time": 1.0}, steps=STEPS, rates=other_rates(profiled, spec), training_samples=place.samples,
-            sample_efficiency=known[name], critical_batch=critical,
-        )  # fmt: skip
-        ranked, at = ranked_for(name, profile, request)
-        seconds[name] = ranked.row(at).prediction.time_s
+    known = NONE._replace(
+        measured=always,
+        critical_batch=critical_batch(reached, EQUAL, race.batch),
+        rounds=load_record(SampleEfficiencies, SHIPPED, REMEDY).rounds,
+    )
+    request = RecommendRequest(
+        {"time": 1.0}, steps=STEPS, rates=other_rates(profiled, spec), training_samples=place.samples,
+        critical_batch=known.synchronous_batch,
+    )  # fmt: skip
+    seconds: dict[str, float] = {}
+    for name, text, efficiencies in _raced(candidates(known), environment.strategies):
+        ranked, at = ranked_for(text, profile, request._replace(**efficiencies))
+        seconds[name] = min(ranked.row(at).prediction.time_s, seconds.get(name, math.inf))
     return min(seconds, key=seconds.__getitem__, default="none")
+
+
+def _raced(found: Sequence[Candidate], names: Sequence[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Candidates that were raced: name there, text, and what their images are worth."""
+    for each in found:
+        name = each.name if each.rounds_efficiency else each.strategy.text
+        if name in names:
+            worth = {"sample_efficiency": each.sample_efficiency, "rounds_efficiency": each.rounds_efficiency}
+            yield name, each.strategy.text, worth
+    if ALONE in names:
+        yield ALONE, ALONE, {"sample_efficiency": 1.0}
 
 
 if __name__ == "__main__":

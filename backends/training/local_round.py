@@ -76,7 +76,7 @@ class LocalUpdates:
         stays: whether the weights stay as the round leaves them, so that there is no change: what a
             member without others does, whose rounding would otherwise not be that of plain steps.
         abandoned: whether the run is over; asked before each step. RoundAbandoned is then raised,
-            and weights and state are as they were before the round; what the optimizer keeps is not.
+            and weights and state are as they were before it; what the optimizer keeps is not.
         A loss that is not finite ends the round.
         """
         if self._kept is not None:
