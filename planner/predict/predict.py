@@ -89,7 +89,7 @@ def predict(
     count_idle: also count the idle watts of devices that are no members (Eq. 5 does not).
     extra_w: watts added to every candidate.
     """
-    state = step_cycle.solve(costs, candidates)
+    state = step_cycle.solve(costs, candidates, steps)
     rate = 1 / state.cycle_s
     members = candidates.members(len(costs.names))
     start_s = start_times(costs, candidates)

@@ -16,13 +16,34 @@ from planner.predict.costs import Costs
 from planner.predict.local_rounds import Rounds
 
 
-def solve(costs: Costs, candidates: Candidates) -> Cycles:
-    """Cycles of all candidates. A device alone updates by itself and uses no network."""
+def solve(costs: Costs, candidates: Candidates, steps: float = np.inf) -> Cycles:
+    """Cycles of all candidates. A device alone updates by itself and uses no network.
+
+    steps: of the run, the first of which may be exchanged one by one before rounds begin.
+    """
     if costs.strategy.local:
-        return _of_rounds(costs, candidates)
+        found, first = _of_rounds(costs, candidates), min(1.0, costs.strategy.local.after / steps)
+        if not first:
+            return found
+        return _one_after_the_other(cluster_cycle.solve(costs, candidates), found, first)
     if costs.strategy.batching == "fixed" and costs.shares is None:
         return cluster_cycle.solve(costs, candidates)
     return _solve_apart(costs, candidates, gradients_s(costs, candidates))
+
+
+def _one_after_the_other(first: Cycles, then: Cycles, part: float) -> Cycles:
+    """Means over a run whose first cycles make a part of all steps, before the others."""
+    rates = 1 / first.cycle_s, 1 / then.cycle_s  # 0 for no member
+    first_s, then_s = part / rates[0].sum(axis=1), (1 - part) / rates[1].sum(axis=1)
+    of_time = (first_s / (first_s + then_s))[:, None]
+    rate = of_time * rates[0] + (1 - of_time) * rates[1]
+    sent_bytes = of_time * rates[0] * first.network_bytes + (1 - of_time) * rates[1] * then.network_bytes
+    return Cycles(
+        cycle_s=np.divide(1.0, rate, out=np.full_like(rate, np.inf), where=rate > 0),
+        busy=of_time * first.busy + (1 - of_time) * then.busy,
+        shares=of_time * first.shares + (1 - of_time) * then.shares,
+        network_bytes=np.divide(sent_bytes, rate, out=np.zeros_like(rate), where=rate > 0),
+    )
 
 
 def _solve_apart(costs: Costs, candidates: Candidates, gradient_s: Floats) -> Cycles:
