@@ -92,10 +92,11 @@ class PeerRunState(HostedRunState):
             return {}
 
     def _join_resumed(self, name: str) -> Dict[str, Arrays]:
-        """Add a member to the first epoch of a resumed run."""
+        """Add a member to the first epoch of a resumed run; a new one at the step of the first."""
         own = dict(self._saved.get(name, {}))
-        usual = (np.array([self.step_queue.done // self.spec.members]),)
-        self.step_queue.join(name, int(own.pop(STEPS, usual)[0][0]))
+        known = [int(arrays[STEPS][0][0]) for arrays in self._saved.values() if STEPS in arrays]
+        usual = max(known, default=self.step_queue.done // self.spec.members)
+        self.step_queue.join(name, int(own.pop(STEPS, [[usual]])[0][0]))
         return dict({WEIGHTS: self.weights[:-1], STATE: self.weights[-1:]}, **own)
 
     def leave(self, name: str, lost: bool) -> None:
