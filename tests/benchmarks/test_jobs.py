@@ -43,6 +43,13 @@ def test_strategies_take_turns_and_all_environments_come_before_the_next_seed() 
     ]
 
 
+def test_an_environment_may_have_fewer_seeds_or_more_of_its_own() -> None:
+    here, there = race().environments
+    one_race = race(rates=(0.05,))._replace(environments=(here._replace(seeds=1), there._replace(seeds=3)))
+    seeds = {(each.environment, each.seed) for each in _all(one_race)}
+    assert seeds == {("here", 0), *(("there", seed) for seed in range(3))}
+
+
 def test_what_is_done_is_not_done_again_also_where_it_failed() -> None:
     done = [failed("fast", TUNING, 0.01), trial("slow", 0.01, 0.5)]
     assert [each for each in _all(race(), done) if each.purpose == TUNING] == [
