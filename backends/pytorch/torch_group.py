@@ -151,7 +151,8 @@ class TorchGroup(ProcessGroup):
         batches = self.gather([batch])[:, 0]
         weight = float(batch * self.size / batches.sum())
         on_gpu = replica.accelerator == "cuda"
-        self._reduction = _BucketReduction(_hook(self._settings), weight, on_gpu, self._threads)
+        hook = _hook(self._settings, self.backend)
+        self._reduction = _BucketReduction(hook, weight, on_gpu, self._threads)
         with _broken():
             module = _wrapped(_TrainingLoss(replica))
             module.register_comm_hook(self._reduction, _reduce)
@@ -272,17 +273,32 @@ def _reduce(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torc
     return state.hook(state.state, bucket)
 
 
-def _hook(settings: GroupSettings) -> Tuple[Any, Hook]:
+def _hook(settings: GroupSettings, backend: str) -> Tuple[Any, Hook]:
     """One of torch's own hooks, with its state; each gives the mean over all members."""
     if settings.hook == "powersgd":
         state = powerSGD_hook.PowerSGDState(None, settings.matrix_rank, start_powerSGD_iter=settings.start)
-        return state, powerSGD_hook.powerSGD_hook
+        return state, _power_sgd_over_gloo if backend == "gloo" else powerSGD_hook.powerSGD_hook
     hooks: Dict[str, Hook] = {
         "none": default_hooks.allreduce_hook,
         "bf16": default_hooks.bf16_compress_hook,
         "fp16": default_hooks.fp16_compress_hook,
     }
     return None, hooks[settings.hook]
+
+
+def _power_sgd_over_gloo(
+    state: powerSGD_hook.PowerSGDState, bucket: dist.GradBucket
+) -> torch.futures.Future[torch.Tensor]:
+    """PowerSGD of one bucket after the other.
+
+    Its callbacks run in gloo's threads, of which there are two, and wait there for exchanges that
+    need one of them. Two buckets at once would wait for ever.
+    """
+    compresses = state.iter >= state.start_powerSGD_iter
+    found = powerSGD_hook.powerSGD_hook(state, bucket)
+    if compresses:
+        found.wait()
+    return found
 
 
 @functools.lru_cache(maxsize=None)

@@ -34,6 +34,8 @@ from profilers.sampling import Sampler
 #: PowerSGD compresses from its second step on: the least that it allows with error feedback and
 #: warm start.
 FIRST_COMPRESSED = 2
+#: A bucket that holds all of a model.
+ONE_BUCKET_MB = 1000
 #: Steps that local SGD exchanges one by one before: a tenth of those of torch's example, which
 #: would take half of a run of 40 s at 20 Mbit/s.
 FIRST_LOCAL = 10
@@ -82,7 +84,12 @@ class Member:
         dist.init_process_group("gloo", init_method=place, rank=orders["rank"], world_size=orders["members"])
         # Local steps would wait in each of them for the first member's batch statistics.
         own_buffers = bool(orders["average_every"])
-        self._module = DistributedDataParallel(self._replica.module, broadcast_buffers=not own_buffers)
+        # Two buckets at once would fill gloo's two threads with callbacks of PowerSGD, which wait
+        # for exchanges that need one of them, for ever.
+        bucket_mb = ONE_BUCKET_MB if orders["rank_of_powersgd"] else None
+        self._module = DistributedDataParallel(
+            self._replica.module, broadcast_buffers=not own_buffers, bucket_cap_mb=bucket_mb
+        )
         if orders["rank_of_powersgd"]:
             state = powerSGD_hook.PowerSGDState(
                 None, orders["rank_of_powersgd"], start_powerSGD_iter=FIRST_COMPRESSED, random_seed=orders["model_seed"]

@@ -18,6 +18,8 @@ SMALL = ["alexnet", "cifar10", "cipher", "mobilenet", "nin", "resnet", "squeezen
 #: normalisation many batches together have the mean of their gradients.
 PLAIN = Model("plain", (2, 2, 3), CLASSES, (Conv(4, 3, padding=1), Relu(), Flatten(), Dense(CLASSES)), "a test")
 NORMALISED = PLAIN._replace(layers=(Conv(4, 3, padding=1, bias=False), BatchNorm(), *PLAIN.layers[1:]))
+#: Of several buckets of torch's DistributedDataParallel, the first of which has 1 MB.
+WIDE = PLAIN._replace(layers=(Flatten(), Dense(700), Relu(), Dense(700), Relu(), Dense(700), Relu(), Dense(CLASSES)))
 
 #: Every framework by its name, skipped where it is not installed.
 by_every_framework = pytest.mark.parametrize(

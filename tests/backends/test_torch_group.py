@@ -64,7 +64,7 @@ def test_batches_in_parts_come_to_the_same_and_clipping_is_of_the_mean_gradient(
 
 
 def test_running_statistics_are_each_members_own_until_they_are_averaged(tmp_path):
-    codes, _, left = members(tmp_path, (4, 12), normalised=True)
+    codes, _, left = members(tmp_path, (4, 12), model="normalised")
     assert codes == [0, 0]
     np.testing.assert_array_equal(left[0]["state"], left[1]["state"])
     np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
@@ -77,6 +77,13 @@ def test_torchs_own_hooks_send_less_and_keep_weights_equal(tmp_path, hook, withi
     np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
     exact = learnt_alone((4, 12))
     assert 0 < np.linalg.norm(left[0]["weights"] - exact) < within * np.linalg.norm(exact)
+
+
+def test_powersgd_of_several_buckets_does_not_wait_for_itself(tmp_path):
+    """Its callbacks wait in gloo's two threads for exchanges that need one of them."""
+    codes, _, left = members(tmp_path, (4, 4), hook="powersgd", model="wide", steps=40)
+    assert codes == [0, 0]
+    np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
 
 
 @pytest.mark.parametrize("steps", [0, 3])

@@ -22,14 +22,16 @@ from backends.pytorch import process_group, require_process_group
 from backends.training.step import combine_parts
 from tests.backends.fakes import images, split
 from tests.backends.rank_run import drawn
-from tests.backends.replicas import NORMALISED, PLAIN, small_replica
+from tests.backends.replicas import NORMALISED, PLAIN, WIDE, small_replica
+
+MODELS = {"plain": PLAIN, "normalised": NORMALISED, "wide": WIDE}
 
 
 def main() -> None:
     given = json.loads(sys.argv[1])
     rank, batches = given["rank"], given["batches"]
     require_process_group()
-    replica = small_replica("torch", NORMALISED if given.get("normalised") else PLAIN)
+    replica = small_replica("torch", MODELS[given.get("model", "plain")])
     if rank:
         replica.weights += 1.0  # of no importance: all begin with the first member's
         replica.load()
