@@ -6,7 +6,8 @@ From the profiles and results that race.py left in OUT: what all the devices of 
 predicted to need to the target with each of its strategies, or the best device alone; the one that
 is predicted to be first, beside the one that was. `told`: what images are worth is from all
 environments; `untold`: from all others, whatever nobody else raced being no candidate. Of rounds of
-local steps it is what comes with the program, from runs without a network. Seconds are
+local steps it is what comes with the program, from runs without a network. predicted: seconds of
+the chosen one for the steps that a device alone needed in that race. Seconds are
 means over seeds; who missed the target once has none. over best: geometric mean over seeds of its
 seconds over the best one's, with its 95 % interval; where that holds 1, seeds do not tell the two
 apart.
@@ -14,6 +15,7 @@ apart.
 
 import argparse
 import math
+import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,16 +37,20 @@ from planner.plan.strategy_search import EQUAL, Candidate, candidates
 from planner.predict.sample_efficiency import NONE, REMEDY, SHIPPED, SampleEfficiencies
 from planner.profile.file import load_profile
 
-#: Steps of a device alone: how many are asked for matters little but to batches that grow.
+#: Steps of a device alone where none was raced: how many matters little but to batches that grow.
 STEPS = 200
 
 
 class Place(NamedTuple):
-    """One environment, its training samples and the strategies that always reach the target."""
+    """One environment, its training samples and the strategies that always reach the target.
+
+    steps: that a device alone needed on average, in all environments of the race.
+    """
 
     race: Race
     environment: Environment
     samples: int
+    steps: int
     reached: dict[str, Entry]
 
     @property
@@ -88,24 +94,28 @@ def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
         own = images.reached(runs, race, samples, images.devices(race))
         reached += own
         ours = {run.strategy for run in own}
+        alone = [run.images / race.batch for run in own if run.strategy == ALONE and run.images is not None]
+        steps = round(statistics.fmean(alone)) if alone else STEPS
         for environment in race.environments:
             there = [each for each in entries if (each.race, each.environment) == (race.name, environment.label)]
             got_there = {each.strategy: each for each in there if each.strategy in ours and each.target_s is not None}
             if got_there:
-                places.append(Place(race, environment, samples, got_there))
+                places.append(Place(race, environment, samples, steps, got_there))
     return [_row(place, reached, out) for place in places]
 
 
 def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:
     best = min(place.seconds, key=place.seconds.__getitem__)
-    told = _chosen(place, reached, out)
-    untold = _chosen(place, [run for run in reached if run.environment != place.environment.label], out)
+    told, told_s = _chosen(place, reached, out)
+    untold, _ = _chosen(place, [run for run in reached if run.environment != place.environment.label], out)
+    reached_s = place.seconds.get(told)
     return {
         "environment": f"{place.race.name}: {place.environment.label}",
         "best": best,
         "s": place.seconds[best],
         "told": told,
-        "told s": place.seconds.get(told),
+        "told s": reached_s,
+        "predicted / told": told_s / reached_s if reached_s else None,
         "told over best": place.over_best(told, best),
         "untold": untold,
         "untold s": place.seconds.get(untold),
@@ -113,8 +123,8 @@ def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:
     }
 
 
-def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> str:
-    """The strategy that is predicted to be first, of those that this race has there."""
+def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> tuple[str, float]:
+    """The strategy predicted to be first, of those that this race has there, and its seconds."""
     race, environment = place.race, place.environment
     spec, profiled = (load_spec(race.path(at)) for at in (environment.spec, environment.profiled or environment.spec))
     profile = load_profile(profile_path(out, race, profiled))
@@ -125,14 +135,15 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> str:
         rounds=load_record(SampleEfficiencies, SHIPPED, REMEDY).rounds,
     )
     request = RecommendRequest(
-        {"time": 1.0}, steps=STEPS, rates=other_rates(profiled, spec), training_samples=place.samples,
+        {"time": 1.0}, steps=place.steps, rates=other_rates(profiled, spec), training_samples=place.samples,
         critical_batch=known.synchronous_batch,
     )  # fmt: skip
     seconds: dict[str, float] = {}
     for name, text, efficiencies in _raced(candidates(known), environment.strategies):
         ranked, at = ranked_for(text, profile, request._replace(**efficiencies))
         seconds[name] = min(ranked.row(at).prediction.time_s, seconds.get(name, math.inf))
-    return min(seconds, key=seconds.__getitem__, default="none")
+    chosen = min(seconds, key=seconds.__getitem__, default="none")
+    return chosen, seconds.get(chosen, math.nan)
 
 
 def _raced(found: Sequence[Candidate], names: Sequence[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
