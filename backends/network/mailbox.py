@@ -161,7 +161,7 @@ class Mailbox:
         with self._changed:
             self.sent_bytes += count
             if not count:
-                self._called = self._epoch + 1
+                self._called = max(self._called, self._epoch + 1)
             self._changed.notify_all()
 
     # -- receiving ---------------------------------------------------------------------------------

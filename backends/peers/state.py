@@ -92,12 +92,23 @@ class PeerRunState(HostedRunState):
             return {}
 
     def _join_resumed(self, name: str) -> Dict[str, Arrays]:
-        """Add a member to the first epoch of a resumed run; a new one at the step of the first."""
-        own = dict(self._saved.get(name, {}))
-        known = [int(arrays[STEPS][0][0]) for arrays in self._saved.values() if STEPS in arrays]
-        usual = max(known, default=self.step_queue.done // self.spec.members)
-        self.step_queue.join(name, int(own.pop(STEPS, [[usual]])[0][0]))
+        """Add a member to the first epoch of a resumed run.
+
+        A new one has the step, and the weights, of the saved member that is furthest: others that
+        lag behind may take its weights, which must be those of that step.
+        """
+        own = dict(self._saved.get(name) or self._furthest())
+        usual = (np.array([self.step_queue.done // self.spec.members]),)
+        self.step_queue.join(name, int(own.pop(STEPS, usual)[0][0]))
         return dict({WEIGHTS: self.weights[:-1], STATE: self.weights[-1:]}, **own)
+
+    def _furthest(self) -> Dict[str, Arrays]:
+        """The step and the weights of the saved member with most steps; of its weights, its own."""
+        saved = [arrays for arrays in self._saved.values() if STEPS in arrays]
+        if not saved:
+            return {}
+        first = max(saved, key=lambda arrays: int(arrays[STEPS][0][0]))
+        return {label: first[label] for label in (STEPS, WEIGHTS) if label in first}
 
     def leave(self, name: str, lost: bool) -> None:
         """Remove a member; the run ends with the last one that has the weights."""

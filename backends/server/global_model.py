@@ -42,6 +42,10 @@ class GlobalModel:
         self._update_s += time.perf_counter() - began
         return finite
 
+    def count_service(self, seconds: float) -> None:
+        """Add what a gradient took before its update to ``service_s``."""
+        self._update_s += seconds
+
     def update(self, gradients: Sequence[Message], shares: Sequence[float], optimizer: OptimizerSettings) -> None:
         """Make one step with accepted gradients, each times its share. May change the gradients.
 

@@ -1,6 +1,6 @@
 """Estimates of the workers' gradients are kept where a message is only the change of one (EF21)."""
 
-from typing import Dict
+from typing import Dict, Tuple
 
 import numpy as np
 
@@ -17,6 +17,10 @@ class GradientEstimates:
     def begin(self, worker: str, size: int, own: Arrays) -> None:
         """A worker joins. own: what it resumes from, its compressor's sum first; else nothing."""
         self._sums[worker] = own[0].copy() if own else np.zeros(size, np.float32)
+
+    def set_members(self, names: Tuple[str, ...]) -> None:
+        """Remove workers that have left."""
+        self._sums = {name: total for name, total in self._sums.items() if name in names}
 
     def completed(self, worker: str, change: Message) -> Message:
         """The worker's whole gradient, in memory of its own, after this change of it."""

@@ -100,7 +100,13 @@ class ParameterServer(RunHost):
             return
         optimizer = self.spec.optimizer_at(item.step)
         order = frames.WorkerStep(
-            item.step, pull.batch, optimizer.in_gradients, pull.hand_over, head, optimizer.rate, pull.local
+            item.step,
+            pull.batch,
+            self.run_state.in_gradients(optimizer),
+            pull.hand_over,
+            head,
+            optimizer.rate,
+            pull.local,
         )
         connection.send(order, framing.as_bytes(arrays))
 

@@ -1,11 +1,12 @@
 """The server state holds the weights of a run, hands out its steps and applies gradients."""
 
 import math
+import time
 from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import DELAYED_NESTEROV, Arrays, Layout, OptimizerSettings
+from backends.frameworks.base import DELAYED_NESTEROV, SGD, Arrays, GradientSettings, Layout, OptimizerSettings
 from backends.optimizers import registry
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
@@ -52,6 +53,8 @@ class ServerState(HostedRunState):
         self.step_queue = self._begin()
         for observer in (self._aggregator, self._worker_states, self.step_queue):
             self._membership.add_observer(observer.set_members)
+        if self._estimates is not None:
+            self._membership.add_observer(self._estimates.set_members)
 
     def _begin(self) -> StepQueue:
         if self.spec.resume is None:
@@ -118,6 +121,16 @@ class ServerState(HostedRunState):
             local = self._round_plan().order(item.steps) if self.spec.strategy.local else None
             return WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over, local)
 
+    @property
+    def _takes_rate_later(self) -> bool:
+        """Whether gradients come without the learning rate: sums of them would keep former ones."""
+        return self._estimates is not None and not self.spec.strategy.local
+
+    def in_gradients(self, optimizer: OptimizerSettings) -> GradientSettings:
+        """What the workers' gradients include."""
+        included = optimizer.in_gradients
+        return included._replace(rate=1.0) if self._takes_rate_later else included
+
     def add_gradient(self, item: WorkItem, gradient: WorkerGradient, hand_over: bool) -> None:
         """Add a worker's gradient, and its state where it was requested.
 
@@ -133,7 +146,9 @@ class ServerState(HostedRunState):
                 self._batch_policy.record(worker, gradient.batch, gradient.seconds)
                 self._local_steps.record(worker, item.steps, gradient.seconds)
                 if self._estimates is not None:
+                    began = time.perf_counter()
                     gradient = gradient._replace(message=self._estimates.completed(worker, gradient.message))
+                    self.model.count_service(time.perf_counter() - began)
                 self._aggregator.add_gradient(gradient)
                 self._advance()
         if not sound:
@@ -161,11 +176,12 @@ class ServerState(HostedRunState):
 
     def _apply(self, gradients: Sequence[WorkerGradient], before: int) -> None:
         mean_batch, n = self._aggregator.mean_batch, len(gradients)
-        factor = FACTORS[self.spec.strategy.aggregation]
+        factor, optimizer = FACTORS[self.spec.strategy.aggregation], self.spec.optimizer_at(before)
+        rate = optimizer.rate if self._takes_rate_later and optimizer.kind == SGD else 1.0
         self.model.update(
             [gradient.message for gradient in gradients],
-            [factor(gradient.batch, mean_batch, self.spec.batch, n) for gradient in gradients],
-            self._outer_step(n) if self.spec.strategy.local else self.spec.optimizer_at(before),
+            [rate * factor(gradient.batch, mean_batch, self.spec.batch, n) for gradient in gradients],
+            self._outer_step(n) if self.spec.strategy.local else optimizer,
         )
         for gradient in gradients:
             gradient.stats.count_step(gradient.loss, before - gradient.version, gradient.steps)

@@ -1,15 +1,11 @@
 """How much a compressor sends is chosen from the profile where the strategy does not say it.
 
-What is sent less costs steps, which no profile tells of. So it is the most that still leaves the
-rounds of the best cluster at most a tenth longer than the least that is tried would, be it because
-an exchange is short, or because something else makes it long. Of methods that exchange every step,
-a round is a step.
+Sending less costs steps to a target, which no profile tells of. So it is the most with which the
+quickest cluster of several devices takes at most a tenth longer for its steps than with the least
+that is tried, be it because an exchange is short, or because something else takes long.
 """
 
-import numpy as np
-
 from backends.strategies.compressors.registry import CompressorSpec
-from backends.strategies.local_updates import EXCHANGE_SHARE
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
 from planner.plan.request import RecommendRequest
@@ -24,6 +20,8 @@ CHOICES: dict[str, tuple[str, tuple[float, ...]]] = {
     "power-sgd": ("rank", (4, 2, 1)),
     "sparse-loco": ("share", (0.0312, 0.0156, 0.0078, 0.0039)),
 }
+#: By which share of its time a cluster may take longer, so that more is sent.
+MOST_LONGER = 0.1
 #: Of rounds whose length is chosen as well: longer ones would send more, and learn less of a step.
 LONGEST_ROUND = "speed:every=100"
 
@@ -34,15 +32,14 @@ def recommend_compressed(profile: Profile, request: RecommendRequest) -> Recomme
     name, values = CHOICES.get(given.name, ("", ()))
     if not values or name in dict(given.options):
         return recommend(profile, request)
-    least_s = None
-    chosen = request
+    least_s, chosen = None, request
     for value in reversed(values):
         asked = request._replace(strategy=request.strategy.with_part("compressor", _with_option(given, name, value)))
-        round_s = _round_s(recommend(profile, _of_bounded_rounds(asked)))
-        if round_s is None:  # there is no cluster to choose for
+        time_s = _quickest_s(recommend(profile, _of_bounded_rounds(asked)))
+        if time_s is None:  # there is no cluster to choose for
             break
-        least_s = round_s if least_s is None else least_s
-        if round_s - least_s > EXCHANGE_SHARE * round_s:
+        least_s = time_s if least_s is None else least_s
+        if time_s > least_s * (1 + MOST_LONGER):
             break
         chosen = asked
     return recommend(profile, chosen)
@@ -60,8 +57,7 @@ def _of_bounded_rounds(request: RecommendRequest) -> RecommendRequest:
     return request._replace(strategy=request.strategy.with_part("local", LONGEST_ROUND))
 
 
-def _round_s(found: Recommendation) -> float | None:
-    """Of the best cluster of several devices; None where there is none."""
-    sizes = found.predictions.candidates.members(len(found.costs.names)).sum(axis=1)
-    places = np.flatnonzero(sizes[found.ranking.order] > 1)
-    return found.round_s(int(places[0]) + 1)[0] if places.size else None
+def _quickest_s(found: Recommendation) -> float | None:
+    """Seconds of the quickest cluster of several devices; None where there is none."""
+    several = found.predictions.candidates.members(len(found.costs.names)).sum(axis=1) > 1
+    return float(found.predictions.time_s[several].min()) if several.any() else None

@@ -16,7 +16,7 @@ from planner.predict.clusters import ClusterConfig
 from planner.predict.costs import Costs
 from planner.predict.predict import Factors, Prediction, Predictions, factors
 from planner.predict.prediction_error import ErrorParts
-from planner.predict.step_cycle import gradients_s, images_factor, rounds, settled
+from planner.predict.step_cycle import gradients_s, images_factor, rounds, settled, solve
 from planner.provenance import Provenance
 from profilers.stats import Z95
 
@@ -164,10 +164,12 @@ class Recommendation:
 
         Without rounds of local steps a round is a step.
         """
-        steps, workers = self.local_steps(place), self.workers(place)
+        part, index = self._cluster(place)
+        steps, computing_s = self.local_steps(place), {each.name: each.computing_s for each in self.workers(place)}
+        cycle_s = solve(part.costs, part.predictions.candidates.at(np.array([index]))).cycle_s[0]
         return (
-            max(worker.cycle_s * steps[worker.name] for worker in workers),
-            max((worker.computing_s or 0.0) * steps[worker.name] for worker in workers),
+            max(cycle_s[part.costs.names.index(name)] * count for name, count in steps.items()),
+            max((computing_s[name] or 0.0) * count for name, count in steps.items()),
         )
 
     def images_factor(self, place: int) -> float:

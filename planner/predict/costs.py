@@ -198,7 +198,7 @@ def costs_of(
             *_precision_notes(first),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
-        server_room=ServerRoom.among(profile, steps, strategy.shared_kind),
+        server_room=ServerRoom.among(profile, steps, strategy),
         too_small_alone=step_memory.too_small(alone, steps, global_batch or batch),
         torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
         job=first.job,

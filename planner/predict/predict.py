@@ -89,11 +89,11 @@ def predict(
     count_idle: also count the idle watts of devices that are no members (Eq. 5 does not).
     extra_w: watts added to every candidate.
     """
-    state = step_cycle.solve(costs, candidates, steps)
-    rate = 1 / state.cycle_s
     members = candidates.members(len(costs.names))
-    start_s = start_times(costs, candidates)
     wanted = steps * costs.batches.steps[members.sum(axis=1)] * step_cycle.images_factor(costs, candidates)
+    state = step_cycle.solve(costs, candidates, wanted)
+    rate = 1 / state.cycle_s
+    start_s = start_times(costs, candidates)
     time_s = run_time(wanted, rate, start_s)
     done = rate * np.maximum(0.0, time_s[:, None] - start_s)
     device_w = device_watts(costs, candidates, state)
@@ -140,7 +140,7 @@ def device_watts(costs: Costs, candidates: Candidates, state: Cycles) -> Floats:
 
 
 def factors(costs: Costs, mask: int, host: int) -> Factors:
-    """alpha and beta of one cluster."""
+    """alpha and beta of one cluster; of its rounds, where those have begun."""
     candidate = Candidates(np.array([mask]), np.array([host]))
     ideal_costs = step_cycle.without_network(costs)
     real, ideal = step_cycle.solve(costs, candidate), step_cycle.solve(ideal_costs, candidate)

@@ -15,24 +15,29 @@ from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.local_rounds import Rounds
 
+#: Rounds of one step, which come first where ``after`` is given.
+ONE_BY_ONE = "steps:every=1"
 
-def solve(costs: Costs, candidates: Candidates, steps: float = np.inf) -> Cycles:
+
+def solve(costs: Costs, candidates: Candidates, steps: Floats | None = None) -> Cycles:
     """Cycles of all candidates. A device alone updates by itself and uses no network.
 
-    steps: of the run, the first of which may be exchanged one by one before rounds begin.
+    steps: (C,) of the runs, the first of which may be exchanged one by one before rounds begin, so
+        that cycles are means over the run; None for those of rounds.
     """
     if costs.strategy.local:
-        found, first = _of_rounds(costs, candidates), min(1.0, costs.strategy.local.after / steps)
-        if not first:
+        found = _of_rounds(costs, candidates)
+        if steps is None or not costs.strategy.local.after:
             return found
-        return _one_after_the_other(cluster_cycle.solve(costs, candidates), found, first)
+        one_by_one = _of_rounds(costs._replace(strategy=costs.strategy.with_part("local", ONE_BY_ONE)), candidates)
+        return _one_after_the_other(one_by_one, found, np.minimum(1.0, costs.strategy.local.after / steps))
     if costs.strategy.batching == "fixed" and costs.shares is None:
         return cluster_cycle.solve(costs, candidates)
     return _solve_apart(costs, candidates, gradients_s(costs, candidates))
 
 
-def _one_after_the_other(first: Cycles, then: Cycles, part: float) -> Cycles:
-    """Means over a run whose first cycles make a part of all steps, before the others."""
+def _one_after_the_other(first: Cycles, then: Cycles, part: Floats) -> Cycles:
+    """Means over runs whose first cycles make a part of all steps, (C,), before the others."""
     rates = 1 / first.cycle_s, 1 / then.cycle_s  # 0 for no member
     first_s, then_s = part / rates[0].sum(axis=1), (1 - part) / rates[1].sum(axis=1)
     of_time = (first_s / (first_s + then_s))[:, None]

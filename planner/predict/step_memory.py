@@ -202,19 +202,20 @@ class ServerRoom(NamedTuple):
     worker_bytes: float
 
     @classmethod
-    def among(cls, profile: Profile, steps: Mapping[str, StepProfile], optimizer: str = SGD) -> "ServerRoom":
+    def among(cls, profile: Profile, steps: Mapping[str, StepProfile], strategy: Strategy) -> "ServerRoom":
         """That of the devices in ``steps``, in that order.
 
         A server has weights, what the optimizer keeps and a checkpoint's copies of both, and the
-        last gradient of each worker.
+        last gradient of each worker. Where workers send differences, it also has their sums, and
+        copies of these that wait for the others.
         """
         rooms = [StepRoom.on(profile.devices[name], step).main_memory for name, step in steps.items()]
         first = next(iter(steps.values()))
         return cls(
             np.array([math.inf if room is None else room.usable_bytes - room.line.base_bytes for room in rooms]),
             np.array([0.0 if room is None else room.line.sample_bytes for room in rooms]),
-            2.0 * ((1 + _kept(optimizer)) * first.parameter_bytes + first.state_bytes),
-            float(first.parameter_bytes + first.state_bytes),
+            2.0 * ((1 + _kept(strategy.shared_kind)) * first.parameter_bytes + first.state_bytes),
+            float((3 if strategy.compressor.sends_differences else 1) * first.parameter_bytes + first.state_bytes),
         )
 
     def left_bytes(self, hosts: Ints, batches: Ints) -> Floats:

@@ -13,6 +13,7 @@ from backends.protocol.events import CheckpointWritten, Dropped, Joined, Replace
 from backends.protocol.frames import WorkerEvaluation, WorkerStep
 from backends.strategies import sample_streams
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
+from backends.strategies.message import dense, whole
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES
 from backends.training.lr_schedule import RateSchedule
@@ -279,6 +280,49 @@ def test_the_server_updates_with_the_mean_of_what_all_have_sent(tmp_path, kind, 
     in_step(run, 2)
     together = train_on_all_with(optimizer, 8, [DrawnBatches(seed=seed) for seed in range(2)])
     np.testing.assert_allclose(run.saved().weights, together, rtol=1e-4, atol=1e-5)
+
+
+def test_what_adds_up_differences_follows_the_schedule_of_the_rate(tmp_path):
+    """The sum of what was sent would otherwise keep the rates of former steps."""
+    falling = RateSchedule("step", 12)
+
+    def train(folder, text):
+        folder.mkdir()
+        run = ServerRun(with_parts(folder, 12, "compressor=" + text, schedule=falling))
+        compressor = CompressorSpec.from_text(text).build(Softmax().variables)
+        WorkerThread(run, "nano", compressor=compressor).end()
+        assert run.account().finished
+        return run.saved().weights
+
+    dense, differences = (train(tmp_path / text[:4], text) for text in ("dense", "ef21:share=1"))
+    np.testing.assert_allclose(differences, dense, rtol=1e-4, atol=1e-6)
+
+
+def test_a_worker_that_comes_back_and_its_server_begin_with_the_same_sum_of_differences(tmp_path, monkeypatch):
+    run = ServerRun(with_parts(tmp_path, 600, "compressor=ef21:share=0.1"))
+    estimates, last = run.host.run_state._estimates, {}
+    completed = estimates.completed
+
+    def noted(worker, change):
+        last[worker] = whole(completed(worker, change)).copy()
+        return dense(last[worker].copy())
+
+    monkeypatch.setattr(estimates, "completed", noted)
+
+    def joined(name):
+        compressor = CompressorSpec.from_text("ef21:share=0.1").build(Softmax().variables)
+        return WorkerThread(run, name, batches=slowly(0), compressor=compressor), compressor
+
+    (stays, _), (leaves, _) = joined("pc"), joined("nano")
+    run.await_steps(40)
+    leaves.cut()
+    run.await_event(Dropped)
+    returns, compressor = joined("nano")
+    stays.end()
+    returns.end()
+    assert run.account().finished
+    (sent,) = compressor.state()
+    np.testing.assert_array_equal(last["nano"], sent)
 
 
 def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):

@@ -10,6 +10,7 @@ from planner.plan.request import RecommendRequest
 from tests.planner import profiles
 
 TIME = {"time": 1.0}
+GRADIENTS_S = (0.01, 0.012, 0.02, 1.0)
 SYNCHRONOUS = "parameter-server:sync=synchronous,compressor="
 
 
@@ -25,23 +26,30 @@ def sent(found: Recommendation) -> float:
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_more_is_sent_where_computing_takes_longer(name: str) -> None:
-    slow, quick = (sent(chosen(SYNCHRONOUS + name, gradient_s)) for gradient_s in (10.0, 0.001))
     option, values = CHOICES[name]
-    assert slow == max(values)
-    assert slow >= quick
-    assert {slow, quick} <= set(values)
-    assert option in chosen(SYNCHRONOUS + name).costs.strategy.text
+    assert sent(chosen(SYNCHRONOUS + name, 10.0)) == max(values)
+    assert f"{option}=" in chosen(SYNCHRONOUS + name).costs.strategy.text
 
 
-def test_it_makes_a_step_at_most_a_tenth_longer_than_the_least_would() -> None:
-    fleet = profiles.profile({name: profiles.device(profiles.step(0.01)) for name in "abcd"})
-    request = RecommendRequest(TIME, steps=1000, include=tuple("abcd"))
+def test_less_is_sent_where_links_hold_up_computing() -> None:
+    assert sent(chosen(SYNCHRONOUS + "dgc", 0.001)) < sent(chosen(SYNCHRONOUS + "dgc", 0.5)) == 0.1
+    assert sent(chosen("baseline:compressor=power-sgd", 0.001)) < 4
 
-    def step_s(share: str) -> float:
-        asked = request._replace(strategy=Strategy.from_text(SYNCHRONOUS + "dgc" + share))
-        return recommend_compressed(fleet, asked).round_s(1)[0]
 
-    assert step_s(":share=0.001") < step_s("") <= step_s(":share=0.001") / 0.9 < step_s(":share=0.1")
+@pytest.mark.parametrize("strategy", [SYNCHRONOUS, "parameter-server:compressor=", "baseline:compressor="])
+def test_the_quickest_cluster_takes_at_most_a_tenth_longer_than_with_the_least(strategy: str) -> None:
+    """Also where workers wait for nobody, and where another cluster becomes the quickest."""
+    fleet = profiles.profile(
+        {name: profiles.device(profiles.step(each)) for name, each in zip("abcd", GRADIENTS_S, strict=True)}
+    )
+    request = RecommendRequest(TIME, steps=1000)
+
+    def quickest_s(share: str) -> float:
+        asked = request._replace(strategy=Strategy.from_text(strategy + "dgc" + share))
+        found = recommend_compressed(fleet, asked).predictions
+        return float(found.time_s[found.candidates.members(4).sum(axis=1) > 1].min())
+
+    assert quickest_s("") <= 1.1 * quickest_s(":share=0.001") < quickest_s(":share=1")
 
 
 def test_what_is_given_is_kept_with_its_other_options() -> None:

@@ -81,13 +81,14 @@ def test_the_state_goes_to_all_others_once_a_round() -> None:
 def test_steps_before_the_first_round_are_exchanged_one_by_one() -> None:
     rounds = "local-sgd:local=steps:every=100,after=250"
     whole = Candidates(np.array([7]), np.array([0]))
-    synchronous, later = cycles(three("allreduce")), cycles(three("local-sgd:local=steps:every=100"))
-    found = step_cycle.solve(three(rounds), whole, 1000)
+    synchronous, later = (cycles(three(f"local-sgd:local=steps:every={each}")) for each in (1, 100))
+    found = step_cycle.solve(three(rounds), whole, np.array([1000.0]))
     expected_s = 250 / (1 / synchronous.cycle_s).sum() + 750 / (1 / later.cycle_s).sum()
     assert 1000 / (1 / found.cycle_s).sum() == pytest.approx(expected_s)
     sent = (found.network_bytes / found.cycle_s).sum() * expected_s
     assert sent == pytest.approx(250 * synchronous.network_bytes.mean() + 750 * later.network_bytes.mean())
-    assert step_cycle.solve(three(rounds), whole, 100).cycle_s.tolist() == synchronous.cycle_s.tolist()
+    assert step_cycle.solve(three(rounds), whole, np.array([100.0])).cycle_s.tolist() == synchronous.cycle_s.tolist()
+    assert cycles(three(rounds)).cycle_s.tolist() == later.cycle_s.tolist()
 
 
 def test_a_device_alone_makes_plain_steps() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from backends.strategies.engine import Engine
-from backends.strategies.strategy import Strategy
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.predict.step_memory import (
     ACCELERATOR,
     HOST,
@@ -120,10 +120,16 @@ def test_where_no_batch_fits_there_is_no_remedy() -> None:
 def test_a_server_has_what_a_step_leaves_on_its_host() -> None:
     known = profiles.step(memory=memory(4, 8), parameter_bytes=10 * MB, state_bytes=MB, batch=8)
     devices = {"known": profiles.device(known), "unknown": profiles.device(known._replace(memory=None))}
-    found = ServerRoom.among(profiles.profile(devices), {"known": known, "unknown": known._replace(memory=None)})
+    found = ServerRoom.among(
+        profiles.profile(devices), {"known": known, "unknown": known._replace(memory=None)}, PARAMETER_SERVER
+    )
     left = found.left_bytes(np.array([0, 0, 1]), np.array([8, 20, 8]))
     assert left == pytest.approx([(1 - MARGIN) * 2**32 - 116 * MB, (1 - MARGIN) * 2**32 - 140 * MB, math.inf])
     assert found.needed_bytes(np.array([1, 3])) == pytest.approx([53 * MB, 75 * MB])
+    adding_up = ServerRoom.among(
+        profiles.profile(devices), {"known": known}, PARAMETER_SERVER.with_part("compressor", "ef21")
+    )
+    assert adding_up.needed_bytes(np.array([1])) == pytest.approx([73 * MB])
 
 
 @pytest.mark.parametrize("unknown", [None, memory(4), StepMemory((BatchMemory(4, None), BatchMemory(8, None)))])
