@@ -54,6 +54,11 @@ class Place(NamedTuple):
     reached: dict[str, Entry]
 
     @property
+    def name(self) -> str:
+        """Of the race and the environment, for races may use the same labels."""
+        return _place(self.race, self.environment.label)
+
+    @property
     def seconds(self) -> dict[str, float]:
         """To the target, means over seeds."""
         return {name: each.target_s.value for name, each in self.reached.items() if each.target_s is not None}
@@ -63,6 +68,10 @@ class Place(NamedTuple):
         if strategy == best or strategy not in self.reached:
             return None
         return str(times_as_long(self.reached[strategy], self.reached[best]))
+
+
+def _place(race: Race, label: str) -> str:
+    return f"{race.name}: {label}"
 
 
 def main() -> None:
@@ -91,7 +100,8 @@ def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
     places = []
     for race in races:
         samples = images.training_samples(race)
-        own = images.reached(runs, race, samples, images.devices(race))
+        labels = images.reached(runs, race, samples, images.devices(race))
+        own = [run._replace(environment=_place(race, run.environment)) for run in labels]
         reached += own
         ours = {run.strategy for run in own}
         alone = [run.images / race.batch for run in own if run.strategy == ALONE and run.images is not None]
@@ -107,10 +117,10 @@ def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
 def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:
     best = min(place.seconds, key=place.seconds.__getitem__)
     told, told_s = _chosen(place, reached, out)
-    untold, _ = _chosen(place, [run for run in reached if run.environment != place.environment.label], out)
+    untold, _ = _chosen(place, [run for run in reached if run.environment != place.name], out)
     reached_s = place.seconds.get(told)
     return {
-        "environment": f"{place.race.name}: {place.environment.label}",
+        "environment": place.name,
         "best": best,
         "s": place.seconds[best],
         "told": told,
@@ -136,7 +146,7 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> tuple[str, f
     )
     request = RecommendRequest(
         {"time": 1.0}, steps=place.steps, rates=other_rates(profiled, spec), training_samples=place.samples,
-        critical_batch=known.synchronous_batch,
+        critical_batch=known.synchronous.images,
     )  # fmt: skip
     seconds: dict[str, float] = {}
     for name, text, efficiencies in _raced(candidates(known), environment.strategies):

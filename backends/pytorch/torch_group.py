@@ -234,11 +234,12 @@ class _BucketReduction:
         self._on_gpu = on_gpu
         self._threads = threads
         self._ready = _now(on_gpu)
-        self._ready_cpu_s = self._hidden_cpu_s = 0.0
+        self._ready_cpu_s = self._hidden_cpu_s = self._held_up_s = 0.0
         self._threads_cpu_s: Dict[int, float] = {}
 
     def begin(self) -> None:
         """A gradient begins that is to be exchanged."""
+        self._held_up_s = 0.0
         self._threads_cpu_s = cores.cpu_s_by_thread(self._threads)
 
     def backward_done(self) -> None:
@@ -248,12 +249,16 @@ class _BucketReduction:
         now_s = cores.cpu_s_by_thread(self._threads_cpu_s)
         self._hidden_cpu_s = sum(used_s - self._threads_cpu_s[thread] for thread, used_s in now_s.items())
 
+    def held_up(self, seconds: float) -> None:
+        """The hook has held up the backward pass, which had not ended."""
+        self._held_up_s += seconds
+
     def exchange(self) -> ExchangeTime:
         """As ``ProcessGroup.exchange``."""
         now = _now(self._on_gpu)
         cpu_s = time.process_time() - self._ready_cpu_s
         if not self._on_gpu:
-            return ExchangeTime(now - self._ready, cpu_s, self._hidden_cpu_s)
+            return ExchangeTime(now - self._ready + self._held_up_s, cpu_s, self._hidden_cpu_s)
         now.synchronize()
         return ExchangeTime(self._ready.elapsed_time(now) / 1e3, cpu_s, self._hidden_cpu_s)
 
@@ -270,7 +275,11 @@ def _reduce(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torc
         state.backward_done()
     if state.weight != 1.0:
         bucket.buffer().mul_(state.weight)
-    return state.hook(state.state, bucket)
+    began = time.perf_counter()
+    found = state.hook(state.state, bucket)
+    if not bucket.is_last():
+        state.held_up(time.perf_counter() - began)
+    return found
 
 
 def _hook(settings: GroupSettings, backend: str) -> Tuple[Any, Hook]:

@@ -46,7 +46,7 @@ def _of_both(
         parse_strategy(strategy)  # a misspelt one is no reason to choose torch
     by_torch = request.by(TORCH_ENGINE)
     if strategy == AUTO:  # which counts the images that synchronous workers need
-        by_torch = by_torch._replace(sample_efficiency=1.0, critical_batch=efficiencies.synchronous_batch)
+        by_torch = by_torch._replace(sample_efficiency=1.0, critical_batch=efficiencies.synchronous.images)
     try:
         own = strategy_search.best_of(profile, request, strategy, efficiencies)
     except PlanError as error:

@@ -51,7 +51,7 @@ def best_of(
     """``recommend`` for the strategy of that text, or the best candidate for ``auto``."""
     if strategy != AUTO:
         return recommend_compressed(profile, request._replace(strategy=parse_strategy(strategy)))
-    request = request._replace(critical_batch=efficiencies.synchronous_batch)
+    request = request._replace(critical_batch=efficiencies.synchronous.images)
     found, failed = [], None
     for each in candidates(efficiencies):
         asked = request._replace(
@@ -115,11 +115,13 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
         for each in efficiencies.measured
         if best.costs.strategy._replace(optimizer=PARAMETER_SERVER.optimizer).same_as(parse_strategy(each.strategy))
     ]
-    count = len(best.row(1).config.workers)
-    if efficiencies.synchronous_batch is not None and count > 1:
-        more = images_factor(count, best.costs.batch, efficiencies.synchronous_batch)
+    count, synchronous = len(best.row(1).config.workers), efficiencies.synchronous
+    if synchronous.images is not None and count > 1:
+        more = images_factor(count, best.costs.batch, synchronous.images)
         alone = f"{count} synchronous workers need {more:.2f} times the images of one device alone"
         notes.append(f"{alone}; --steps are its steps")
+        if synchronous.source not in (None, source):
+            notes.append(f"that was measured {_where(synchronous.source, best)}, of rounds of local steps")
     return [*notes, f"sample efficiencies were measured {_where(source, best)}"]
 
 

@@ -63,9 +63,9 @@ class RoundsEfficiency(NamedTuple):
     ``pairs`` of runs with the workers and the steps that are named. Of unequal ones that make h_i
     steps, n is (sum h)^2 / sum h^2 and h is sum h^2 / sum h: so many equal ones reduce the noise of
     a mean weighed by steps as much, and move as far.
-    With other batches than the source's they are taken for synchronous workers with the critical
-    batch by which those of the source's batch would need as many images (``images_factor``). More
-    workers than were measured have the critical batch of the most that were.
+    For another batch size, the images that were fitted give a critical batch at the source's batch
+    size, which ``images_factor`` uses. More workers than were measured have the critical batch of
+    the most that were.
 
     strategy: without its rounds. error: standard deviation of the logarithm of s around the fit.
     missed: runs that did not reach the target, which are in no pair.
@@ -99,6 +99,13 @@ class RoundsEfficiency(NamedTuple):
         return np.asarray(self.source.batch * (n - factor) / (factor - 1))
 
 
+class CriticalBatch(NamedTuple):
+    """Images, None where larger batches need no more or nothing is known; and where measured."""
+
+    images: float | None
+    source: Source | None
+
+
 class SampleEfficiencies(NamedTuple):
     """Those of strategies that always reached the target, and of others; source: None without any.
 
@@ -114,16 +121,21 @@ class SampleEfficiencies(NamedTuple):
     rounds: tuple[RoundsEfficiency, ...] = ()
 
     @property
-    def synchronous_batch(self) -> float | None:
+    def synchronous(self) -> CriticalBatch:
         """The critical batch of synchronous steps, on one scale with rounds.
 
         Rounds are synchronous steps that exchange less often. Steps that exchange every time need
         no more images, so the critical batch is at least that of rounds of one step.
         """
-        known = [] if self.critical_batch is None else [self.critical_batch]
+        found = CriticalBatch(self.critical_batch, self.source)
+        if self.critical_batch is None and self.source is not None:  # larger batches needed no more
+            return found
         one = np.ones(1)
-        known += [float(each.critical_batch(max(each.workers) * one, one)[0]) for each in self.rounds]
-        return max(known, default=None)
+        for each in self.rounds:
+            of_rounds = float(each.critical_batch(max(each.workers) * one, one)[0])
+            if found.images is None or of_rounds > found.images:
+                found = CriticalBatch(of_rounds, each.source)
+        return found
 
 
 NONE = SampleEfficiencies(SCHEMA, None, (), ())

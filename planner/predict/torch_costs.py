@@ -145,8 +145,8 @@ def _buckets(steps: Sequence[StepProfile], chosen: Engine) -> list[Bucket]:
     measured = [step.ready for step in steps if len(step.ready) == len(layers)]
     others = np.mean(measured, axis=0) if measured else ready_evenly(len(layers))
     ready = np.array([step.ready if len(step.ready) == len(layers) else others for step in steps])
-    if chosen.hook == "powersgd":
-        return _factored(layers, ready, chosen.rank)
+    if chosen.hook == "powersgd":  # over gloo, each bucket holds up the backward pass
+        return _factored(layers, ready if _has_nccl(steps[0]) else np.ones_like(ready), chosen.rank)
     return buckets(layers, ELEMENT_BYTES[chosen.hook], ready)
 
 

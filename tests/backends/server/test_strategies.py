@@ -21,6 +21,7 @@ from tests.backends.fakes import BATCH, DrawnBatches, Softmax, run_spec, train_o
 from tests.backends.replicas import small_replica
 from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread
 from tests.installed import EACH, MIXED, using
+from tests.running import HANG_S
 
 NAMES = ("nano", "pc", "tx2")
 MOMENTUM = 0.5
@@ -299,12 +300,14 @@ def test_what_adds_up_differences_follows_the_schedule_of_the_rate(tmp_path):
 
 
 def test_a_worker_that_comes_back_and_its_server_begin_with_the_same_sum_of_differences(tmp_path, monkeypatch):
-    run = ServerRun(with_parts(tmp_path, 600, "compressor=ef21:share=0.1"))
-    estimates, last = run.host.run_state._estimates, {}
+    run = ServerRun(with_parts(tmp_path, 10_000_000, "compressor=ef21:share=0.1"))
+    estimates, last, was_back = run.host.run_state._estimates, {}, threading.Event()
     completed = estimates.completed
 
     def noted(worker, change):
         last[worker] = whole(completed(worker, change)).copy()
+        if worker == "nano" and any(isinstance(event, Dropped) for event in run.events):
+            was_back.set()
         return dense(last[worker].copy())
 
     monkeypatch.setattr(estimates, "completed", noted)
@@ -318,9 +321,11 @@ def test_a_worker_that_comes_back_and_its_server_begin_with_the_same_sum_of_diff
     leaves.cut()
     run.await_event(Dropped)
     returns, compressor = joined("nano")
+    assert was_back.wait(HANG_S)
+    run.stopping.set()
     stays.end()
     returns.end()
-    assert run.account().finished
+    run.account()
     (sent,) = compressor.state()
     np.testing.assert_array_equal(last["nano"], sent)
 

@@ -71,10 +71,11 @@ def test_a_round_that_was_kept_is_not_made_again():
 
 def test_a_round_that_is_abandoned_leaves_the_weights_as_they_were():
     replica = Softmax()
-    before, asked = replica.weights.copy(), iter([False, False, True])
+    before, state, asked = replica.weights.copy(), replica.state.copy(), iter([False, False, True])
     with pytest.raises(RoundAbandoned):
         local_updates(replica).make(LocalRound(9), 0.1, BATCH, abandoned=lambda: next(asked))
     np.testing.assert_array_equal(replica.weights, before)
+    np.testing.assert_array_equal(replica.state, state)
     assert next(asked, None) is None
 
 

@@ -7,6 +7,8 @@ from planner.predict.sample_efficiency import NONE, RoundsEfficiency, Source, im
 
 SOURCE = Source("net", "images", 1000, 16, 0.9, (), (4,), "2026-11-25")
 
+OTHER = SOURCE._replace(model="other")
+
 
 def known(power: float, decline: float = 0.0) -> RoundsEfficiency:
     return RoundsEfficiency("diloco", power, decline, 0.1, (2, 4), (10, 100), 5, 0, SOURCE)
@@ -57,7 +59,12 @@ def test_more_workers_than_were_measured_are_no_extrapolated_power() -> None:
 
 def test_synchronous_steps_need_no_more_images_than_rounds_of_one_step() -> None:
     found = NONE._replace(critical_batch=8.0, rounds=(known(power=0.5),))
-    assert found.synchronous_batch == pytest.approx(32.0)
-    assert found._replace(critical_batch=100.0).synchronous_batch == 100.0
-    assert NONE._replace(critical_batch=8.0).synchronous_batch == 8.0
-    assert NONE.synchronous_batch is None
+    assert found.synchronous == (pytest.approx(32.0), SOURCE)
+    assert found._replace(critical_batch=100.0, source=OTHER).synchronous == (100.0, OTHER)
+    assert NONE._replace(critical_batch=8.0).synchronous == (8.0, None)
+    assert NONE.synchronous == (None, None)
+
+
+def test_where_larger_batches_needed_no_more_images_that_stays_so() -> None:
+    found = NONE._replace(source=OTHER, rounds=(known(power=0.5),))
+    assert found.synchronous == (None, OTHER)
