@@ -150,20 +150,14 @@ class Recommendation:
         return settled(part.costs, part.predictions.candidates, index)
 
     def local_steps(self, place: int) -> dict[str, int]:
-        """Local steps of each member in a round of the cluster at a place; 1 without rounds."""
+        """Local steps of each member in a round of the cluster at a place."""
         part, index = self._cluster(place)
         candidate = part.predictions.candidates.at(np.array([index]))
-        members = np.flatnonzero(candidate.members(len(part.costs.names))[0])
-        if not part.costs.strategy.local:
-            return {part.costs.names[i]: 1 for i in members}
-        steps = rounds(part.costs, candidate).steps[0]
-        return {part.costs.names[i]: int(steps[i]) for i in members}
+        members, steps = candidate.members(len(part.costs.names))[0], rounds(part.costs, candidate).steps[0]
+        return {part.costs.names[i]: int(steps[i]) for i in np.flatnonzero(members)}
 
     def round_s(self, place: int) -> tuple[float, float]:
-        """Seconds of the longest round of the cluster at a place, and of the longest computing.
-
-        Without rounds of local steps a round is a step.
-        """
+        """Seconds of the longest round of local steps of the cluster, and of the longest computing."""
         part, index = self._cluster(place)
         steps, computing_s = self.local_steps(place), {each.name: each.computing_s for each in self.workers(place)}
         cycle_s = solve(part.costs, part.predictions.candidates.at(np.array([index]))).cycle_s[0]

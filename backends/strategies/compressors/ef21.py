@@ -1,7 +1,7 @@
 """EF21 sends the change of a gradient since what its receiver has of it (Fatkhullin et al., 2023).
 
 c = C(v - g); g <- g + c. Worker and server keep the same g, and the server steps along the mean of
-the workers' g, which no bound on how their data differ is needed for. With the momentum that a
+the workers' g. That converges however much the workers' data differ. With the momentum that a
 worker applies before compression, v <- momentum v + u, this is EF21-SGDM (algorithm 1), whose v is
 1 - momentum times as large: C and g scale with it, and the learning rate is that of SGD. The server
 applies the rate, for g would keep former ones.
