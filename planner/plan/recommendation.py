@@ -157,7 +157,7 @@ class Recommendation:
         return {part.costs.names[i]: int(steps[i]) for i in np.flatnonzero(members)}
 
     def round_s(self, place: int) -> tuple[float, float]:
-        """Seconds of the longest round of local steps of the cluster, and of the longest computing."""
+        """Seconds of the cluster's longest round of local steps, and of the longest computing."""
         part, index = self._cluster(place)
         steps, computing_s = self.local_steps(place), {each.name: each.computing_s for each in self.workers(place)}
         cycle_s = solve(part.costs, part.predictions.candidates.at(np.array([index]))).cycle_s[0]
