@@ -10,18 +10,18 @@ import socket
 import statistics
 import threading
 import time
-from typing import Any, Callable, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
 from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, GroupSettings, ProcessGroup
-from backends.pytorch import gpu_event
+from backends.pytorch.bucket_reduction import BucketReduction, hook_of, reduce_bucket
 from backends.pytorch.replica import TorchReplica
 from profilers import cores
 
@@ -41,7 +41,6 @@ FREED_AFTER_S = 1.0
 #: Parts of the messages of errors that come from the exchange and not from the model.
 _SOURCES = ("gloo", "NCCL", "ProcessGroup", "c10d", "TCPStore", "socket")
 
-Hook = Callable[[Any, Any], Any]
 #: Computes the gradient of a part of a batch: part, rate, weight decay, whether it adds, is last.
 ComputePart = Callable[[Any, float, float, bool, bool], float]
 #: Draws a batch; gives a function that computes its gradient in parts.
@@ -81,7 +80,9 @@ def _in_group_of_one(replica: TorchReplica, draw: Draw) -> float:
     try:
         threads, alone = cores.thread_ids() - before, replica.training_loss
         module = _wrapped(_TrainingLoss(replica))
-        module.register_comm_hook(_BucketReduction((None, default_hooks.allreduce_hook), 1.0, False, threads), _reduce)
+        module.register_comm_hook(
+            BucketReduction((None, default_hooks.allreduce_hook), 1.0, False, threads), reduce_bucket
+        )
         compute, differences = functools.partial(_gradient, replica), []
         for _ in range(WARM_PAIRS + PAIRS):
             replica.training_loss = alone
@@ -130,7 +131,7 @@ class TorchGroup(ProcessGroup):
     def __init__(self, settings: GroupSettings, listener: Optional[socket.socket] = None) -> None:
         self.rank, self.size = settings.rank, settings.size
         self._settings = settings
-        self._reduction: Optional[_BucketReduction] = None
+        self._reduction: Optional[BucketReduction] = None
         os.environ["GLOO_SOCKET_IFNAME"] = settings.interface
         os.environ["NCCL_SOCKET_IFNAME"] = "=" + settings.interface  # without the sign, also eth01 for eth0
         where = "cannot reach the first member at %s:%d" % (settings.address, settings.port)
@@ -151,11 +152,11 @@ class TorchGroup(ProcessGroup):
         batches = self.gather([batch])[:, 0]
         weight = float(batch * self.size / batches.sum())
         on_gpu = replica.accelerator == "cuda"
-        hook = _hook(self._settings, self.backend)
-        self._reduction = _BucketReduction(hook, weight, on_gpu, self._threads)
+        hook = hook_of(self._settings, self.backend)
+        self._reduction = BucketReduction(hook, weight, on_gpu, self._threads)
         with _broken():
             module = _wrapped(_TrainingLoss(replica))
-            module.register_comm_hook(self._reduction, _reduce)
+            module.register_comm_hook(self._reduction, reduce_bucket)
         replica.training_loss = module
 
     def gradient(
@@ -219,95 +220,6 @@ class _TrainingLoss(nn.Module):
 
     def forward(self, batch: Any) -> torch.Tensor:
         return self._loss(batch)
-
-
-class _BucketReduction:
-    """The hook that reduces a bucket of gradients to their mean, and a clock beside it.
-
-    weight: factor of this member's gradients; the mean of all members' factors is 1.
-    threads: those that exchange.
-    """
-
-    def __init__(self, hook: Tuple[Any, Hook], weight: float, on_gpu: bool, threads: Collection[int]) -> None:
-        self.state, self.hook = hook
-        self.weight = weight
-        self._on_gpu = on_gpu
-        self._threads = threads
-        self._ready = _now(on_gpu)
-        self._ready_cpu_s = self._hidden_cpu_s = self._held_up_s = 0.0
-        self._threads_cpu_s: Dict[int, float] = {}
-
-    def begin(self) -> None:
-        """A gradient begins that is to be exchanged."""
-        self._held_up_s = 0.0
-        self._threads_cpu_s = cores.cpu_s_by_thread(self._threads)
-
-    def backward_done(self) -> None:
-        """The last bucket is ready: all gradients of this member are computed."""
-        self._ready = _now(self._on_gpu)
-        self._ready_cpu_s = time.process_time()
-        now_s = cores.cpu_s_by_thread(self._threads_cpu_s)
-        self._hidden_cpu_s = sum(used_s - self._threads_cpu_s[thread] for thread, used_s in now_s.items())
-
-    def held_up(self, seconds: float) -> None:
-        """The hook has held up the backward pass, which had not ended."""
-        self._held_up_s += seconds
-
-    def exchange(self) -> ExchangeTime:
-        """As ``ProcessGroup.exchange``."""
-        now = _now(self._on_gpu)
-        cpu_s = time.process_time() - self._ready_cpu_s
-        if not self._on_gpu:
-            return ExchangeTime(now - self._ready + self._held_up_s, cpu_s, self._hidden_cpu_s)
-        now.synchronize()
-        return ExchangeTime(self._ready.elapsed_time(now) / 1e3, cpu_s, self._hidden_cpu_s)
-
-
-def _now(on_gpu: bool) -> Any:
-    """Seconds on the processor; on a GPU an event behind all work that was given to it."""
-    return gpu_event.recorded() if on_gpu else time.perf_counter()
-
-
-def _reduce(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    # torch checks the names and annotations of a hook's parameters.
-    assert isinstance(state, _BucketReduction)
-    if bucket.is_last():
-        state.backward_done()
-    if state.weight != 1.0:
-        bucket.buffer().mul_(state.weight)
-    began = time.perf_counter()
-    found = state.hook(state.state, bucket)
-    if not bucket.is_last():
-        state.held_up(time.perf_counter() - began)
-    return found
-
-
-def _hook(settings: GroupSettings, backend: str) -> Tuple[Any, Hook]:
-    """One of torch's own hooks, with its state; each gives the mean over all members."""
-    if settings.hook == "powersgd":
-        state = powerSGD_hook.PowerSGDState(None, settings.matrix_rank, start_powerSGD_iter=settings.start)
-        return state, _power_sgd_over_gloo if backend == "gloo" else powerSGD_hook.powerSGD_hook
-    hooks: Dict[str, Hook] = {
-        "none": default_hooks.allreduce_hook,
-        "bf16": default_hooks.bf16_compress_hook,
-        "fp16": default_hooks.fp16_compress_hook,
-    }
-    return None, hooks[settings.hook]
-
-
-def _power_sgd_over_gloo(
-    state: powerSGD_hook.PowerSGDState, bucket: dist.GradBucket
-) -> torch.futures.Future[torch.Tensor]:
-    """PowerSGD of one bucket after the other.
-
-    Its callbacks run in gloo's threads, of which there are two, and wait there for exchanges that
-    need one of them. Two buckets at once would wait for ever.
-    """
-    compresses = state.iter >= state.start_powerSGD_iter
-    found = powerSGD_hook.powerSGD_hook(state, bucket)
-    if compresses:
-        found.wait()
-    return found
 
 
 @functools.lru_cache(maxsize=None)

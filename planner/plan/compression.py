@@ -1,4 +1,4 @@
-"""How much a compressor sends is chosen from the profile where the strategy does not say it.
+"""A compressor's share or rank is chosen from the profile where the strategy does not name it.
 
 Sending less costs steps to a target, which no profile tells of. So it is the most with which the
 quickest cluster of several devices takes at most a tenth longer for its steps than with the least

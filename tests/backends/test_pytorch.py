@@ -91,10 +91,11 @@ def test_what_a_group_adds_to_a_gradient_is_measured_and_the_replica_computes_al
 
 def test_of_a_batch_in_parts_a_group_exchanges_once(pytorch, monkeypatch):
     from backends.pytorch import torch_group
+    from backends.pytorch.bucket_reduction import BucketReduction
 
     reduced = []
-    done = torch_group._BucketReduction.backward_done
-    monkeypatch.setattr(torch_group._BucketReduction, "backward_done", lambda self: (reduced.append(1), done(self))[1])
+    done = BucketReduction.backward_done
+    monkeypatch.setattr(BucketReduction, "backward_done", lambda self: (reduced.append(1), done(self))[1])
     replica = pytorch.build("cipher")
     torch_group.own_cpu_s(replica, drawn(replica, split(batch_for(replica), 2)))
     assert len(reduced) == torch_group.WARM_PAIRS + torch_group.PAIRS
