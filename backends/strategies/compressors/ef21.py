@@ -12,12 +12,11 @@ from typing import Optional, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.error_feedback import ErrorFeedback
-from backends.strategies.compressors.magnitude import largest
+from backends.strategies.compressors.top_k import TopK
 from backends.strategies.message import Message, add
 
 
-class EF21(ErrorFeedback):
+class EF21(TopK):
     """Sends the ``share`` of all elements in which v is furthest from g; everything from a half on.
 
     Raises ValueError unless 0 < share <= 1.
@@ -27,20 +26,14 @@ class EF21(ErrorFeedback):
     sends_differences = True
 
     def __init__(self, variables: Sequence[Variable], share: float = 0.01) -> None:
-        if not 0 < share <= 1:
-            raise ValueError("ef21 needs a share above 0 and at most 1, not %s" % share)
-        super().__init__(variables)
-        self.count = max(1, int(round(share * self.size)))
+        super().__init__(variables, share)
         self._estimate = np.zeros(self.size, np.float32)
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        rest = np.subtract(values, self._estimate, out=self.accumulator)
-        message = self.take_all() if 2 * self.count >= self.size else self.take(largest(rest, self.count))
+        np.negative(self._estimate, out=self.accumulator)
+        message = super().compress(values, budget_bytes)
         add(message, self._estimate)
         return message
-
-    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        return self.bytes_of_elements(self.count)
 
     def state(self) -> Tuple[np.ndarray, ...]:
         return (self._estimate.copy(),)

@@ -7,7 +7,7 @@ import numpy as np
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.magnitude import BLOCK
-from backends.strategies.message import DENSE, SPARSE, Message, bytes_of, dense, spans, sparse
+from backends.strategies.message import Message, dense, spans, sparse
 
 
 class ErrorFeedback(Compressor):
@@ -60,12 +60,6 @@ class ErrorFeedback(Compressor):
         message = dense(self.accumulator)
         self.accumulator = np.zeros(self.size, np.float32)
         return message
-
-    def bytes_of_elements(self, count: int) -> int:
-        """Bytes of a message of so many elements, as ``take`` makes it."""
-        if 2 * count >= self.size:
-            return bytes_of(DENSE, self.size, self.size)
-        return bytes_of(SPARSE, self.size, count, count)
 
     def residual(self) -> np.ndarray:
         """The accumulator itself; valid until the next ``compress``."""

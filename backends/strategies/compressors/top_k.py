@@ -10,7 +10,7 @@ import numpy as np
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import largest
-from backends.strategies.message import Message
+from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 
 
 class TopK(ErrorFeedback):
@@ -33,4 +33,6 @@ class TopK(ErrorFeedback):
         return self.take(largest(gathered, self.count))
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        return self.bytes_of_elements(self.count)
+        if 2 * self.count >= self.size:
+            return bytes_of(DENSE, self.size, self.size)
+        return bytes_of(SPARSE, self.size, self.count, self.count)
