@@ -107,11 +107,17 @@ def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
         alone = [run.images / race.batch for run in own if run.strategy == ALONE and run.images is not None]
         steps = round(statistics.fmean(alone)) if alone else STEPS
         for environment in race.environments:
-            there = [each for each in entries if (each.race, each.environment) == (race.name, environment.label)]
+            there = [each for each in entries if _is_of(race, environment, each)]
             got_there = {each.strategy: each for each in there if each.strategy in ours and each.target_s is not None}
             if got_there:
                 places.append(Place(race, environment, samples, steps, got_there))
     return [_row(place, reached, out) for place in places]
+
+
+def _is_of(race: Race, environment: Environment, entry: Entry) -> bool:
+    """Whether it was made there, or by a device alone where its runs count for there as well."""
+    at = environment.alone_in if entry.strategy == ALONE and environment.alone_in else environment.label
+    return (entry.race, entry.environment) == (race.name, at)
 
 
 def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:
@@ -149,7 +155,7 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> tuple[str, f
         critical_batch=known.synchronous.images,
     )  # fmt: skip
     seconds: dict[str, float] = {}
-    for name, text, efficiencies in _raced(candidates(known), environment.strategies):
+    for name, text, efficiencies in _raced(candidates(known), (*environment.strategies, *place.reached)):
         ranked, at = ranked_for(text, profile, request._replace(**efficiencies))
         seconds[name] = min(ranked.row(at).prediction.time_s, seconds.get(name, math.inf))
     chosen = min(seconds, key=seconds.__getitem__, default="none")

@@ -15,6 +15,9 @@ from backends.strategies.name_and_options import count, name_of, number, options
 EVERY, SECONDS = 50, 1.0
 #: Share of a round that its exchange may take, by which a round's seconds are chosen.
 EXCHANGE_SHARE = 0.1
+#: Steps of a round at the most where they are chosen, however long the exchange takes: the most
+#: with which it was measured what rounds are worth.
+MOST_CHOSEN = 400
 
 
 def _at_least_one(text: str) -> int:

@@ -4,8 +4,8 @@ With ``average_every`` it makes local steps, and averages all models after so ma
 learning rate that falls does so over the seconds of the run.
 
 Reads its orders as a JSON line and says that it is ready; after another line it trains until the
-seconds are over, and says in JSON lines what the planner's agents say: evaluations, an account, a
-window of sensors. A third line ends it.
+seconds are over, or the first member has reached the target if there is one, and says in JSON lines
+what the planner's agents say: evaluations, an account, a window of sensors. A third line ends it.
 """
 
 import json
@@ -26,6 +26,7 @@ from torch.nn.parallel import DistributedDataParallel
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader, SampleSet
 from backends.frameworks.base import framework
+from backends.jobs.job import ACCURACY
 from backends.pytorch.images import scaled
 from backends.training.step import evaluate
 from profilers import records
@@ -76,6 +77,7 @@ class Member:
         self._orders = orders
         self._began_s = time.monotonic()
         self._cost_s = 0.0
+        self._reached = False
         shape = tuple(orders["input_shape"])
         self._replica: Any = framework("torch").build(
             orders["model"], shape, orders["classes"], orders["model_seed"], 1
@@ -104,7 +106,7 @@ class Member:
             self._optimizer = PostLocalSGDOptimizer(self._optimizer, averager)
 
     def train(self, batches: BatchLoader, tests: SampleSet) -> None:
-        """Until the first member says that the seconds are over, evaluations left out."""
+        """Until the first member says that the seconds, evaluations left out, are over."""
         step, evaluated_s = 0, 0.0
         first, members = self._orders["rank"] == 0, self._orders["members"]
         every = max(1, self._orders["average_every"])
@@ -121,6 +123,7 @@ class Member:
                 evaluated_s = self._trained_s()
                 scores = evaluate(self._replica, tests)
                 self._cost_s += scores.seconds
+                self._reached = scores.metrics[ACCURACY] >= self._orders["target"]
                 say({"evaluated": {**scores._asdict(), "step": step * members, "worker": self._orders["name"]}})
         account = {"steps": step * members, "time_s": self._trained_s()}
         say({"account": {**account, "weights": self._weights() if first else None}})
@@ -134,7 +137,7 @@ class Member:
 
     def _over(self) -> bool:
         """One number from the first member: all must make the same steps."""
-        flag = torch.tensor([float(self._trained_s() >= self._orders["seconds"])])
+        flag = torch.tensor([float(self._reached or self._trained_s() >= self._orders["seconds"])])
         dist.broadcast(flag, 0)
         return bool(flag.item())
 

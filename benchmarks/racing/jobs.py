@@ -10,7 +10,7 @@ def trials(race: Race) -> Iterator[Setting]:
     """Every strategy with every rate, taking turns; none where there is nothing to choose from."""
     strategies = dict.fromkeys(name for environment in race.environments for name in environment.strategies)
     for rate in race.rates if len(race.rates) > 1 else ():
-        for strategy in strategies:
+        for strategy in (name for name in strategies if name not in race.rate_of):
             yield Setting(race.name, TUNING, race.tune_in, strategy, 0, rate)
 
 
@@ -34,7 +34,9 @@ def next_job(race: Race, done: Sequence[Finished]) -> Setting | None:
 
 
 def best_rate(race: Race, done: Sequence[Finished], strategy: str) -> float:
-    """The rate of this strategy's most accurate trial; the smallest where all have failed."""
+    """The known one, else that of its most accurate trial; the smallest where all have failed."""
+    if strategy in race.rate_of:
+        return race.rate_of[strategy]
     found = {
         run.setting.rate: run.outcome.accuracy
         for run in done

@@ -13,7 +13,8 @@ class Environment(NamedTuple):
 
     spec: of a lab, whose schedule is played ``speed`` times as fast during each run; profiled: the
     spec that is profiled in its place, of the same processors; its own if empty; seconds: of a run
-    there, and seeds: how many runs each strategy makes there, in place of the race's; 0 for these.
+    there, and seeds: how many runs each strategy makes there, in place of the race's; 0 for these;
+    alone_in: where a device as fast as the fastest one here was raced alone, which needs no link.
     """
 
     label: str
@@ -23,6 +24,7 @@ class Environment(NamedTuple):
     speed: float = 1.0
     seconds: float = 0.0
     seeds: int = 0
+    alone_in: str = ""
 
 
 class Race(NamedTuple):
@@ -30,9 +32,10 @@ class Race(NamedTuple):
 
     seconds: of training, of every run; evaluate_s: between two evaluations, on ``test_images`` of
     the test set; rates: learning rates, all of which every strategy tries in the environment
-    ``tune_in`` with seed 0; ends_at_target: whether runs of the planner end when they reach the
-    target, so that ``seconds`` is the most that they take; schedule: of the learning rate. One that
-    falls ends with the run, which then makes as many steps as are predicted for its seconds.
+    ``tune_in`` with seed 0; ends_at_target: whether runs of the planner and of DDP end when they
+    reach the target, so that ``seconds`` is the most that they take; schedule: of the learning
+    rate. One that falls ends with the run, which then makes as many steps as are predicted for its
+    seconds; rate_of: learning rates of strategies for which the best is known, which try no others.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Race(NamedTuple):
     environments: tuple[Environment, ...]
     ends_at_target: bool = False
     schedule: str = "constant"
+    rate_of: dict[str, float] = {}
 
     def path(self, name: str) -> Path:
         """Of a file that is named in the race file."""
@@ -70,7 +74,7 @@ class Race(NamedTuple):
         for each in self.environments:
             if each.label == label:
                 return each
-        raise RecordError(f'race "{self.name}": no environment "{label}"; add it, or change tune_in')
+        raise RecordError(f'race "{self.name}": no environment "{label}"; add it, or name another')
 
 
 def load(path: Path) -> Race:
@@ -80,5 +84,6 @@ def load(path: Path) -> Race:
         race = decode(Race, {**table, "name": path.stem, "folder": str(path.parent)})
     except (OSError, tomllib.TOMLDecodeError, RecordError) as error:
         raise RecordError(f"{path}: {error}; see benchmarks/racing/*.toml") from error
-    race.environment(race.tune_in)
+    for label in (race.tune_in, *(each.alone_in for each in race.environments if each.alone_in)):
+        race.environment(label)
     return race

@@ -3,6 +3,7 @@
 See ``outside`` for their runs.
 """
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -71,7 +72,7 @@ def common(
         "batch": race.batch, "model": race.model_name, "input_shape": live.dataset.input_shape,
         "classes": live.dataset.classes, "model_seed": setting.seed, "rate": setting.rate, "momentum": own,
         "seconds": race.seconds_in(setting.environment), "evaluate_s": race.evaluate_s, "schedule": race.schedule,
-        "weights": str(folder / "weights.npy"),
+        "weights": str(folder / "weights.npy"), "target": race.target if race.ends_at_target else math.inf,
     }  # fmt: skip
 
 

@@ -1,14 +1,15 @@
 """Rounds of local steps: how many steps each member makes, and how long a round is.
 
 Where neither steps nor seconds are named, a round is so long that its exchange takes a tenth of it
-(``EXCHANGE_SHARE``): computing goes on for nine times what the exchange takes.
+(``EXCHANGE_SHARE``): computing goes on for nine times what the exchange takes, but not for more
+than ``MOST_CHOSEN`` steps of the member by whose speed the others make theirs.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.local_updates import EXCHANGE_SHARE, LocalSpec
+from backends.strategies.local_updates import EXCHANGE_SHARE, MOST_CHOSEN, LocalSpec
 from planner.arrays import Bools, Floats
 
 
@@ -45,7 +46,7 @@ def of_candidates(local: LocalSpec, step_s: Floats, exchange_s: Floats, members:
     elif local.name != "time" and local.every is not None:
         seconds = local.every * reference_s
     else:
-        seconds = np.maximum((1 / EXCHANGE_SHARE - 1) * exchange_s, reference_s)
+        seconds = np.clip((1 / EXCHANGE_SHARE - 1) * exchange_s, reference_s, MOST_CHOSEN * reference_s)
     every = np.maximum(1.0, np.round(seconds / reference_s))
     if local.name == "steps":
         steps = np.broadcast_to(every[:, None], members.shape)

@@ -33,6 +33,12 @@ def test_a_single_rate_needs_no_trials() -> None:
     assert {each.rate for each in _all(race(rates=(0.05,)))} == {0.05}
 
 
+def test_a_strategy_whose_rate_is_known_tries_none() -> None:
+    known = race(rate_of={"slow": 0.3})
+    assert {each.strategy for each in trials(known)} == {"fast"}
+    assert best_rate(known, [trial("slow", 0.01, 0.9)], "slow") == 0.3
+
+
 def test_strategies_take_turns_and_all_environments_come_before_the_next_seed() -> None:
     races = [(each.seed, each.environment, each.strategy) for each in _all(race(rates=(0.05,)))]
     assert races == [

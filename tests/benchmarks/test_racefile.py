@@ -40,9 +40,12 @@ def test_paths_are_relative_to_the_race_file(tmp_path: Path) -> None:
     assert race._replace(model="cipher").model_name == "cipher"
 
 
-def test_an_environment_to_tune_in_must_be_one_of_the_race(tmp_path: Path) -> None:
-    text = RACES[0].read_text()
-    (tmp_path / "wrong.toml").write_text(text.replace("tune_in = ", 'tune_in = "nowhere" # '))
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("tune_in = ", 'tune_in = "nowhere" # '), ("strategies = ", 'alone_in = "nowhere"\nstrategies = ')],
+)
+def test_an_environment_that_is_named_must_be_one_of_the_race(tmp_path: Path, key: str, text: str) -> None:
+    (tmp_path / "wrong.toml").write_text(RACES[0].read_text().replace(key, text))
     with pytest.raises(RecordError, match='no environment "nowhere"'):
         load(tmp_path / "wrong.toml")
 

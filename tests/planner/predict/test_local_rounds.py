@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.strategies.local_updates import EXCHANGE_SHARE, LocalSpec
+from backends.strategies.local_updates import EXCHANGE_SHARE, MOST_CHOSEN, LocalSpec
 from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
@@ -53,6 +53,13 @@ def test_a_round_that_nobody_named_computes_nine_times_as_long_as_it_exchanges(t
     chosen = steps(text, exchange_s=0.5)
     computed_s = (np.array(chosen) * STEP_S[0]).max()
     assert computed_s == pytest.approx((1 / EXCHANGE_SHARE - 1) * 0.5, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"), [("steps", 2), ("time", 0), ("speed", 0)], ids=["slowest", "fastest", "fastest too"]
+)
+def test_a_round_that_nobody_named_has_no_more_steps_than_were_measured(text: str, reference: int) -> None:
+    assert steps(text, exchange_s=1e3)[reference] == MOST_CHOSEN
 
 
 @given(st.sampled_from(["steps", "time", "speed"]), st.floats(0, 10), st.permutations([0.1, 0.2, 0.25, 1.0]))
