@@ -13,6 +13,9 @@ again.
 With ``--cosine STEPS`` the rate falls to 0 along half a cosine over so many steps of a worker, and
 the run ends there, whatever the target: what a run of that length comes to is then told by its last
 evaluation, and not by how often it was evaluated.
+
+With ``--asynchronous`` nobody waits: workers push their changes in turn, each made from the weights
+as they were after its own last push, as around a server with workers whose rounds take as long.
 """
 
 import argparse
@@ -20,6 +23,8 @@ import concurrent.futures
 import itertools
 import json
 import multiprocessing
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +43,8 @@ from backends.training.local_round import LocalUpdates
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step import evaluate
 
+#: Applies a change to the weights.
+Apply = Callable[[np.ndarray], None]
 DEPTHWISE = Path(__file__).parent / "racing/depthwise.py"
 
 
@@ -53,6 +60,7 @@ class Case(NamedTuple):
     rate: float
     seed: int
     cosine: int = 0
+    asynchronous: bool = False
 
 
 class Setting(NamedTuple):
@@ -75,7 +83,7 @@ def main() -> None:
         options.most_steps, options.every,
     )  # fmt: skip
     cases = [
-        Case(tuple(map(int, each.split("+"))), outer, rate, seed, cosine)
+        Case(tuple(map(int, each.split("+"))), outer, rate, seed, cosine, options.asynchronous)
         for seed in range(options.first_seed, options.first_seed + options.seeds)
         for each, outer, rate, cosine in itertools.product(options.each, options.outer, options.rate, options.cosine)
     ]
@@ -100,6 +108,7 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--outer", action="append", default=None, help="text of an outer step; average by default")
     made.add_argument("--rate", action="append", type=float, required=True, help="learning rate of local steps")
     made.add_argument("--cosine", action="append", type=int, default=None, help="length of a run with a falling rate")
+    made.add_argument("--asynchronous", action="store_true", help="nobody waits; for --outer delayed-nesterov")
     made.add_argument("--seeds", type=int, default=1)
     made.add_argument("--first-seed", type=int, default=0)
     made.add_argument("--target", type=float, default=0.89)
@@ -127,23 +136,26 @@ def run(setting: Setting, case: Case) -> dict[str, Any]:
     few = thinned(whole, setting.test_images)
     test = ArraySamples(few.test_images, few.test_labels)
     members = _members(setting, case, whole)
-    weights, state = members[0][0].weights.copy(), members[0][0].state.copy()
-    outer = registry.build(OuterSpec.from_text(case.outer).kind, members[0][0].variables)
+    weights, state = members[0].replica.weights.copy(), members[0].replica.state.copy()
+    outer = registry.build(OuterSpec.from_text(case.outer).kind, members[0].replica.variables)
     settings = OuterSpec.from_text(case.outer).settings(case.each)
     made, evaluated = 0, 0
     curve: list[tuple[int, float]] = []
     schedule = RateSchedule("cosine" if case.cosine else "constant", case.cosine)
     end = case.cosine or setting.most_steps
+    exchange = _take_turns if case.asynchronous else _round
+
+    def apply(change: np.ndarray) -> None:
+        outer.apply(weights, change, settings)
+
     while made < end:
         rate = case.rate * schedule.factor(made)
-        weights, state = _round(members, case.each, rate, setting.batch, weights, state)
-        change = sum(count * replica.gradients for count, (replica, _) in zip(case.each, members, strict=True))
-        outer.apply(weights, change / np.float32(sum(case.each)), settings)
+        state = exchange(members, rate, setting.batch, weights, state, apply)
         if not np.isfinite(weights).all():
             break
         made += max(case.each)
         if made - evaluated >= setting.every or made >= end:
-            evaluated, replica = made, members[0][0]
+            evaluated, replica = made, members[0].replica
             replica.weights[:], replica.state[:] = weights, state
             curve.append((made, evaluate(replica, test).metrics[ACCURACY]))
             if curve[-1][1] >= setting.target and not case.cosine:
@@ -151,34 +163,57 @@ def run(setting: Setting, case: Case) -> dict[str, Any]:
     return {"setting": setting._asdict(), "case": case._asdict(), "curve": curve}
 
 
-def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[tuple[Replica, LocalUpdates]]:
+@dataclass
+class Member:
+    """A worker. start: the weights that it makes its next change from, where nobody waits."""
+
+    replica: Replica
+    local: LocalUpdates
+    steps: int
+    start: np.ndarray
+
+    def change(self, rate: float, batch: int, weights: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """The change of its local steps."""
+        self.replica.weights[:], self.replica.state[:] = weights, state
+        self.local.make(LocalRound(self.steps), rate, batch)
+        return self.replica.gradients
+
+
+def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[Member]:
     shards = dataset.shards(len(whole.train_labels), [1.0] * len(case.each), case.seed)
     members = []
-    for number, positions in enumerate(shards):
+    for number, (positions, steps) in enumerate(zip(shards, case.each, strict=True)):
         images = ArraySamples(whole.train_images[positions], whole.train_labels[positions])
         torch.manual_seed(case.seed)  # by which a user's model draws its weights
         replica = framework("torch").build(setting.model, whole.train_images.shape[1:], seed=case.seed)
         loader = BatchLoader(images, setting.batch, 1009 * case.seed + number)
         inner = OptimizerSettings(case.rate, setting.momentum)
-        members.append((replica, LocalUpdates(replica, loader, inner, 1.0, False)))
+        members.append(Member(replica, LocalUpdates(replica, loader, inner, 1.0, False), steps, replica.weights.copy()))
     return members
 
 
 def _round(
-    members: list[tuple[Replica, LocalUpdates]],
-    each: tuple[int, ...],
-    rate: float,
-    batch: int,
-    weights: np.ndarray,
-    state: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """All local steps of a round; the weights before it, and the mean state after it."""
-    states = []
-    for count, (replica, local) in zip(each, members, strict=True):
-        replica.weights[:], replica.state[:] = weights, state
-        local.make(LocalRound(count), rate, batch)
-        states.append(count * replica.state)
-    return weights, sum(states) / np.float32(sum(each))
+    members: list[Member], rate: float, batch: int, weights: np.ndarray, state: np.ndarray, apply: Apply
+) -> np.ndarray:
+    """A round of all, whose mean change is applied; the mean state after it."""
+    apply(_mean(members, [member.change(rate, batch, weights, state) for member in members]))
+    return _mean(members, [member.replica.state for member in members])
+
+
+def _take_turns(
+    members: list[Member], rate: float, batch: int, weights: np.ndarray, state: np.ndarray, apply: Apply
+) -> np.ndarray:
+    """A change of each, one after the other, applied as it comes; the mean state after them."""
+    for member in members:
+        apply(member.change(rate, batch, member.start, state).copy())
+        member.start[:] = weights
+    return _mean(members, [member.replica.state for member in members])
+
+
+def _mean(members: list[Member], arrays: list[np.ndarray]) -> np.ndarray:
+    """Weighed by steps."""
+    steps = [member.steps for member in members]
+    return np.average(arrays, axis=0, weights=steps).astype(np.float32)
 
 
 if __name__ == "__main__":

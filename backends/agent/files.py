@@ -1,6 +1,10 @@
-"""The agent keeps the controller's files in one cache folder, each written atomically."""
+"""The agent keeps the controller's files in one cache folder, each written atomically.
+
+They hold weights, images and source code, so the folder is closed to other users of the device.
+"""
 
 import contextlib
+import hashlib
 import os
 import shutil
 import time
@@ -10,16 +14,21 @@ from backends.agent.claims import Claims, claimed, is_claimed
 
 #: Seconds after which a file that no run has asked for is removed.
 UNUSED_S = 30 * 86400.0
+#: Permissions of folders and of files: for this user alone.
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
+_CHUNK_BYTES = 1 << 20
 
 #: Those of this process by cache, which is one outside of tests.
 _claims: Dict[str, Claims] = {}
 
 
 def cache() -> str:
-    """The agent's folder, made where it is missing."""
+    """The agent's folder, made where it is missing, and closed to other users."""
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = os.path.join(root, "planner")
-    os.makedirs(path, exist_ok=True)
+    os.makedirs(path, FOLDER_MODE, exist_ok=True)
+    with contextlib.suppress(OSError):  # it belongs to another user, who has let this one in
+        os.chmod(path, FOLDER_MODE)
     return path
 
 
@@ -83,7 +92,7 @@ def release() -> None:
         claims.release()
 
 
-def _used(name: str) -> None:
+def use(name: str) -> None:
     """Keep a file, or the folder that it is in, also from ``prune`` for a month."""
     claim(name)
     os.utime(os.path.join(cache(), name.split("/")[0]), None)
@@ -99,11 +108,13 @@ def store(name: str, data: bytes) -> str:
     prune()
     temporary = "%s.%d" % (target, os.getpid())
     try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(temporary, "wb") as stream:
+        make_folders(os.path.dirname(target))
+        with open(temporary, "wb", opener=_private) as stream:
             stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())  # a name without its content would outlast a power cut
         os.replace(temporary, target)
-        _used(name)
+        use(name)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target) from error
     finally:
@@ -112,13 +123,43 @@ def store(name: str, data: bytes) -> str:
     return target
 
 
-def find(name: str) -> Optional[str]:
-    """The path of a file kept under ``name``, or None."""
+def make_folders(path: Any) -> None:
+    """Make a folder in the cache, and those that it is in."""
+    if not os.path.isdir(path):
+        make_folders(os.path.dirname(path))
+        with contextlib.suppress(FileExistsError):  # another agent was quicker
+            os.mkdir(path, FOLDER_MODE)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)
+
+
+def find(name: str, digest: str) -> Optional[str]:
+    """The path of a file kept under ``name``, or None; one with another content is removed.
+
+    digest: SHA-256 of its content, in hexadecimal digits.
+    """
     target = path(name)
-    if not os.path.exists(target):
-        return None
-    _used(name)
-    return target
+    try:
+        if digest_of(target) == digest:
+            use(name)
+            return target
+        os.unlink(target)
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def digest_of(path: Any) -> str:
+    """The SHA-256 of a file's content, in hexadecimal digits. Raises OSError."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        chunk = stream.read(_CHUNK_BYTES)
+        while chunk:
+            digest.update(chunk)
+            chunk = stream.read(_CHUNK_BYTES)
+    return digest.hexdigest()
 
 
 def fetch(path: str) -> bytes:

@@ -4,7 +4,6 @@ The files' contents are in the cache already, each under its SHA-256, so that on
 travels.
 """
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -14,12 +13,10 @@ from typing import Any, Dict, Sequence, Tuple
 from backends.agent import files
 from backends.protocol.orders import AssembleProject, FindMissing, ProjectFile, cached_as
 
-_CHUNK_BYTES = 1 << 20
-
 
 def find_missing(task: Any, order: FindMissing) -> Tuple[str, ...]:
     """The digests whose contents are not in the cache. Raises ValueError for what is no digest."""
-    return tuple(digest for digest in order.digests if files.find(cached_as(digest)) is None)
+    return tuple(digest for digest in order.digests if files.find(cached_as(digest), digest) is None)
 
 
 def assemble(task: Any, order: AssembleProject) -> str:
@@ -27,14 +24,14 @@ def assemble(task: Any, order: AssembleProject) -> str:
 
     A folder in which a file has changed is set aside, with what programs have written in it, until
     nobody has used it for a month.
-    Raises ValueError for a path that leaves the folder, and for content that is missing or damaged.
+    Raises ValueError for a path that leaves the folder, and for content that is missing.
     """
     _check(order.files)
     target = files.path(order.name)
     files.claim(order.name)
     files.prune()
     if os.path.isdir(target) and _is_whole(target, order.files):
-        files.find(order.name)  # it is in use
+        files.use(order.name)
         return target
     made = tempfile.mkdtemp(prefix=os.path.basename(target) + ".", dir=files.cache())
     try:
@@ -74,21 +71,19 @@ def _holds(folder: str, file: ProjectFile) -> bool:
         if os.path.islink(path):
             return False
     try:
-        return os.path.isfile(path) and _copy(path, os.devnull) == file.digest
+        return os.path.isfile(path) and files.digest_of(path) == file.digest
     except OSError:
         return False
 
 
 def _place(folder: str, file: ProjectFile) -> None:
-    source = files.find(cached_as(file.digest))
+    source = files.find(cached_as(file.digest), file.digest)
     if source is None:
         raise ValueError("%s: its content is not in the cache of this device; run the command again" % file.path)
     path = os.path.join(os.fsencode(folder), _encoded(file.path))
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    if _copy(source, path) != file.digest:
-        files.remove(source)
-        raise ValueError("%s: its content in the cache of this device was damaged; run the command again" % file.path)
-    os.chmod(path, file.mode & 0o777)
+    files.make_folders(os.path.dirname(path))
+    shutil.copyfile(source, path)
+    os.chmod(path, file.mode & files.FOLDER_MODE)
 
 
 def _encoded(path: str) -> bytes:
@@ -96,21 +91,8 @@ def _encoded(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-def _copy(source: Any, target: Any) -> str:
-    """Copy a file; the SHA-256 of what was copied."""
-    digest = hashlib.sha256()
-    with open(source, "rb") as read, open(target, "wb") as written:
-        chunk = read.read(_CHUNK_BYTES)
-        while chunk:
-            digest.update(chunk)
-            written.write(chunk)
-            chunk = read.read(_CHUNK_BYTES)
-    return digest.hexdigest()
-
-
 def _rename(made: str, target: str, order: AssembleProject) -> None:
     """Give a new folder its name, unless another agent here was quicker with a whole one."""
-    os.chmod(made, 0o755)
     try:
         os.rename(made, target)
     except OSError:  # there is one of that name

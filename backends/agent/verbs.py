@@ -44,7 +44,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.FetchFile: lambda task, order: files.fetch(order.path),
     orders.FindAddressTowards: lambda task, order: addresses_and_ports.address_towards(task, order.target),
     orders.FindCache: leftovers.find_cache,
-    orders.FindFile: lambda task, order: files.find(order.name),
+    orders.FindFile: lambda task, order: files.find(order.name, order.digest),
     orders.FindFreePort: lambda task, order: addresses_and_ports.free_port(),
     orders.FindPackages: lambda task, order: installed_packages.versions(order.names),
     orders.FindMissing: projects.find_missing,

@@ -7,10 +7,13 @@ from typing import Any, Callable, Type
 
 from backends.network import framing
 from backends.network.heartbeat import answer_heartbeats
-from backends.protocol.events import Emit, Refused
+from backends.network.refusals import Refusals
+from backends.protocol.events import Emit
 from backends.protocol.frames import HeartbeatHello
 
 TICK_S = 0.2
+#: Connections that may be about to introduce themselves at one time: each has a thread meanwhile.
+MOST_STRANGERS = 512
 
 Serve = Callable[[framing.Connection, Any], None]
 
@@ -38,7 +41,8 @@ class Acceptor:
         self._hello = hello
         self._serve = serve
         self._beat = beat
-        self._emit = emit
+        self._refusals = Refusals(emit)
+        self._strangers = threading.BoundedSemaphore(MOST_STRANGERS)
         self._closed = threading.Event()
         self._listener.settimeout(TICK_S)
         self._accepting = threading.Thread(target=self._accept, daemon=True)
@@ -49,32 +53,58 @@ class Acceptor:
         self._closed.set()
         self._accepting.join()
         self._listener.close()
+        self._refusals.tell_counted(over=True)
 
     def _accept(self) -> None:
         while not self._closed.is_set():
+            self._refusals.tell_counted()
             try:
                 sock, address = self._listener.accept()
             except socket.timeout:
                 continue
             except OSError as error:  # out of file descriptors, or a peer that has gone already
-                self._emit(Refused(str(error)))
+                self._refusals.add(str(error))
                 self._closed.wait(TICK_S)
                 continue
-            threading.Thread(target=self._greet, args=(sock, address[0]), daemon=True).start()
+            self._begin(sock, address[0])
+
+    def _begin(self, sock: socket.socket, address: str) -> None:
+        """Hear what it wants in a thread of its own, if there can be one."""
+        reason = "%d others have not introduced themselves yet" % MOST_STRANGERS
+        if self._strangers.acquire(blocking=False):
+            try:
+                threading.Thread(target=self._greet, args=(sock, address), daemon=True).start()
+                return
+            except RuntimeError as error:  # the system allows no more threads
+                self._strangers.release()
+                reason = str(error)
+        sock.close()
+        self._refusals.add("%s: %s" % (address, reason))
 
     def _greet(self, sock: socket.socket, address: str) -> None:
         try:
-            connection = framing.accept(sock, self._tls, self._limit_s)
+            try:
+                connection = framing.accept(sock, self._tls, self._limit_s)
+                hello = self._hello_of(connection)
+            finally:
+                self._strangers.release()
+            self._attend(connection, hello)
         except framing.WireError as error:
-            self._emit(Refused("%s: %s" % (address, error)))
-            return
+            self._refusals.add("%s: %s" % (address, error))
+
+    def _hello_of(self, connection: framing.Connection) -> Any:
+        """How it introduces itself. Raises WireError, and closes the connection then."""
         try:
-            hello = connection.receive(HeartbeatHello, self._hello)
+            return connection.receive(HeartbeatHello, self._hello)
+        except framing.WireError:
+            connection.close()
+            raise
+
+    def _attend(self, connection: framing.Connection, hello: Any) -> None:
+        try:
             if isinstance(hello, HeartbeatHello):
                 answer_heartbeats(connection, self._beat)
             else:
                 self._serve(connection, hello)
-        except framing.WireError as error:
-            self._emit(Refused("%s: %s" % (address, error)))
         finally:
             connection.close()

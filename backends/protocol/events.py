@@ -74,9 +74,10 @@ class Dropped(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The host has not let somebody in."""
+    """Somebody was not let in; ``reason``: why, of the last one where it is several."""
 
     reason: str
+    connections: int = 1
 
 
 class Evaluated(NamedTuple):

@@ -97,9 +97,10 @@ class StoreFile(NamedTuple):
 
 
 class FindFile(NamedTuple):
-    """The path of a file in the cache, or None."""
+    """The path of a file in the cache, or None where it is missing or damaged."""
 
     name: str
+    digest: str  # SHA-256 of its content
 
 
 class FindMissing(NamedTuple):

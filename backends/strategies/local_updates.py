@@ -113,10 +113,14 @@ class OuterSpec(NamedTuple):
         A mean weighed by steps moves the weights by sum h^2 / sum h steps' worth, though sum h
         were made. Momentum b moves them 1 / (1 - b) times as far in the long run, so that
         gain / (1 - b) = (sum h)^2 / sum h^2 moves them by all. This is the momentum by default.
+        Where nobody waits, it is 0: changes of n members that come late act as momentum 1 - 1/n
+        already (Mitliagkas et al., Asynchrony begets Momentum, 2016, theorem 3).
         """
         if self.name == "average":
             return OptimizerSettings(self.gain, 0.0, kind=self.kind)
-        momentum = automatic_momentum(self.gain, local_steps) if self.momentum is None else self.momentum
+        momentum = self.momentum
+        if momentum is None:
+            momentum = 0.0 if self.name == DELAYED_NESTEROV else automatic_momentum(self.gain, local_steps)
         return OptimizerSettings(self.gain, momentum, kind=self.kind, delay=self.every or len(local_steps))
 
 

@@ -93,7 +93,7 @@ def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
     arrays = _named_arrays(checkpoint, layout)
     temporary = "%s.%d" % (path, os.getpid())
     try:
-        with open(temporary, "wb") as stream:
+        with open(temporary, "wb", opener=_private) as stream:
             np.savez(stream, **arrays)
             stream.flush()
             os.fsync(stream.fileno())
@@ -101,6 +101,10 @@ def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _named_arrays(checkpoint: Checkpoint, layout: Layout) -> Dict[str, Any]:

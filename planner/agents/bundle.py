@@ -19,10 +19,11 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources make equal bytes
 _MAIN = "import sys\n\nfrom backends.agent.main import main\n\nmain(*sys.argv[1:])\n"
 
 #: Runs under any Python. Reads raw bytes only, so that nothing meant for the agent is swallowed.
+#: Only an archive with the right content is started, from a folder that is closed to other users.
 #: It claims the archive as backends.agent.claims does, before it says that this is there, and hands
 #: the claim over to the agent, so that `planner clean` never removes what is about to start.
 BOOTSTRAP = r"""
-import os, sys
+import hashlib, os, sys
 def say(text): os.write(1, ("planner:" + text + "\n").encode())
 def read(size):
     data = b""
@@ -31,14 +32,17 @@ def read(size):
         if not part: sys.exit(1)
         data += part
     return data
-def whole(): return os.path.exists(path) and os.path.getsize(path) == int(sys.argv[2])
+def whole():
+    if not os.path.exists(path): return False
+    with open(path, "rb") as file: return hashlib.sha256(file.read()).hexdigest() == sys.argv[1]
 def fetch():
-    os.makedirs(folder, exist_ok=True)
     part = path + "." + str(os.getpid())
-    with open(part, "wb") as file:
+    with open(part, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         try:
             say("need")
             file.write(read(int(sys.argv[2])))
+            file.flush()
+            os.fsync(file.fileno())
             file.close()
             os.replace(part, path)
         finally:
@@ -62,7 +66,10 @@ if sys.version_info < (3, 6):
 try:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(cache, "planner")
-    path = os.path.join(folder, "agent-" + sys.argv[1] + ".pyz")
+    path = os.path.join(folder, "agent-" + sys.argv[1][:16] + ".pyz")
+    os.makedirs(folder, 0o700, exist_ok=True)
+    try: os.chmod(folder, 0o700)
+    except OSError: pass
     if not whole(): fetch()
     claimed = claim()
     if not whole(): fetch()
@@ -75,7 +82,7 @@ os.execv(sys.executable, [sys.executable, path] + claimed)
 
 
 class Archive(NamedTuple):
-    """The agent's zip file and the hash of its content."""
+    """The agent's zip file and the SHA-256 of its content."""
 
     data: bytes
     digest: str
@@ -95,7 +102,7 @@ def agent_archive() -> Archive:
                 info.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(info, source.read_bytes())
     data = buffer.getvalue()
-    return Archive(data, hashlib.sha256(data).hexdigest()[:16])
+    return Archive(data, hashlib.sha256(data).hexdigest())
 
 
 def command(device: Device) -> list[str]:

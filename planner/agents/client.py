@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from backends.jobs.failure import JobFailure
-from backends.protocol.events import EVENTS
-from backends.protocol.json_messages import decode, encode, name_of
+from backends.protocol.json_messages import encode, name_of
 from backends.protocol.orders import FetchFile, Go, Ping, Stop, StoreFile
 from planner.agents import bundle
+from planner.agents.answers import HELLO, Answer, Failure, Hello
 from planner.errors import AgentError, DeviceLostError, JobError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process, Remote
@@ -37,23 +37,24 @@ UNASKED = (
     f"{ENDED}: perhaps its process was killed, as the system does where memory is short, code of the job ended it, "
     "or this machine was silent"
 )
-#: How the agent's first line begins.
-HELLO = b'{"hello":'
 #: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
 CHUNK_BYTES = 1 << 16
 #: One of ``backends.protocol.events``.
 Event = Any
+#: Takes the pieces of a file that an agent sends.
+Sink = Callable[[bytes], object]
 
 
 class Call:
-    """One order under way."""
+    """One order under way. sink: for the file that its answer brings, if any."""
 
-    def __init__(self, agent: "AgentClient", number: int, name: str) -> None:
+    def __init__(self, agent: "AgentClient", number: int, name: str, sink: Sink | None = None) -> None:
         self._agent = agent
         self._number = number
         self.name = name
-        self.answers: queue.Queue[tuple[dict[str, Any], bytes]] = queue.Queue()
-        self._last: tuple[dict[str, Any], bytes] | None = None
+        self.sink = sink
+        self.answers: queue.Queue[Answer] = queue.Queue()
+        self._last: Answer | None = None
 
     def event(self, timeout_s: float | None = None) -> Event | None:
         """The next event; None when the order has ``ended``, or when time is up."""
@@ -62,15 +63,14 @@ class Call:
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while True:
             try:
-                message, blob = self.answers.get(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
+                answer = self.answers.get(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
                 break
             except queue.Empty:
                 if time.monotonic() >= deadline:
                     return None
-        if "event" in message:
-            return decode(message["event"], EVENTS)
-        self._last = (message, blob)
-        return None
+        if answer.ends:
+            self._last = answer
+        return answer.event
 
     @property
     def ended(self) -> bool:
@@ -90,10 +90,9 @@ class Call:
             elif not self.ended:
                 raise DeviceLostError(f"{self._agent.name}: no answer to `{self.name}` within {timeout_s:g} s")
         assert self._last is not None, "ended means that the last message is here"
-        message, blob = self._last
-        if "error" in message:
-            raise self._agent.failure(self.name, message["error"])
-        return blob if "blob" in message else message["result"]
+        if self._last.failure is not None:
+            raise self._agent.failure(self.name, self._last.failure)
+        return self._last.result
 
     def go(self) -> None:
         """Let an order that waits for the word go on."""
@@ -120,8 +119,7 @@ class AgentClient:
         self._written_s = time.monotonic()
         bundle.hand_over(process, device.name, device.python)
         hello = self._hello(device.python)
-        self.python: str = hello["python"]
-        self.pid: int = hello["pid"]
+        self.python, self.pid = hello.python, hello.pid
         for life in (self._listen, self._ping, self._watch):
             threading.Thread(target=life, daemon=True).start()
 
@@ -137,10 +135,10 @@ class AgentClient:
         finally:
             watchdog.cancel()
 
-    def start(self, order: Any, blob: bytes = b"") -> Call:
+    def start(self, order: Any, blob: bytes = b"", sink: Sink | None = None) -> Call:
         """Give one of ``backends.protocol.orders``, followed by a blob, and return at once."""
         number = next(self._numbers)
-        call = self._calls[number] = Call(self, number, name_of(type(order)).replace("_", " "))
+        call = self._calls[number] = Call(self, number, name_of(type(order)).replace("_", " "), sink)
         if self._lost is not None:
             raise DeviceLostError(self._named(self._lost))
         self.send(order, number, blob)
@@ -164,10 +162,23 @@ class AgentClient:
         """Let errors name ``source``, a path of this machine, instead of ``path`` on the device."""
         self._sources[path] = source
 
-    def fetch(self, path: str) -> bytes:
-        """The content of a file on the device."""
-        data: bytes = self.call(FetchFile(path))
-        return data
+    def fetch(self, path: str, sink: Sink) -> None:
+        """Fetch a file of the device, piece by piece.
+
+        Raises what the sink does, when all has come that the device had to say.
+        """
+        failed: list[Exception] = []
+
+        def take(piece: bytes) -> None:
+            try:
+                if not failed:
+                    sink(piece)
+            except OSError as error:  # a full disk
+                failed.append(error)
+
+        self.start(FetchFile(path), sink=take).result()
+        if failed:
+            raise failed[0]
 
     def send(self, order: Any, number: int | None = None, blob: bytes = b"") -> None:
         """Write one order. Raises DeviceLostError."""
@@ -181,17 +192,17 @@ class AgentClient:
         except DeviceLostError as error:
             raise DeviceLostError(self._named(self._lost or str(error))) from error
 
-    def failure(self, order: str, error: dict[str, str]) -> Exception:
+    def failure(self, order: str, failure: Failure) -> Exception:
         """The exception for an error of the other side; its traceback goes into the log."""
         for there, here in list(self._sources.items()):
-            error = {key: text.replace(there, here) for key, text in error.items()}
-        if error["kind"] in LOST:
-            remedy = f"; {UNREACHED}" if error["message"].startswith("cannot reach") else ""
-            return DeviceLostError(self._named(error["message"]) + remedy)
-        where = self._keep(f"--- {self.name}: {order}\n{error['traceback']}\n")
-        if error["kind"] == JobFailure.__name__:
-            return JobError(self._named(error["message"]), error["traceback"])
-        return AgentError(f"{self.name}: {order}: {_reason(error)}{where}", error["traceback"])
+            failure = Failure(*(text.replace(there, here) for text in failure))
+        if failure.kind in LOST:
+            remedy = f"; {UNREACHED}" if failure.message.startswith("cannot reach") else ""
+            return DeviceLostError(self._named(failure.message) + remedy)
+        where = self._keep(f"--- {self.name}: {order}\n{failure.traceback}\n")
+        if failure.kind == JobFailure.__name__:
+            return JobError(self._named(failure.message), failure.traceback)
+        return AgentError(f"{self.name}: {order}: {_reason(failure)}{where}", failure.traceback)
 
     def _keep(self, traceback: str) -> str:
         """Log a traceback; returns where it is, for a message, or "" on a full disk."""
@@ -228,52 +239,62 @@ class AgentClient:
                 self._process.close()  # wakes who is still writing to it
                 return
 
-    def _hello(self, python: str) -> dict[str, Any]:
+    def _hello(self, python: str) -> Hello:
         """The agent's first words. Raises RemoteError where it ends before, e.g. without numpy."""
         try:
             found = b""
             while not found:  # before it is what a Python prints as it starts (sitecustomize, .pth files)
                 _, found, rest = self._process.read_line().partition(HELLO)
-            hello: dict[str, Any] = json.loads(found + rest)["hello"]
-            return hello
-        except (DeviceLostError, EOFError) as error:
+            return Hello.read(found + rest)
+        except (DeviceLostError, EOFError, ValueError) as error:
             reason = self._last_words() or str(error) or ENDED
             raise RemoteError(f"{self.name}: the agent does not start with {python}: {reason}") from error
 
     def _listen(self) -> None:
         try:
             while True:
-                message = json.loads(self._process.read_line())
-                if "pong" in message:
+                answer = Answer.read(self._process.read_line())
+                if answer.order is None:
                     continue
-                blob = self._process.read_exactly(message.get("blob", 0))
-                ends = "event" not in message
-                call = self._calls.pop(message["id"], None) if ends else self._calls.get(message["id"])
+                call = self._calls.get(answer.order)
+                if answer.blob is not None:
+                    self._pass_on(answer.blob, call)
+                if answer.ends:  # not before its file is here: who is lost meanwhile still has this order
+                    self._calls.pop(answer.order, None)
                 if call is not None:  # an order's threads may say something after its end
-                    call.answers.put((message, blob))
+                    call.answers.put(answer)
         except EOFError:
             self._give_up(ENDED if self._closed.is_set() else UNASKED)
-        except (DeviceLostError, ValueError, KeyError, TypeError) as error:
+        except DeviceLostError as error:
             self._give_up(str(error))
+        except ValueError as error:
+            self._give_up(f"it says what no agent would: {error}; is it the agent that planner started?")
+
+    def _pass_on(self, size: int, call: Call | None) -> None:
+        """A file, to whoever has asked for one. Raises ValueError where nobody has."""
+        if call is None or call.sink is None:
+            raise ValueError(f"{size} bytes of a file that nobody asked for")
+        for piece in self._process.pieces(size):
+            call.sink(piece)
 
     def _give_up(self, reason: str) -> None:
         if self._lost is None:  # the first reason is the cause of others
             said = self._last_words()
             self._lost = f"{reason} (it last said: {said})" if said else reason
-        lost = {"kind": DeviceLostError.__name__, "message": self._lost, "traceback": ""}
-        for call in list(self._calls.values()):
-            call.answers.put(({"error": lost}, b""))
+        lost = Failure(DeviceLostError.__name__, self._lost, "")
+        for number, call in list(self._calls.items()):
+            call.answers.put(Answer(number, failure=lost))
 
     def _last_words(self) -> str:
         lines = self._process.errors().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
 
-def _reason(error: dict[str, str]) -> str:
+def _reason(failure: Failure) -> str:
     """What went wrong; where it was not foreseen (in a user's model, say), also in which line."""
-    kind = getattr(builtins, error["kind"], None)
-    if isinstance(kind, type) and issubclass(kind, (ValueError, OSError)) and error["message"]:
-        return error["message"]
-    lines = re.findall(r'File "([^"]+)", line (\d+)', error["traceback"])
+    kind = getattr(builtins, failure.kind, None)
+    if isinstance(kind, type) and issubclass(kind, (ValueError, OSError)) and failure.message:
+        return failure.message
+    lines = re.findall(r'File "([^"]+)", line (\d+)', failure.traceback)
     own = [line for line in lines if "-packages/" not in line[0]]
-    return f"{error['kind']}: {error['message']}" + (f", at {own[-1][0]}:{own[-1][1]}" if own else "")
+    return f"{failure.kind}: {failure.message}" + (f", at {own[-1][0]}:{own[-1][1]}" if own else "")

@@ -2,19 +2,26 @@
 
 import abc
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from planner.errors import DeviceLostError
 
 _CHUNK_BYTES = 1 << 16
+#: No line of an agent comes near it; who sends more would fill this machine's memory.
+MOST_LINE_BYTES = 1 << 24
 
 
 class Process(abc.ABC):
     """A running command with its three standard streams; bytes in, bytes out.
 
-    heard_s: when output was last read by ``read_line`` or ``read_exactly``, by the monotonic clock.
+    heard_s: when output was last read by ``read_line`` or ``pieces``, by the monotonic clock.
     """
 
     heard_s = 0.0
-    _unread = b""
+
+    def __init__(self, name: str) -> None:
+        self._name = name  # of the device
+        self._unread = bytearray()
 
     @abc.abstractmethod
     def write(self, data: bytes) -> None:
@@ -25,22 +32,29 @@ class Process(abc.ABC):
         """Between 1 and ``size`` bytes of its standard output; b"" at its end. Blocks."""
 
     def read_line(self) -> bytes:
-        """The next line of its standard output, without its end. Raises EOFError."""
-        while b"\n" not in self._unread:
+        """The next line of its standard output, without its end.
+
+        Raises EOFError, and DeviceLostError for a line that does not end.
+        """
+        seen = 0
+        while (end := self._unread.find(b"\n", seen)) < 0:
+            seen = len(self._unread)
+            if seen > MOST_LINE_BYTES:
+                raise DeviceLostError(f"{self._name}: a line of more than {MOST_LINE_BYTES >> 20} MiB came from there")
             self._unread += self._chunk()
-        line, _, self._unread = self._unread.partition(b"\n")
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
         return line
 
-    def read_exactly(self, size: int) -> bytes:
-        """The next ``size`` bytes of its standard output. Raises EOFError."""
-        parts, missing = [self._unread[:size]], size - len(self._unread)
-        self._unread = self._unread[size:]
-        while missing > 0:
-            chunk = self._chunk()
-            parts.append(chunk[:missing])
-            self._unread = chunk[missing:]
-            missing -= len(chunk)
-        return b"".join(parts)
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """The next ``size`` bytes of its standard output, as they come. Raises EOFError."""
+        while size > 0:
+            if not self._unread:
+                self._unread += self._chunk()
+            piece = bytes(self._unread[:size])
+            del self._unread[:size]
+            size -= len(piece)
+            yield piece
 
     def _chunk(self) -> bytes:
         chunk = self.read(_CHUNK_BYTES)

@@ -70,7 +70,7 @@ class LocalProcess(Process):
     """A running command on this machine."""
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
-        self._name = name
+        super().__init__(name)
         # Through env(1), a missing command ends with 127 and a message, as over SSH.
         self._popen = subprocess.Popen(
             ["env", "--", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -70,7 +70,7 @@ class SshProcess(Process):
     """A running command on a device. After ``close``, its end of input tells it to end."""
 
     def __init__(self, name: str, channel: paramiko.Channel, transport: paramiko.Transport) -> None:
-        self._name = name
+        super().__init__(name)
         self._channel = channel
         self._transport = transport
         self._closed = False

@@ -67,9 +67,9 @@ class CheckpointFetcher:
         try:
             if self.agent is None:
                 self.agent = self.pool.another(self.server)
-            content = self.agent.fetch(path)
-            if content:
-                temporary.write_bytes(content)
+            with temporary.open("wb") as file:
+                self.agent.fetch(path, file.write)
+            if temporary.stat().st_size:
                 os.replace(temporary, self.folder.checkpoint)
             self._fetched = announced
         except OSError as error:

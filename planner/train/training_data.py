@@ -26,10 +26,15 @@ FEWEST_STEPS = 1e-3
 
 
 class Shard(NamedTuple):
-    """A file with a part of the data, to be stored on a device."""
+    """A file with a part of the data, to be stored on a device. digest: SHA-256 of its content."""
 
-    name: str
+    digest: str
     content: bytes
+
+    @property
+    def name(self) -> str:
+        """In the device's cache, equal for equal content."""
+        return f"data-{self.digest[:16]}.npz"
 
 
 class Placed(NamedTuple):
@@ -150,12 +155,12 @@ def parts(workers: Sequence[str], steps: Mapping[str, float], seed: int) -> dict
 
 
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
-    """A named file of images and labels; equal content has an equal name."""
+    """A file of images and labels."""
     content = data.pack(images, labels)
-    return Shard(f"data-{hashlib.sha256(content).hexdigest()[:16]}.npz", content)
+    return Shard(hashlib.sha256(content).hexdigest(), content)
 
 
 def store_once(agent: AgentClient, shard: Shard) -> str:
-    """Send a file to a device unless it is there already; returns its path there."""
-    path = agent.call(FindFile(shard.name), FIND_TIMEOUT_S)
+    """Send a file to a device unless it is there already, undamaged; returns its path there."""
+    path = agent.call(FindFile(shard.name, shard.digest), FIND_TIMEOUT_S)
     return str(path) if path else agent.store(shard.name, shard.content)

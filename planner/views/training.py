@@ -102,9 +102,7 @@ class TrainingProgress:
         elif isinstance(event, events.Evaluated):
             self.say(f"step {event.step:,}: loss {event.loss:.4f}{_scores(event.metrics)}")
         elif type(event) in EVENT_TEXTS:
-            text = EVENT_TEXTS[type(event)].format(getattr(event, "member", ""))
-            reason = f": {event.reason}" if hasattr(event, "reason") else ""
-            self.say(f"{source}: {text}{reason}")
+            self.say(f"{source}: {_line(event)}")
         self.live.update(Group(self._bar(), self._table()))
         self._count()
 
@@ -155,6 +153,13 @@ class TrainingProgress:
                 self._watts.get(name, "-"), "" if worker.connected else "lost",
             )  # fmt: skip
         return made
+
+
+def _line(event: Event) -> str:
+    if isinstance(event, events.Refused) and event.connections > 1:
+        return f"{event.connections:,} more connections were refused, the last one: {event.reason}"
+    text = EVENT_TEXTS[type(event)].format(getattr(event, "member", ""))
+    return f"{text}: {event.reason}" if hasattr(event, "reason") else text
 
 
 def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:

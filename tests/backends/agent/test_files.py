@@ -1,5 +1,6 @@
 """Files on a device: plain names in one cache folder, forgotten after a month without use."""
 
+import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -19,6 +20,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     files.release()
 
 
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def unused(path: str) -> None:
     """Make it look as if nobody had used it for longer than files are kept."""
     files.release()
@@ -28,8 +33,8 @@ def unused(path: str) -> None:
 
 def test_a_file_is_kept_under_its_name(cache: Path) -> None:
     assert files.store("some.bin", b"content") == str(cache / "some.bin")
-    assert files.find("some.bin") == str(cache / "some.bin")
-    assert files.find("other.bin") is None
+    assert files.find("some.bin", digest_of(b"content")) == str(cache / "some.bin")
+    assert files.find("other.bin", digest_of(b"content")) is None
     assert files.fetch(str(cache / "some.bin")) == b"content"
 
 
@@ -60,8 +65,8 @@ def test_what_is_used_again_is_kept(cache: Path) -> None:
     files.store("model-1/net.py", b"x")
     unused(old)
     unused(str(cache / "model-1"))
-    assert files.find("old.bin")
-    files.find("model-1/net.py")
+    assert files.find("old.bin", digest_of(b"x"))
+    files.use("model-1/net.py")
     files.store("new.bin", b"x")
     files.release()
     assert sorted(os.listdir(str(cache))) == ["model-1", "new.bin", "old.bin"]
@@ -90,4 +95,26 @@ def test_a_file_that_is_gone_can_be_forgotten(cache: Path) -> None:
     path = files.store("some.bin", b"x")
     files.remove(path)
     files.remove(path)
-    assert files.find("some.bin") is None
+    assert files.find("some.bin", digest_of(b"x")) is None
+
+
+@pytest.mark.parametrize("damaged", [b"", b"cont", b"contenT", b"content and more"])
+def test_what_is_damaged_is_removed_so_that_it_is_sent_again(cache: Path, damaged: bytes) -> None:
+    Path(files.store("data-1.npz", b"content")).write_bytes(damaged)
+    assert files.find("data-1.npz", digest_of(b"content")) is None
+    assert not (cache / "data-1.npz").exists()
+    files.store("data-1.npz", b"content")
+    assert files.find("data-1.npz", digest_of(b"content")) == str(cache / "data-1.npz")
+
+
+def test_no_other_user_of_a_device_reads_what_is_kept(cache: Path) -> None:
+    path = Path(files.store("model-1/parts/net.py", b"x"))
+    folders = [parent for parent in path.parents if parent.is_relative_to(cache)]
+    assert {each.stat().st_mode & 0o777 for each in folders} == {0o700}
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_cache_that_was_open_to_others_is_closed(cache: Path) -> None:
+    cache.mkdir(0o755)
+    files.cache()
+    assert cache.stat().st_mode & 0o777 == 0o700

@@ -97,13 +97,20 @@ def test_content_that_was_not_sent_leaves_no_folder_behind(cache: Path):
     assert not list(cache.glob("project-*"))
 
 
-def test_damaged_content_is_told_and_sent_anew_the_next_time(cache: Path):
+def test_damaged_content_is_as_good_as_missing(cache: Path):
     listed = stored("train.py", b"1")
-    (cache / cached_as(listed.digest)).write_bytes(b"half")
-    with pytest.raises(ValueError, match="^train.py: its content in the cache of this device was damaged"):
+    (cache / cached_as(listed.digest)).write_bytes(b"2")
+    with pytest.raises(ValueError, match="^train.py: its content is not in the cache"):
         assembled(listed)
+    (cache / cached_as(listed.digest)).write_bytes(b"half")
     assert projects.find_missing(None, FindMissing((listed.digest,))) == (listed.digest,)
     assert not list(cache.glob("project-*"))
+
+
+def test_no_other_user_of_a_device_reads_a_project():
+    folder = Path(assembled(stored("parts/net.py", b"1"), stored("run.sh", b"2", 0o755)))
+    modes = {str(each.relative_to(folder)): each.stat().st_mode & 0o777 for each in (folder, *folder.rglob("*"))}
+    assert modes == {".": 0o700, "parts": 0o700, "parts/net.py": 0o600, "run.sh": 0o700}
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "../x", "a/../../x", "/etc/x", "a//x", "a/", "./a", "a\0b"])
@@ -142,7 +149,7 @@ def test_a_project_is_kept_for_a_month_after_its_last_use(cache: Path):
     folder = assembled(listed)
     long_ago = time.time() - files.UNUSED_S - 1
     os.utime(folder, (long_ago, long_ago))
-    files.find("project-1")
+    files.use("project-1")
     files.release()
     files.prune()
     assert os.path.isdir(folder)

@@ -3,6 +3,7 @@
 import contextlib
 import queue
 import socket
+import threading
 
 import pytest
 
@@ -103,6 +104,18 @@ def test_a_member_that_begins_with_another_frame_is_refused(entrance):
 def test_whoever_connects_and_says_nothing_keeps_nobody_waiting(entrance):
     with socket.create_connection(("127.0.0.1", entrance.port)):
         entrance.serves("nano").close()
+
+
+def test_where_the_system_allows_no_more_threads_a_connection_is_refused(entrance, monkeypatch):
+    def fail(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        with socket.create_connection(("127.0.0.1", entrance.port)) as stranger:
+            assert entrance.refused.get(timeout=HANG_S) == "127.0.0.1: can't start new thread"
+            assert stranger.recv(1) == b""
+    entrance.serves("nano").close()
 
 
 def test_a_failure_while_a_member_is_served_is_said():

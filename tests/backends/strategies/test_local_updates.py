@@ -105,3 +105,8 @@ def test_settings_name_the_optimizer_and_its_numbers() -> None:
     assert OuterSpec().settings([5, 5])[:2] == (1.0, 0.0)
     delayed = OuterSpec("delayed-nesterov").settings([5, 5, 5])
     assert (delayed.kind, delayed.delay) == (DELAYED_NESTEROV, 3)
+
+
+def test_where_nobody_waits_lateness_is_the_momentum() -> None:
+    assert OuterSpec("delayed-nesterov").settings([5, 5, 5]).momentum == 0.0
+    assert OuterSpec("delayed-nesterov", momentum=0.25).settings([5, 5, 5]).momentum == 0.25

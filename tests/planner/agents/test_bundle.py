@@ -1,8 +1,9 @@
 """How the agent gets onto a device: once, whole, and past whatever a login prints."""
 
+import hashlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,18 +59,32 @@ def test_the_second_start_finds_what_the_first_has_left(tmp_path: Path) -> None:
     with agent_on(device(tmp_path)) as agent:
         assert agent.call(ReadClock()) > 0
     first = kept(tmp_path).stat()
-    assert bundle.agent_archive().digest in kept(tmp_path).name
+    assert kept(tmp_path).stem == f"agent-{bundle.agent_archive().digest[:16]}"
     with agent_on(device(tmp_path)) as agent:
         assert agent.call(ReadClock()) > 0
     assert (kept(tmp_path).stat().st_ino, kept(tmp_path).stat().st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
 
 
-def test_what_a_power_failure_left_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "left",
+    [lambda data: data[:100], lambda data: b"raise SystemExit".ljust(len(data)), lambda data: data[:-1] + b"x"],
+    ids=["by a power failure", "by somebody else", "by a bad card"],
+)
+def test_what_is_not_the_agent_is_replaced_before_it_starts(tmp_path: Path, left: Callable[[bytes], bytes]) -> None:
     with agent_on(device(tmp_path)):
         pass
-    kept(tmp_path).write_bytes(kept(tmp_path).read_bytes()[:100])
+    kept(tmp_path).write_bytes(left(bundle.agent_archive().data))
     with agent_on(device(tmp_path)):
         assert kept(tmp_path).read_bytes() == bundle.agent_archive().data
+
+
+def test_other_users_of_a_device_cannot_read_what_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "planner").mkdir(0o755)
+    with agent_on(device(tmp_path)) as agent:
+        agent.store("model-1/net.py", b"x")
+    kept_there = {path: path.stat().st_mode & 0o777 for path in (tmp_path / "planner").rglob("*")}
+    assert (tmp_path / "planner").stat().st_mode & 0o777 == 0o700
+    assert kept_there and all(mode == (0o700 if path.is_dir() else 0o600) for path, mode in kept_there.items())
 
 
 @pytest.mark.parametrize(
@@ -81,12 +96,16 @@ def test_what_a_login_prints_does_not_matter(tmp_path: Path, noise: str) -> None
         assert agent.call(ReadClock()) > 0
 
 
-def test_what_is_about_to_start_is_claimed_before_it_is_said_to_be_there(tmp_path: Path) -> None:
-    archive = bundle.agent_archive()
+def test_what_is_about_to_start_is_claimed_before_it_is_said_to_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never_claims = b"import sys; sys.stdin.read()"
+    digest = hashlib.sha256(never_claims).hexdigest()
+    monkeypatch.setattr(bundle, "agent_archive", lambda: bundle.Archive(never_claims, digest))
     folder = tmp_path / "planner"
     folder.mkdir()
-    path = folder / f"agent-{archive.digest}.pyz"
-    path.write_bytes(b"import sys; sys.stdin.read()".ljust(len(archive.data)))  # an agent that never claims
+    path = folder / f"agent-{digest[:16]}.pyz"
+    path.write_bytes(never_claims)
     command = bundle.command(device(tmp_path))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starting:
         assert starting.stdout is not None and starting.stdout.readline() == b"planner:have\n"

@@ -1,6 +1,7 @@
 """An agent and its controller, on this machine and over SSH: what is asked, answered, and lost."""
 
 import os
+import shlex
 import signal
 import sys
 import time
@@ -13,6 +14,7 @@ import paramiko
 import pytest
 
 from backends.protocol.orders import MeasureIdle, ReadClock, ReplicaSpec, TimeSteps
+from planner.agents.answers import Failure
 from planner.agents.client import CHUNK_BYTES, UNREACHED, AgentClient
 from planner.errors import AgentError, DeviceLostError
 from planner.fleet.device import Device
@@ -55,13 +57,19 @@ def gone(pid: int) -> None:
     until(lambda: not exists(pid), lambda: f"{pid} is left behind")
 
 
+def fetched(agent: AgentClient, path: str) -> bytes:
+    content = bytearray()
+    agent.fetch(path, content.extend)
+    return bytes(content)
+
+
 def test_results_events_and_files_come_back(device: Device, remote: Remote) -> None:
     agent = AgentClient.launch(device, remote)
     content = os.urandom(300_000) + b"\n"
     path = agent.store("some.bin", content)
     slow = agent.start(MeasureIdle(0.3))
     assert abs(agent.call(ReadClock()) - time.time()) < 60
-    assert agent.fetch(path) == content
+    assert fetched(agent, path) == content
     assert slow.result(HANG_S)["duration_s"] == pytest.approx(0.3, abs=0.2)
 
 
@@ -71,7 +79,7 @@ def test_a_failure_over_there_is_one_line_and_its_traceback_is_in_the_log(
     log = tmp_path / "remote.log"
     agent = AgentClient.launch(device, remote, log)
     with pytest.raises(AgentError) as raised:
-        agent.fetch("/no/such/file")
+        fetched(agent, "/no/such/file")
     assert "tx2" in str(raised.value) and "/no/such/file" in str(raised.value) and str(log) in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "Traceback" in log.read_text() and "Traceback" in raised.value.remote_traceback
@@ -207,7 +215,7 @@ def test_a_file_that_goes_on_moving_may_take_its_time(device: Device, monkeypatc
 
     monkeypatch.setattr(LocalProcess, "write", slowly)
     content = bytes(25 * CHUNK_BYTES)
-    assert len(agent.fetch(agent.store("some.bin", content))) == len(content)
+    assert len(fetched(agent, agent.store("some.bin", content))) == len(content)
     remote.close()
 
 
@@ -223,7 +231,7 @@ def test_what_python_prints_as_it_starts_is_passed_over(device: Device, tmp_path
 def test_a_full_disk_here_hides_no_failure_over_there(device: Device) -> None:
     remote = LocalRemote("tx2")
     with pytest.raises(AgentError, match="tx2: fetch file: .*/no/such/file") as raised:
-        AgentClient.launch(device, remote, Path("/dev/full")).fetch("/no/such/file")
+        fetched(AgentClient.launch(device, remote, Path("/dev/full")), "/no/such/file")
     assert "/dev/full" not in str(raised.value)
     remote.close()
 
@@ -235,7 +243,59 @@ def test_a_failure_of_the_data_plane_names_the_device_and_what_to_do(device: Dev
         ("parameter server did not answer in time", "tx2: parameter server did not answer in time"),
         ("cannot reach 10.0.0.1:5: timed out", f"tx2: cannot reach 10.0.0.1:5: timed out; {UNREACHED}"),
     ):
-        told = agent.failure("work", {"kind": "WireError", "message": message, "traceback": ""})
+        told = agent.failure("work", Failure("WireError", message, ""))
         assert isinstance(told, DeviceLostError) and str(told) == expected
     assert "data_address" in UNREACHED
+    remote.close()
+
+
+def test_an_agent_that_is_killed_within_a_file_is_lost(tmp_path: Path) -> None:
+    shell = tmp_path / "python"
+    said = 'planner:have\\n{"hello": {"python": "3.6.9", "pid": 7}}\\n'
+    shell.write_text(f"#!/bin/sh\nprintf '{said}'; read order; printf '{{\"id\": 1, \"blob\": 99}}\\nhalf'\n")
+    shell.chmod(0o755)
+    remote = LocalRemote("tx2")
+    agent = AgentClient.launch(Device(name="tx2", python=str(shell)), remote)
+    with pytest.raises(DeviceLostError, match="tx2: the agent ended"):
+        fetched(agent, "some.bin")
+    agent.close()
+    remote.close()
+
+
+HOSTILE = """
+import os, sys
+os.write(1, b'planner:have\\n{"hello": {"python": "3.6.9", "pid": 7}}\\n')
+sys.stdin.buffer.readline()
+data = memoryview(eval(sys.argv[1]))
+while data:
+    data = data[os.write(1, data):]
+sys.stdin.buffer.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("b'x' * (1 << 26)", "a line of more than 16 MiB came from there"),
+        ("b'\"pong\"\\n'", "it says what no agent would: not a JSON object"),
+        ("b'[' * 100000 + b'\\n'", "it says what no agent would: not JSON"),
+        ('b\'{"id": 1, "blob": 1000000000000000}\\n\'', "1000000000000000 bytes of a file that nobody asked for"),
+        ('b\'{"id": 1, "event": {"type": "joined"}}\\n\'', "missing 'member'"),
+        ('b\'{"id": 1, "error": 5}\\n\'', "it says what no agent would: failure"),
+    ],
+    ids=["a line without end", "a text", "deep nesting", "a blob", "half an event", "no error"],
+)
+def test_a_device_that_says_what_no_agent_would_is_lost_with_one_line(tmp_path: Path, said: str, told: str) -> None:
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    shell = tmp_path / "python"
+    shell.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path / 'hostile.py'} {shlex.quote(said)}\n")
+    shell.chmod(0o755)
+    remote = LocalRemote("tx2")
+    agent = AgentClient.launch(Device(name="tx2", python=str(shell)), remote)
+    with pytest.raises(DeviceLostError, match=r"\Atx2: .*\Z") as lost:
+        agent.start(ReadClock()).result(HANG_S)
+    assert told in str(lost.value)
+    with pytest.raises(DeviceLostError):
+        agent.start(ReadClock())
+    agent.close()
     remote.close()

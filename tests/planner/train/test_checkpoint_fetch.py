@@ -1,5 +1,6 @@
 """Checkpoints are fetched, also when a disk is full or an agent is lost."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ class FetchAgent:
         self.content = content
         self.closed = False
 
-    def fetch(self, path: str) -> bytes:
+    def fetch(self, path: str, sink: Callable[[bytes], object]) -> None:
         if isinstance(self.content, Exception):
             raise self.content
-        return self.content
+        sink(self.content)
 
     def close(self) -> None:
         self.closed = True
@@ -76,11 +77,11 @@ def test_a_checkpoint_announced_during_a_fetch_is_fetched_at_the_end(folder: Run
     fetcher = new_fetcher(folder, tmp_path, slow)
     fetch, announced = slow.fetch, []
 
-    def overtaken(path: str) -> bytes:
+    def overtaken(path: str, sink: Callable[[bytes], object]) -> None:
         if not announced:
             announced.append(path)
             fetcher.fetch_in_background(path)
-        return fetch(path)
+        fetch(path, sink)
 
     slow.fetch = overtaken
     fetcher.fetch_in_background("there.npz")

@@ -61,8 +61,8 @@ class Agent:
     def call(self, order: RemoveFile, timeout_s: float) -> None:
         self.removed.append(order.path)
 
-    def fetch(self, path: str) -> bytes:
-        return Path(path).read_bytes()
+    def fetch(self, path: str, sink: Callable[[bytes], object]) -> None:
+        sink(Path(path).read_bytes())
 
     def close(self) -> None:
         pass
@@ -287,10 +287,10 @@ class SlowAgent(Agent):
         super().__init__()
         self._asked = asked
 
-    def fetch(self, path: str) -> bytes:
+    def fetch(self, path: str, sink: Callable[[bytes], object]) -> None:
         self._asked.wait()
         time.sleep(0.05)
-        return super().fetch(path)
+        super().fetch(path, sink)
 
 
 def test_the_checkpoint_that_is_on_its_way_then_is_waited_for(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Images are sent in shards; a job is sent as it is and reads its data on each device."""
 
+import hashlib
 import itertools
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +38,8 @@ class Cache:
 
     def call(self, order: Any, timeout_s: float | None = None) -> Any:
         if isinstance(order, FindFile):
-            return order.name if order.name in self.files else None
+            there = self.files.get(order.name)
+            return order.name if there is not None and hashlib.sha256(there).hexdigest() == order.digest else None
         if isinstance(order, FindMissing):
             return [digest for digest in order.digests if f"file-{digest}" not in self.files]
         assert isinstance(order, AssembleProject)

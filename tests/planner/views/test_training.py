@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.live import Live
 
-from backends.protocol.events import Dropped, Evaluated, MemberProgress, MemberTelemetry, Progress, TimeSpent
+from backends.protocol.events import Dropped, Evaluated, MemberProgress, MemberTelemetry, Progress, Refused, TimeSpent
 from planner import console
 from planner.paths import RunFolder
 from planner.provenance import Provenance
@@ -51,6 +51,15 @@ def test_the_live_table_has_a_row_a_worker(width: int) -> None:
     assert "after 20.0 s" in text
     assert "2.00" in row(text, "a")
     assert row(text, "b").endswith("lost")
+
+
+def test_many_refused_connections_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    view = progress()
+    view.on_event("server", Refused("10.0.0.9: TLS handshake failed"))
+    view.on_event("server", Refused("10.0.0.9: TLS handshake failed", 1281))
+    one, many = capsys.readouterr().err.splitlines()[-2:]
+    assert one == "server: a connection was refused: 10.0.0.9: TLS handshake failed"
+    assert many == "server: 1,281 more connections were refused, the last one: 10.0.0.9: TLS handshake failed"
 
 
 def test_live_watts_count_no_rail_twice() -> None:
