@@ -1,32 +1,43 @@
 """Named tuples are read from JSON and written to files; errors name the key path.
 
-It is not pydantic's TypeAdapter, which also reads a record from a list, by position. Former keys
-and texts of older files would need hooks in every record, and records of profilers/ run on
-devices without pydantic.
+pydantic checks the values, by a schema that is made from a record's types and from the ranges of
+its fields (``backends.protocol.ranges``). It is not its TypeAdapter, which also reads a record from
+a list, by position, and could not know former keys and texts of older files.
 """
 
 import contextlib
+import functools
 import json
 import os
 import tempfile
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationError, core_schema
+
+from backends.protocol.ranges import range_of
 from planner.errors import RecordError
 from profilers import records
 
 Record = TypeVar("Record")
 
 REMEDY = "run the command that wrote it again"
-#: What JSON values a scalar type takes, and words for them.
-_SCALARS: dict[type, tuple[Any, str]] = {
-    float: ((int, float), "a number"),
-    int: (int, "a whole number"),
-    str: (str, "a string"),
-    bool: (bool, "true or false"),
+#: What was expected, by the types of pydantic's errors.
+_EXPECTED = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "string_type": "a string",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "list_type": "a list",
 }
+#: Of a key that is not there, and of one that should not be.
+_MISSING, _UNKNOWN = "missing", "extra_forbidden"
+#: The forms of a record that a text may stand for.
+_TEXT, _RECORD = "<text>", "<record>"
 
 
 def decode(cls: type[Record], value: object, where: str = "") -> Record:
@@ -37,13 +48,17 @@ def decode(cls: type[Record], value: object, where: str = "") -> Record:
         ``former_keys`` gives the present names of fields by those in older files.
     where: path of ``value`` in its document, for messages.
     """
-    return cast(Record, _decode(cls, value, where))
+    try:
+        return cast(Record, _validator(cast(Any, cls)).validate_python(value))
+    except ValidationError as error:
+        raise RecordError(_told(error.errors(include_url=False), where, cls.__name__)) from None
 
 
 def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:
     """Read a record from a JSON file.
 
-    A record with a field ``schema`` must carry the one that this program writes.
+    A record with a field ``schema`` must carry the one that this program writes. A method
+    ``check`` of the record raises ValueError where its parts do not fit together.
     Raises RecordError naming the file, the line or key, and the remedy.
     """
     value = _read(path, remedy)
@@ -51,8 +66,11 @@ def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:
         found = value.get("schema") if isinstance(value, Mapping) else None
         if "schema" in getattr(cls, "_fields", ()) and found not in (None, records.SCHEMA):
             raise RecordError(f"schema: written as {found!r}, this planner reads {records.SCHEMA}")
-        return decode(cls, value)
-    except RecordError as error:
+        record = decode(cls, value)
+        if hasattr(record, "check"):
+            record.check()
+        return record
+    except (RecordError, ValueError) as error:
         raise RecordError(f"{path}: {error}; {remedy}") from None
 
 
@@ -83,6 +101,8 @@ def save(record: object, path: Path) -> None:
 def _read(path: Path, remedy: str) -> object:
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except RecursionError:
+        raise RecordError(f"{path}: nested too deeply; {remedy}") from None
     except json.JSONDecodeError as error:
         raise RecordError(f"{path}, line {error.lineno}: not JSON ({error.msg}); {remedy}") from error
     except UnicodeDecodeError as error:
@@ -91,58 +111,118 @@ def _read(path: Path, remedy: str) -> object:
         raise RecordError(f"cannot read {path}: {error.strerror or error}; {remedy}") from error
     except RecordError as error:
         raise RecordError(f"{path}: {error}; {remedy}") from error
+    except ValueError as error:  # of more digits than Python converts
+        raise RecordError(f"{path}: {str(error).partition(';')[0]}; {remedy}") from error
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise RecordError(f"{name} is not a JSON number")
 
 
-def _decode(cls: Any, value: Any, where: str) -> Any:
-    origin = get_origin(cls)
+@functools.cache
+def _validator(cls: Any) -> SchemaValidator:
+    found: dict[str, CoreSchema] = {}
+    top = _schema(cls, ("", ""), found)
+    return SchemaValidator(core_schema.definitions_schema(top, list(found.values())))
+
+
+def _schema(cls: Any, field: tuple[str, str], found: dict[str, CoreSchema]) -> CoreSchema:
+    """Of a type, whose numbers have the range of that field of a record, both by name.
+
+    found: schemas of records by name; a record may hold others of its own kind.
+    """
+    origin, args = get_origin(cls), get_args(cls)
     if cls is Any:
-        return value
+        return core_schema.any_schema()
     if origin in (Union, types.UnionType):
-        (present,) = set(get_args(cls)) - {types.NoneType}
-        return None if value is None else _decode(present, value, where)
+        (present,) = set(args) - {types.NoneType}
+        return core_schema.nullable_schema(_schema(present, field, found))
     if origin is dict:
-        _expect(value, isinstance(value, dict), "an object", where)
-        item = get_args(cls)[1]
-        return {key: _decode(item, each, _join(where, key)) for key, each in value.items()}
+        return core_schema.dict_schema(values_schema=_schema(args[1], field, found), strict=True)
     if origin is tuple:
-        _expect(value, isinstance(value, list), "a list", where)
-        item = get_args(cls)[0]
-        return tuple(_decode(item, each, f"{where}[{index}]") for index, each in enumerate(value))
+        items = core_schema.list_schema(_schema(args[0], field, found), strict=True)
+        return core_schema.no_info_after_validator_function(tuple, items)
     if hasattr(cls, "_fields"):
-        return _decode_record(cls, value, where)
-    kinds, expected = _SCALARS[cls]
-    _expect(value, isinstance(value, kinds) and isinstance(value, bool) == (cls is bool), expected, where)
-    return float(value) if cls is float else value
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        if name not in found:
+            found[name] = core_schema.any_schema()  # until it is made
+            found[name] = _record_schema(cls, name, found)
+        return core_schema.definition_reference_schema(name)
+    if cls is str:
+        return core_schema.str_schema(strict=True)
+    if cls is bool:
+        return core_schema.bool_schema(strict=True)
+    number = core_schema.int_schema(strict=True) if cls is int else core_schema.float_schema(strict=True)
+    return core_schema.no_info_after_validator_function(_in_range(field, cls is int), number)
 
 
-def _decode_record(cls: Any, value: Any, where: str) -> Any:
-    if isinstance(value, str) and hasattr(cls, "from_text"):
-        try:
-            return cls.from_text(value)
-        except ValueError as error:
-            raise RecordError(f"{where or cls.__name__}: {error}") from None
-    _expect(value, isinstance(value, dict), f"an object ({cls.__name__})", where)
+def _in_range(field: tuple[str, str], whole: bool) -> Callable[[Any], Any]:
+    allowed = range_of(*field, whole)
+
+    def check(value: Any) -> Any:
+        if not allowed.holds(value):
+            raise ValueError(f"expected {'a whole number' if whole else 'a number'}{allowed.text}, found {value!r}")
+        return value
+
+    return check
+
+
+def _record_schema(cls: Any, name: str, found: dict[str, CoreSchema]) -> CoreSchema:
+    fields = {
+        key: core_schema.typed_dict_field(
+            _schema(hint, (cls.__name__, key), found), required=key not in cls._field_defaults
+        )
+        for key, hint in get_type_hints(cls).items()
+    }
     former = cls.former_keys() if hasattr(cls, "former_keys") else {}
-    value = {former.get(key, key): each for key, each in value.items()}
-    missing = [key for key in cls._fields if key not in value and key not in cls._field_defaults]
-    extra = [key for key in value if key not in cls._fields]
-    if missing or extra:
-        faults = [f"missing {key!r}" for key in missing] + [f"unknown {key!r}" for key in extra]
-        raise RecordError(f"{where or cls.__name__}: {', '.join(faults)}")
-    hints = get_type_hints(cls)
-    return cls(**{key: _decode(hints[key], each, _join(where, key)) for key, each in value.items()})
+    made = core_schema.no_info_before_validator_function(
+        functools.partial(_renamed, former), core_schema.typed_dict_schema(fields, extra_behavior="forbid", strict=True)
+    )
+    if not hasattr(cls, "from_text"):
+        return core_schema.no_info_after_validator_function(lambda read: cls(**read), made, ref=name)
+    text = core_schema.str_schema(strict=True)
+    return core_schema.no_info_after_validator_function(
+        lambda read: cls.from_text(read) if isinstance(read, str) else cls(**read),
+        core_schema.tagged_union_schema({_TEXT: text, _RECORD: made}, _form),
+        ref=name,
+    )
 
 
-def _join(where: str, key: str) -> str:
-    return f"{where}.{key}" if where else str(key)
+def _form(value: object) -> str:
+    return _TEXT if isinstance(value, str) else _RECORD
 
 
-def _expect(value: object, fits: bool, expected: str, where: str) -> None:
-    if not fits:
-        shown = repr(value)
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
-        raise RecordError(f"{where or 'the document'}: expected {expected}, found {shown}")
+def _renamed(former: Mapping[str, str], value: object) -> object:
+    return {former.get(key, key): each for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def _told(errors: Sequence[ErrorDetails], where: str, whole: str) -> str:
+    """The first place where keys are missing or unknown, with all of these, or else any other.
+
+    whole: what the document is called.
+    """
+    first = next((each for each in errors if each["type"] in (_MISSING, _UNKNOWN)), errors[0])
+    if first["type"] not in (_MISSING, _UNKNOWN):
+        return f"{_path(where, first['loc']) or 'the document'}: {_reason(first)}"
+    there = [each for each in errors if each["loc"][:-1] == first["loc"][:-1]]
+    faults = [f"missing {each['loc'][-1]!r}" for each in there if each["type"] == _MISSING]
+    faults += [f"unknown {each['loc'][-1]!r}" for each in there if each["type"] == _UNKNOWN]
+    return f"{_path(where, first['loc'][:-1]) or whole}: {', '.join(faults)}"
+
+
+def _reason(error: ErrorDetails) -> str:
+    if "error" in error.get("ctx", {}):
+        return str(error["ctx"]["error"])
+    shown = repr(error["input"])
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return f"expected {_EXPECTED.get(error['type'], error['msg'])}, found {shown}"
+
+
+def _path(where: str, place: Sequence[int | str]) -> str:
+    """Of a key, without the forms that a record may have."""
+    for part in place:
+        if isinstance(part, int):
+            where += f"[{part}]"
+        elif part not in (_TEXT, _RECORD):
+            where += f".{part}" if where else part
+    return where

@@ -88,7 +88,13 @@ def _intervals(report: Dict[str, Any]) -> List[float]:
 
 
 def _rate(total: Dict[str, Any]) -> float:
-    return float(total["bytes"] / total["seconds"])
+    return _finite(total["bytes"] / total["seconds"])
+
+
+def _finite(rate: Any) -> float:
+    if not 0.0 <= float(rate) < math.inf:
+        raise ValueError("no rate: %r" % rate)
+    return float(rate)
 
 
 def accept(listener: socket.socket, limit_s: float, should_stop: Callable[[], bool]) -> socket.socket:
@@ -200,6 +206,6 @@ def _receive_rates(sock: socket.socket) -> List[float]:
     with sock.makefile("rb") as stream:
         text = stream.read(_ANSWER_BYTES)
     try:
-        return [float(rate) for rate in json.loads(text.decode())]
-    except (ValueError, TypeError) as error:
+        return [_finite(rate) for rate in json.loads(text.decode())]
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise LinkError("the receiver ended without an answer") from error

@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 import traceback
-from typing import Any, Callable, Dict, Optional, Type
+from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 from backends.agent import files
 from backends.protocol.json_messages import decode, encode
@@ -129,8 +129,11 @@ class Agent:
             if line is None:
                 break
             try:
-                self._take(json.loads(line.decode()))
+                self._take(line)
             except EOFError:
+                break
+            except ValueError as error:  # from here on, nobody knows where a line begins
+                sys.stderr.write("the agent ends: %s\n" % error)
                 break
         for task in list(self._tasks.values()):
             task.stopping.set()
@@ -138,11 +141,13 @@ class Agent:
         while self._tasks and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def _take(self, message: Dict[str, Any]) -> None:
+    def _take(self, line: bytes) -> None:
+        """Begin what a line asks for. Raises ValueError for a line that asks for nothing."""
+        number, value = parsed(line)
         try:
-            order = decode(message["order"], self._kinds)
+            order = decode(value, self._kinds)
         except ValueError as error:
-            self._fail(message.get("id"), error)
+            self._fail(number, error)
             return
         if isinstance(order, Ping):
             self._answers.send({"pong": True})
@@ -151,10 +156,15 @@ class Agent:
             if task is not None:
                 (task.go if isinstance(order, Go) else task.stopping).set()
         else:
-            self._start(message["id"], order)
+            self._start(number, order)
 
-    def _start(self, number: int, order: Any) -> None:
-        args = (self._orders.exactly(order.size),) if isinstance(order, StoreFile) else ()
+    def _start(self, number: Optional[int], order: Any) -> None:
+        if number is None:
+            raise ValueError("an order without a number, %s" % type(order).__name__)
+        try:
+            args = (self._orders.exactly(order.size),) if isinstance(order, StoreFile) else ()
+        except MemoryError:
+            raise ValueError("a file of %d bytes, more than there is memory" % order.size) from None
         task = AgentTask(lambda event: self._answers.send({"id": number, "event": encode(event)}))
         self._tasks[number] = task  # before its thread starts, so that a stop right behind it finds it
         threading.Thread(target=self._carry_out, args=(number, task, order) + args, daemon=True).start()
@@ -175,6 +185,18 @@ class Agent:
     def _fail(self, number: Any, error: BaseException) -> None:
         message = {"kind": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
         self._answers.send({"id": number, "error": message})
+
+
+def parsed(line: bytes) -> Tuple[Optional[int], Any]:
+    """The number of an order, if it has one, and the order. Raises ValueError for other lines."""
+    try:
+        message = json.loads(line.decode())
+        number, order = message.get("id"), message["order"]
+    except (ValueError, RecursionError, AttributeError, KeyError):
+        raise ValueError("no line with an order: %r" % line[:80]) from None
+    if not (number is None or isinstance(number, int)):
+        raise ValueError("an order's number is no number: %r" % line[:80])
+    return number, order
 
 
 def main(*claim: str) -> None:

@@ -77,8 +77,9 @@ def read_cifar_python(path: str) -> Pairs:
             batch = _ArrayUnpickler(source, encoding="latin1").load()
         except EOFError:
             raise ValueError("%s is truncated: its pickle ends after %d bytes" % (path, source.tell())) from None
-        except (pickle.UnpicklingError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-            raise ValueError("%s is truncated or no CIFAR-10 batch: %s" % (path, error)) from None
+        except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever it likes
+            reason = str(error) or type(error).__name__
+            raise ValueError("%s is truncated or no CIFAR-10 batch: %s" % (path, reason)) from None
     data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (CIFAR_RECORD_BYTES - 1,):
         raise ValueError("%s is no CIFAR-10 batch: it holds no uint8 'data' of 3072 columns" % path)
@@ -87,10 +88,12 @@ def read_cifar_python(path: str) -> Pairs:
     return _planes(data), _cifar_labels(path, np.array(labels))
 
 
-class _ArrayUnpickler(pickle.Unpickler):
+class _ArrayUnpickler(pickle._Unpickler):
     """Admits numpy arrays and built-in containers only, for a pickle may name any function to call.
 
-    These are the names that an array needs, under the old and the new path of numpy's core.
+    These are the names that an array needs, under the old and the new path of numpy's core. It is
+    the one in Python, whose memo is a dictionary: that in C makes room for the largest number that
+    a damaged file names.
     """
 
     _ADMITTED: Dict[Tuple[str, str], Any] = {
@@ -128,16 +131,18 @@ def read_npz(source: BinaryIO, shown: str, names: Tuple[str, ...]) -> Tuple[np.n
             if missing:
                 raise ValueError("lacks %s, holds %s" % (", ".join(missing), ", ".join(archive.files)))
             return tuple(archive[name] for name in names)
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError("%s: %s" % (shown, error)) from None
+    except Exception as error:  # noqa: BLE001 - zipfile, zlib and numpy raise whatever damage makes them
+        raise ValueError("%s: %s" % (shown, str(error) or type(error).__name__)) from None
 
 
 def map_npy(path: str) -> np.ndarray:
     """The array of an .npy file, which stays on the disk until parts of it are read."""
     try:
         mapped: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError("%s: %s" % (path, error)) from None
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        raise ValueError("%s: %s" % (path, str(error) or type(error).__name__)) from None
     if not isinstance(mapped, np.ndarray):
         raise ValueError("%s is no .npy file" % path)
     return mapped

@@ -1,7 +1,9 @@
 """A framework builds replicas of a model and computes gradients with them."""
 
 import abc
+import functools
 import importlib
+import operator
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -32,12 +34,17 @@ class Variable(NamedTuple):
         return slice(*self.span)
 
 
+def elements(shape: Sequence[int]) -> int:
+    """How many an array of this shape has."""
+    return int(functools.reduce(operator.mul, shape, 1))
+
+
 def consecutive(named_shapes: Iterable[Tuple[str, Sequence[int]]]) -> Tuple[Variable, ...]:
     """Variables of these names and shapes, one after the other in a flat buffer."""
     found: List[Variable] = []
     start = 0
     for name, shape in named_shapes:
-        found.append(Variable(name, tuple(shape), start, int(np.prod(shape, dtype=np.int64))))
+        found.append(Variable(name, tuple(shape), start, elements(shape)))
         start += found[-1].size
     return tuple(found)
 
@@ -50,6 +57,15 @@ class Layout(NamedTuple):
 
     variables: Tuple[Variable, ...]  # in the buffer of weights
     state_variables: Tuple[Variable, ...]  # in the buffer of state
+
+    def check(self) -> None:
+        """Raises ValueError unless all elements have one place each."""
+        for variables in self:
+            end = 0
+            for variable in variables:
+                if variable.start != end or variable.size != elements(variable.shape):
+                    raise ValueError("%s does not lie behind the one before it, or has another size" % variable.name)
+                end += variable.size
 
     @property
     def parameters(self) -> int:

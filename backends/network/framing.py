@@ -110,9 +110,12 @@ class Connection:
         self._fill(memoryview(text))
         try:
             head: Head = decode(json.loads(text.decode()), kinds)
-        except (ValueError, RecursionError) as error:
-            raise WireError("%s sent a frame that is not understood: %s" % (self.peer, error)) from error
-        views = payload(head) if payload is not None else ()
+            views = payload(head) if payload is not None else ()
+        except WireError:
+            raise
+        except (ValueError, RecursionError, MemoryError) as error:
+            reason = str(error) or type(error).__name__
+            raise WireError("%s sent a frame that is not understood: %s" % (self.peer, reason)) from error
         expected_bytes = sum(view.nbytes for view in views)
         if payload_bytes != expected_bytes:
             raise WireError("%s sent %d bytes where %d were expected" % (self.peer, payload_bytes, expected_bytes))

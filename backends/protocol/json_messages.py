@@ -9,6 +9,7 @@ import itertools
 import re
 from typing import Any, Callable, Dict, Iterable, List, NoReturn, Sequence, Tuple, Type, TypeVar, Union, get_type_hints
 
+from backends.protocol.ranges import range_of
 from profilers import records
 
 #: The key that tells a message's class; no message has a field of that name.
@@ -87,25 +88,29 @@ def record(kind: Type[Record], value: Any) -> Record:
 
 
 @functools.lru_cache(maxsize=None)
-def _reader(kind: Any) -> Reader:
+def _reader(kind: Any, field: Tuple[str, str] = ("", "")) -> Reader:
     """The reader of ``kind``, made once: members read frames in every step.
 
-    That is a named tuple, a scalar, Any, Optional[X], Dict[str, X], Tuple[X, ...] or Tuple[X, Y].
+    The kind is a named tuple, a scalar, Any, Optional[X], Dict[str, X], Tuple[X, ...] or
+    Tuple[X, Y]; field: the names of the record and the field that it is in, by which numbers have
+    a range.
     """
     origin = getattr(kind, "__origin__", None)
     args: Tuple[Any, ...] = getattr(kind, "__args__", None) or ()
     if kind is Any:
         return lambda value: value
     if origin is Union:
-        inner = _reader(args[0])
+        inner = _reader(args[0], field)
         return lambda value: None if value is None else inner(value)
     if origin in (dict, Dict):  # the second in Python 3.6
-        return _dict_reader(_reader(args[1]))
+        return _dict_reader(_reader(args[1], field))
     if args and args[-1] is Ellipsis:
-        return _tuple_reader(itertools.repeat(_reader(args[0])))
+        return _tuple_reader(itertools.repeat(_reader(args[0], field)))
     if args:
-        return _tuple_reader([_reader(each) for each in args])
-    return _record_reader(kind) if hasattr(kind, "_fields") else _scalar_reader(kind)
+        return _tuple_reader([_reader(each, field) for each in args])
+    if hasattr(kind, "_fields"):
+        return _record_reader(kind)
+    return _number_reader(kind, field) if kind in (int, float) else _scalar_reader(kind)
 
 
 def _read_each(readers: Iterable[Reader], values: Iterable[Any], place: str, keys: Sequence[Any]) -> List[Any]:
@@ -141,8 +146,25 @@ def _tuple_reader(readers: Iterable[Reader]) -> Reader:
 
 
 def _record_reader(kind: Any) -> Reader:
+    """Of a class, whose method ``check`` raises ValueError where its parts do not fit together."""
+    read = _fields_reader(kind)
+    if not hasattr(kind, "check"):
+        return read
+
+    def checked(value: Any) -> Any:
+        made = read(value)
+        try:
+            made.check()
+        except ValueError as error:
+            raise _Refusal(str(error)) from None
+        return made
+
+    return checked
+
+
+def _fields_reader(kind: Any) -> Reader:
     names, defaults, hints = kind._fields, kind._field_defaults, get_type_hints(kind)
-    readers = [_reader(hints[name]) for name in names]
+    readers = [_reader(hints[name], (kind.__name__, name)) for name in names]
 
     def read(value: Any) -> Any:
         if type(value) is list:
@@ -164,11 +186,20 @@ def _record_reader(kind: Any) -> Reader:
 
 def _scalar_reader(kind: Any) -> Reader:
     def read(value: Any) -> Any:
-        if type(value) is kind:
-            return value
-        if kind is float and type(value) is int:
-            return float(value)
-        return _refuse(value, _SCALARS[kind])
+        return value if type(value) is kind else _refuse(value, _SCALARS[kind])
+
+    return read
+
+
+def _number_reader(kind: Any, field: Tuple[str, str]) -> Reader:
+    allowed = range_of(*field, kind is int)
+
+    def read(value: Any) -> Any:
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            _refuse(value, _SCALARS[kind])
+        if not allowed.holds(value):
+            _refuse(value, _SCALARS[kind] + allowed.text)
+        return kind(value)
 
     return read
 

@@ -4,7 +4,7 @@ from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Layout
+from backends.frameworks.base import Arrays, Layout, elements
 from backends.network.framing import Connection, WireError, as_bytes
 from backends.protocol.frames import ArraySpec, NamedArrays
 
@@ -21,7 +21,7 @@ def allocate(specs: Sequence[ArraySpec], most_bytes: int) -> Arrays:
     """
     try:
         kinds = [(np.dtype(spec.dtype), spec.shape) for spec in specs]
-        total = sum(kind.itemsize * int(np.prod(shape, dtype=np.float64)) for kind, shape in kinds)
+        total = sum(kind.itemsize * elements(shape) for kind, shape in kinds)
         if total > most_bytes or any(kind.kind not in "iuf" or min(shape, default=0) < 0 for kind, shape in kinds):
             raise ValueError("it is not of numbers, or of more than %d bytes" % most_bytes)
         return tuple(np.empty(shape, kind) for kind, shape in kinds)

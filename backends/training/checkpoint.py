@@ -22,6 +22,7 @@ import numpy as np
 from backends.frameworks.base import LARS, OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Arrays, Layout, Slots, Variable
 from backends.optimizers.sgd import finite
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
+from backends.protocol.json_messages import record
 
 #: Version 2: the momentum includes the learning rates of the gradients in it.
 SCHEMA = 2
@@ -196,17 +197,54 @@ def _opened(path: str) -> Iterator[Any]:
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as arrays:
                 yield arrays
-        except (zipfile.BadZipFile, EOFError, KeyError, ValueError, NotImplementedError) as error:
-            raise ValueError("checkpoint %s is damaged or not a checkpoint: %s" % (path, error)) from error
+        except Exception as error:  # noqa: BLE001 - zipfile, zlib and numpy raise whatever damage makes them
+            reason = str(error) or type(error).__name__
+            raise ValueError("checkpoint %s is damaged or not a checkpoint: %s" % (path, reason)) from error
+
+
+class _Evaluation(NamedTuple):
+    """What is read of an evaluation in ``meta``; accuracy: in older versions, beside the loss."""
+
+    step: int
+    loss: float
+    worker: str = ""
+    metrics: Dict[str, float] = {}
+    seconds: float = 0.0
+    accuracy: float = 0.0
+    higher_is_better: Tuple[str, ...] = ()
+
+
+class _Described(NamedTuple):
+    """What is read of ``meta``."""
+
+    step: int
+    evaluations: Tuple[Dict[str, Any], ...]
+    model: str = ""
+    framework: str = ""
+    optimizer: Optional[str] = None
+    strategy: Optional[str] = None
+    input_shape: Tuple[int, ...] = ()
+    classes: Optional[int] = None
+    image_dtype: str = ""
 
 
 def _meta(arrays: Any) -> Dict[str, Any]:
     if "meta" not in arrays.files:
         raise ValueError("it has no array named meta")
-    meta: Dict[str, Any] = json.loads(arrays["meta"].tobytes().decode())
+    meta = json.loads(arrays["meta"].tobytes().decode())
+    if not isinstance(meta, dict):
+        raise ValueError("its meta is no JSON object")
     if meta.get("schema") != SCHEMA:
         raise ValueError("it has schema %r, this version reads %d" % (meta.get("schema"), SCHEMA))
+    known = record(_Described, _named(_Described, meta))
+    for evaluation in known.evaluations:
+        record(_Evaluation, _named(_Evaluation, evaluation))
     return meta
+
+
+def _named(kind: Any, fields: Dict[str, Any]) -> Dict[str, Any]:
+    """Those of the fields that are read; others are for people."""
+    return {key: fields[key] for key in kind._fields if key in fields}
 
 
 def _flat(arrays: Any, kind: str) -> Tuple[np.ndarray, Tuple[Variable, ...]]:

@@ -140,7 +140,7 @@ class RunHost(abc.ABC):
                 self._emit(Joined(connection.peer))
                 while self._serve_item(member, connection):
                     pass
-            except (framing.WireError, ValueError) as error:
+            except (framing.WireError, ValueError, MemoryError) as error:
                 lost = self._report_loss(member, connection, error)
             finally:
                 self._remove(member, connection, lost)
@@ -182,7 +182,8 @@ class RunHost(abc.ABC):
             return False
         if self._over.is_set():
             return False
-        self._emit(Dropped(connection.peer, str(error), isinstance(error, Unfit)))
+        reason = str(error) or type(error).__name__
+        self._emit(Dropped(connection.peer, reason, isinstance(error, Unfit)))
         return True
 
     def progress(self) -> Progress:

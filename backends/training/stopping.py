@@ -52,7 +52,7 @@ def saved_evaluation(fields: Dict[str, Any]) -> Evaluated:
     """An evaluation from a checkpoint; those of older versions had the accuracy beside the loss."""
     known = {key: fields[key] for key in Evaluated._fields if key in fields}
     known.setdefault("metrics", {"accuracy": fields["accuracy"]} if "accuracy" in fields else {})
-    return Evaluated(**known)
+    return Evaluated(**dict({"worker": "", "seconds": 0.0}, **known))
 
 
 def value(evaluated: Evaluated, metric: str) -> float:

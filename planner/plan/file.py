@@ -94,6 +94,21 @@ class Plan(NamedTuple):
     precision: str = FP32
     clip_norm: float | None = None
 
+    def check(self) -> None:
+        """Raises ValueError where the parts of the plan do not fit together."""
+        if self.steps < 1:
+            raise ValueError(f"steps: expected a whole number from 1 on, found {self.steps}")
+        if not self.workers:
+            raise ValueError("workers: expected at least one, found []")
+        twice = next((name for name in self.names if self.names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"workers: {twice!r} is there twice")
+        if self.server not in self.names:
+            raise ValueError(f"server: expected one of the workers ({', '.join(self.names)}), found {self.server!r}")
+        if self.interval and (len(self.interval) != 2 or self.interval[0] > self.interval[1]):
+            raise ValueError(f"interval: expected two numbers, the lower one first, found {list(self.interval)}")
+        Engine.from_text(self.engine)
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(worker.name for worker in self.workers)

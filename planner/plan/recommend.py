@@ -8,7 +8,8 @@ import numpy as np
 
 from backends.strategies.engine import OWN
 from planner import units
-from planner.errors import PlanError
+from planner.errors import PlanError, RecordError
+from planner.json_records import decode
 from planner.plan.admissible import admissible
 from planner.plan.file import Plan
 from planner.plan.rank import exponents, rank
@@ -21,7 +22,10 @@ from planner.predict.costs import Costs, costs_of
 from planner.predict.device_costs import idle_watts
 from planner.predict.predict import predict
 from planner.profile.file import Profile
-from profilers.records import SCHEMA
+from profilers.records import SCHEMA, encode
+
+#: Why nothing can be predicted, and what to do.
+STRANGE_NUMBERS = "the profile has times, rates or watts that cannot be; run `planner profile --fresh`"
 
 
 def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
@@ -42,6 +46,8 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     extra_w = request.base_watts + (_idle_of_left_out(profile, costs) if request.count_idle else 0.0)
     predictions = predict(costs, candidates, steps, request.count_idle, extra_w)
     ranking = rank(predictions, weights)
+    if not math.isfinite(ranking.at(1).score):
+        raise PlanError(f"no cluster has a finite {metric_name(weights)}: {STRANGE_NUMBERS}")
     found = Recommendation(
         metric=metric_name(weights),
         weights=weights,
@@ -74,9 +80,12 @@ def _round_note(found: Recommendation) -> list[str]:
 
 
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:
-    """The plan for the cluster at a place of the ranking. fleet: path of the fleet file."""
+    """The plan for the cluster at a place of the ranking. fleet: path of the fleet file.
+
+    Raises PlanError where numbers of the profile are so far off that it could not be read again.
+    """
     row, workers, costs = recommendation.row(place), recommendation.workers(place), recommendation.costs_at(place)
-    return Plan(
+    made = Plan(
         schema=SCHEMA,
         fleet=fleet,
         model=costs.model,
@@ -103,6 +112,11 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         precision=costs.precision,
         clip_norm=recommendation.clip_norm,
     )
+    try:
+        decode(Plan, encode(made)).check()
+    except (RecordError, ValueError) as error:
+        raise PlanError(f"plan: {error}: {STRANGE_NUMBERS}") from None
+    return made
 
 
 def metric_name(weights: Mapping[str, float]) -> str:

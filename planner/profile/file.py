@@ -5,17 +5,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.frameworks.base import FRAMEWORKS
-from planner.json_records import load
+from planner.json_records import decode, load
 from profilers import records
 
 #: Training steps that are planned by default (Gu et al., section IV).
 DEFAULT_STEPS = 100_000
 
 
+class Declared(NamedTuple):
+    """What a device's entry in the fleet file declares that predictions and links depend on."""
+
+    host: str | None = None
+    data_address: str | None = None
+    data_interface: str | None = None
+    port: int | None = None
+    kind: str | None = None
+    idle_watts: float | None = None
+    max_watts: float | None = None
+    rate_bytes_per_s: float | None = None
+    slowdown: float = 1.0
+
+
 class DeviceProfile(NamedTuple):
     """Everything measured of one device.
 
-    device: what the fleet file declares of it, by key; None where undeclared.
+    device: what the fleet file declares of it, by key (``Declared``); None where undeclared.
     facts, idle: None where the device failed before.
     error: why it cannot take part, or None.
     took_s: seconds of each part; a model's is ``timing_of`` or, in older files, its name.
@@ -62,6 +76,16 @@ class Profile(NamedTuple):
     @classmethod
     def former_keys(cls) -> dict[str, str]:
         return {"fans": "incasts"}
+
+    def check(self) -> None:
+        """Raises RecordError where what is declared of a device does not fit, ValueError where a
+        step takes no time."""
+        for name, device in self.devices.items():
+            known = {key: each for key, each in device.device.items() if key in Declared._fields}
+            decode(Declared, known, f"devices.{name}.device")
+            for at, step in enumerate(device.steps):
+                if not all(each > 0 for each in step.gradient_s.values):
+                    raise ValueError(f"devices.{name}.steps[{at}].gradient_s: expected seconds above 0, found 0")
 
     def with_device(self, name: str, **changes: Any) -> "Profile":
         """The profile with other fields of one device."""

@@ -170,7 +170,8 @@ class RunMonitor:
         elif isinstance(event, MemberEnded | MemberLost):
             self.supervisors[source].joined = False
         elif isinstance(event, Dropped):
-            self.supervisors[event.member].dropped(event.reason, event.unfit)
+            if event.member in self.supervisors:  # the host may name whom it likes
+                self.supervisors[event.member].dropped(event.reason, event.unfit)
         elif isinstance(event, Evaluated) and self.server.evaluation_stops_all:
             self._held_up_s += event.seconds
         elif isinstance(event, CheckpointFailed):

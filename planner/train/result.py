@@ -32,7 +32,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
     before_the_end = [each for each in account.evaluations if each.step < plan.steps]
     held_up = plan.strategy.evaluation_stops_all(len(plan.workers))
     shares = {name: 1.0 if held_up else part.steps / max(1, made) for name, part in parts.items()}
-    evaluation_s = math.fsum(each.seconds * shares[each.worker] for each in before_the_end)
+    evaluation_s = math.fsum(each.seconds * shares.get(each.worker, 0.0) for each in before_the_end)
     time_s = account.elapsed_s - evaluation_s
     measured = _figures(Prediction(time_s, _total_w(parts, plan.besides_w)))
     predicted = _figures(predicted_plan.prediction)

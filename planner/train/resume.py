@@ -27,8 +27,8 @@ def require_resumable(plan: Plan, before: RunFolder | None) -> None:
         checkpoint.require_optimizer(meta, plan.run_strategy.shared_kind)
     except ValueError as error:
         raise PlanError(f"cannot resume {before.path}: {error}") from error
-    if meta["model"] != plan.model:
-        raise PlanError(f"{before.checkpoint} is of {meta['model']}, the plan is for {plan.model}")
+    if meta.get("model") != plan.model:
+        raise PlanError(f"{before.checkpoint} is of {meta.get('model')}, the plan is for {plan.model}")
     if models.is_user_model(plan.model) and meta.get("framework", plan.framework) != plan.framework:
         raise PlanError(
             f"{before.checkpoint} is of {plan.model} in {meta['framework']}, the plan computes with {plan.framework}; "

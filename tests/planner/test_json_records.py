@@ -9,8 +9,10 @@ import pytest
 from planner import json_records
 from planner.errors import RecordError
 from planner.profile.file import Profile, load_profile
-from profilers.records import CurvePoint, IncastProfile, LinkProfile, PowerReading, Samples, encode
+from profilers.records import BatchTiming, CurvePoint, IncastProfile, LinkProfile, PowerReading, Samples, encode
 from tests.planner import profiles
+
+SAMPLES = {"unit": "s", "values": []}
 
 
 def whole() -> Profile:
@@ -40,12 +42,18 @@ def test_an_optional_value_may_be_null_and_a_default_may_be_absent() -> None:
         (Samples, {"unit": "s", "values": [True]}, "step.values[0]: expected a number, found True"),
         (Samples, {"unit": 3, "values": []}, "step.unit: expected a string, found 3"),
         (Samples, {"unit": "s", "values": {}}, "step.values: expected a list, found {}"),
-        (Samples, [], "step: expected an object (Samples), found []"),
+        (Samples, [], "step: expected an object, found []"),
         (Samples, {"unit": "s"}, "step: missing 'values'"),
         (Samples, {"unit": "s", "values": [], "speed": 1}, "step: unknown 'speed'"),
-        (CurvePoint, {"message_bytes": 1.5, "seconds": {}}, "step.message_bytes: expected a whole number"),
-        (CurvePoint, {"message_bytes": True, "seconds": {}}, "step.message_bytes: expected a whole number"),
+        (CurvePoint, {"message_bytes": 1.5, "seconds": SAMPLES}, "step.message_bytes: expected a whole number"),
+        (CurvePoint, {"message_bytes": True, "seconds": SAMPLES}, "step.message_bytes: expected a whole number"),
         (CurvePoint, {"message_bytes": 1, "seconds": {"unit": 1}}, "step.seconds: missing 'values'"),
+        (Samples, {"unit": "s", "values": [-1]}, "step.values[0]: expected a number from 0 on, found -1"),
+        (Samples, {"unit": "s", "values": [1, math.inf]}, "step.values[1]: expected a number from 0 on, found inf"),
+        (Samples, {"unit": "s", "values": [math.nan]}, "step.values[0]: expected a number from 0 on, found nan"),
+        (Samples, {"unit": "s", "values": [10**400]}, "step.values[0]: expected a number"),
+        (CurvePoint, {"message_bytes": 10**400, "seconds": SAMPLES}, "step.message_bytes: expected a whole number"),
+        (BatchTiming, {"batch": 0, "gradient_s": SAMPLES}, "step.batch: expected a whole number from 1 on, found 0"),
         (IncastProfile, {"host": "a", "direction": "in", "tool": "x", "bytes_per_s": {"b": None}},
          "step.bytes_per_s.b: expected a number, found None"),
     ],

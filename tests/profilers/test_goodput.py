@@ -1,6 +1,7 @@
 """The goodput of a link comes from iperf3's report, or from the Python sender."""
 
 import json
+import math
 import socket
 import struct
 import threading
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilers import goodput
+from tests.mutations import MUTATIONS, mutated, written
 from tests.running import HANG_S
 
 TOKEN = "0123456789abcdef" * 2
@@ -50,6 +52,29 @@ def test_recorded_errors(shared_data, name, message):
     values, error = goodput.parse_iperf3((shared_data / "iperf3" / f"error_{name}_3.12.json").read_text())
     assert values == []
     assert message in error
+
+
+WHOLE = report([(1000, 1.0), (900, 1.0)]) | {
+    "end": {
+        "sum_received": {"bytes": 1900, "seconds": 2.0}, "sum_sent": {"bytes": 2000, "seconds": 2.0},
+        "cpu_utilization_percent": {"host_total": 5.0, "remote_total": 7.0},
+    }
+}  # fmt: skip
+
+
+@MUTATIONS
+@given(mutated(WHOLE))
+def test_a_damaged_report_gives_rates_that_can_be_or_an_error(told):
+    values, error = goodput.parse_iperf3(written(told))
+    assert all(0.0 <= each < math.inf for each in values)
+    assert bool(values) == (error is None)
+    assert all(each is None or 0.0 < each < math.inf for each in goodput.iperf3_cpu_s(written(told)))
+
+
+@pytest.mark.parametrize("count", [-1000, float("inf"), float("nan")])
+def test_bytes_that_cannot_be_are_no_rate(count):
+    values, error = goodput.parse_iperf3(json.dumps(report([(count, 1.0)])))
+    assert values == [] and "no complete report" in error
 
 
 def test_every_recorded_report_is_parsed(shared_data):

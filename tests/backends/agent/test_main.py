@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from backends.agent.main import parsed
+from backends.agent.verbs import ORDERS
+from backends.protocol.json_messages import decode
+from tests.mutations import MUTATIONS, damaged
 from tests.running import HANG_S, ROOT, until
 
 #: The real agent with a few orders more.
@@ -141,7 +147,7 @@ def test_files_travel_byte_for_byte(controller: Controller) -> None:
     controller.say(2, "fetch_file", path=path)
     assert controller.line() == {"id": 2, "result": None, "blob": len(content)}
     assert controller.popen.stdout.read(len(content)) == content
-    controller.say(3, "find_file", name="another.bin")
+    controller.say(3, "find_file", name="another.bin", digest="0" * 64)
     assert controller.line()["result"] is None
 
 
@@ -193,3 +199,37 @@ def test_what_it_starts_does_not_ignore_ctrl_c(controller: Controller) -> None:
     status = Path(f"/proc/{controller.line()['result']}/status").read_text()
     (ignored,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:"))
     assert not int(ignored, 16) >> (signal.SIGINT - 1) & 1
+
+
+@pytest.mark.parametrize(
+    "line", [b"nonsense", b"[1]", b"{}", b'"ping"', b"[" * 100_000, b'{"id": [], "order": {"type": "ping"}}', b"\xff"]
+)
+def test_a_line_that_is_no_order_ends_the_agent_with_one_line(controller: Controller, line: bytes) -> None:
+    controller.popen.stdin.write(line + b"\n")
+    controller.popen.stdin.flush()
+    (said,) = controller.popen.stderr.read().decode().splitlines()
+    assert said.startswith("the agent ends: ")
+
+
+def test_an_order_whose_fields_do_not_fit_is_refused_and_the_agent_goes_on(controller: Controller) -> None:
+    controller.say(1, "store_file", name="x", size=-1)
+    assert "store_file.size: expected a whole number from 0 on" in controller.line()["error"]["message"]
+    controller.say(2, "read_clock")
+    assert controller.line()["id"] == 2
+
+
+KINDS = tuple(ORDERS)
+LINES = [
+    json.dumps({"id": 1, "order": {"type": kind, **fields}}).encode()
+    for kind, fields in (
+        ("ping", {}), ("store_file", {"name": "x", "size": 3}), ("find_missing", {"digests": ["0" * 64]}),
+        ("measure_idle", {"seconds": 1.0}), ("collect_facts", {"frameworks": None}),
+    )
+]  # fmt: skip
+
+
+@MUTATIONS
+@given(st.sampled_from(LINES).flatmap(damaged))
+def test_whatever_line_comes_is_an_order_or_refused(line: bytes) -> None:
+    with suppress(ValueError):
+        decode(parsed(line)[1], KINDS)

@@ -1,5 +1,6 @@
 """Image sets: reading them, cutting them, drawing from them."""
 
+import contextlib
 import gzip
 import io
 import pickle
@@ -15,6 +16,7 @@ from hypothesis.extra import numpy as arrays
 from backends.data import dataset as data
 from backends.data import formats
 from backends.data.loader import ArraySamples, BatchLoader
+from tests.mutations import MUTATIONS, damaged
 
 RANDOM = np.random.RandomState(0)
 
@@ -174,6 +176,30 @@ def test_a_truncated_pickled_batch_is_refused(tmp_path, colour, kept):
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(ValueError, match="data_batch_2 is truncated"):
         data.load(str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def pickled():
+    rows = RANDOM.randint(0, 256, (1, 3072)).astype(np.uint8)
+    return as_python_2({"batch_label": "one", "labels": [7], "data": rows, "filenames": ["a"]})
+
+
+@MUTATIONS
+@given(some.data())
+def test_a_damaged_pickled_batch_is_refused_or_read(tmp_path_factory, pickled, drawn):
+    pixels = pickled.rindex(b"U") if b"U" in pickled else 0
+    near = drawn.draw(damaged(pickled[:200]))
+    path = tmp_path_factory.getbasetemp() / "damaged_batch"
+    path.write_bytes(drawn.draw(some.sampled_from([near, near + pickled[200:], pickled[:pixels] + near])))
+    with contextlib.suppress(ValueError):
+        images, labels = formats.read_cifar_python(str(path))
+        assert len(images) == len(labels)
+
+
+def test_a_number_of_a_damaged_pickle_takes_no_memory(tmp_path):
+    (tmp_path / "batch").write_bytes(b"Nr\xff\xff\xff\x7f.")
+    with pytest.raises(ValueError, match="batch is no CIFAR-10 batch"):
+        formats.read_cifar_python(str(tmp_path / "batch"))
 
 
 def test_a_pickle_that_wants_to_run_something_is_not_obeyed(tmp_path, colour):

@@ -1,14 +1,20 @@
 """Messages go into JSON and back, and whatever does not fit is named."""
 
 import json
+from contextlib import suppress
 from typing import Any, NamedTuple, Optional
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from backends.frameworks.base import OptimizerSettings
-from backends.protocol import events, json_messages, orders
+from backends.frameworks.base import GradientSettings, Layout, OptimizerSettings, Variable, consecutive
+from backends.protocol import events, frames, json_messages, orders
 from backends.protocol.json_messages import decode, encode, encode_list, record
+from backends.training.lr_schedule import RateSchedule
+from backends.training.run_spec import HostRun, RunSpec
 from profilers.records import PowerReading, Reading, Window
+from tests.mutations import MUTATIONS, mutated
 
 
 class Inner(NamedTuple):
@@ -132,3 +138,51 @@ def test_no_two_messages_have_one_name_and_none_has_a_field_for_its_type(module:
     names = [json_messages.name_of(kind) for kind in kinds]
     assert len(kinds) > 3 and len(set(names)) == len(names)
     assert not [kind for kind in kinds if json_messages.TYPE in kind._fields]
+
+
+LAYOUT = Layout(consecutive([("conv/kernel", (2, 3)), ("bias", ())]), consecutive([("norm/mean", (2,))]))
+SPEC = RunSpec(100, OptimizerSettings(0.1, 0.9), RateSchedule(), "c.npz", description={"model": "cipher"})
+WHOLE: tuple[Any, ...] = (
+    orders.RunWorker(
+        orders.MemberSpec("a", REPLICA, "train.npz", "test.npz", 32, 7, orders.DataPart((1.0, 2.0), 0, 7)),
+        orders.HostAddress("::1", 5000, IDENTITY, 10.0), "top-k", 0.9, OptimizerSettings(),
+    ),
+    HostRun("::1", IDENTITY, SPEC),
+    orders.AssembleProject("project-1", (orders.ProjectFile("a.py", "0" * 64, 0o644),)),
+    orders.StoreFile("data-1.npz", 7),
+    orders.TimeSteps(REPLICA, 32, "quick"),
+    orders.Go(3),
+    events.MemberTelemetry(WINDOW, events.TimeSpent(3, 1.0)),
+    events.Progress(1, 2, 0.5, {"a": events.MemberProgress(1, None, 10, None, True)}),
+    frames.WorkerHello(LAYOUT, (frames.ArraySpec("<f4", (3,)),)),
+    frames.Gradient(1.5, 0.1, frames.MessageHead("sparse", 7, (2, 2))),
+    frames.WorkerStep(3, 32, GradientSettings(0.1, 0.0), False, frames.MessageHead("dense", 7, (7,)), 0.1),
+    frames.NamedArrays({"a": (frames.ArraySpec("<f4", (3,)),)}),
+)  # fmt: skip
+
+
+@MUTATIONS
+@given(st.sampled_from(WHOLE), st.booleans(), st.data())
+def test_a_damaged_message_is_refused_or_read(message: Any, as_list: bool, data: st.DataObject) -> None:
+    encoded = json.loads(json.dumps(encode_list(message) if as_list else encode(message)))
+    with suppress(ValueError):
+        found = decode(data.draw(mutated(encoded)), [type(each) for each in WHOLE])
+        json.dumps(encode(found))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"size": -1}, "store_file.size: expected a whole number from 0 on, found -1"),
+        ({"size": 10**400}, "store_file.size: expected a whole number from 0 on"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        decode({"type": "store_file", "name": "x", **changes}, [orders.StoreFile])
+
+
+def test_an_array_lies_behind_the_one_before_it() -> None:
+    apart = Layout((Variable("a", (2,), 0, 2), Variable("b", (2,), 3, 2)), ())
+    with pytest.raises(ValueError, match="worker_hello.layout: b does not lie behind the one before it"):
+        through_json(frames.WorkerHello(apart, ()))

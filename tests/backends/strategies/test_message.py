@@ -1,5 +1,8 @@
 """A message says in few bytes which part of a vector it is, and fits no other."""
 
+import contextlib
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,8 +10,10 @@ from hypothesis import strategies as some
 
 from backends.network.framing import as_bytes
 from backends.protocol.frames import MessageHead
+from backends.protocol.json_messages import decode, encode_list
 from backends.strategies import message as messages
 from backends.strategies.message import Message, add, buffers, bytes_of, dense, half, put, spans, sparse, whole
+from tests.mutations import MUTATIONS, mutated
 
 VALUES = np.array([1.0, -2.0, 3.0, 0.5, 8.0], np.float32)
 
@@ -170,3 +175,15 @@ def test_indices_that_do_not_fit_are_refused(indices):
 @pytest.mark.parametrize("kind", [messages.DENSE, messages.HALF, messages.SPANS, messages.SPARSE])
 def test_a_message_of_another_vector_is_refused(kind):
     refused(some_of(kind, np.ones(1, np.float32), [True]))
+
+
+@MUTATIONS
+@given(
+    some.sampled_from([dense(VALUES), half(VALUES), sparse(VALUES, np.array([1, 3])), spans(VALUES, [(0, 2)])])
+    .map(lambda message: json.loads(json.dumps(encode_list(message.head))))
+    .flatmap(mutated)
+)
+def test_a_head_that_is_damaged_is_refused_or_that_of_a_message(head):
+    with contextlib.suppress(ValueError):
+        room = buffers(decode(head, [MessageHead]), VALUES.size)
+        assert room.traffic_bytes <= 16 * VALUES.size

@@ -1,5 +1,6 @@
 """Checkpoints come back as they were written, or say why they cannot."""
 
+import contextlib
 import json
 import pickle
 import threading
@@ -14,7 +15,10 @@ from backends.frameworks.base import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, UPDA
 from backends.protocol.events import CheckpointFailed
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
+from backends.training.run_spec import last_evaluated
+from backends.training.stopping import saved_evaluation
 from tests.backends.fakes import arrays_of
+from tests.mutations import MUTATIONS, damaged, mutated, written
 
 LAYOUT = Layout(
     (Variable("conv/kernel", (2, 3), 0, 6), Variable("bias", (), 6, 1), Variable("file", (2,), 7, 2)),
@@ -212,3 +216,53 @@ def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the
 def test_a_writer_without_a_path_writes_nothing():
     writer = checkpoint.CheckpointWriter(None, lambda event: pytest.fail(str(event)))
     writer.write(filled, LAYOUT)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The bytes of a checkpoint with all that there can be in one."""
+    path = tmp_path_factory.mktemp("whole") / "c.npz"
+    own = {"tx2": (np.ones(3, np.float32), np.ones((2, 2), np.int64))}
+    checkpoint.write(str(path), filled()._replace(member_states=own), LAYOUT)
+    return path.read_bytes()
+
+
+@MUTATIONS
+@given(some.data())
+def test_a_damaged_file_is_refused_or_read(tmp_path_factory, whole, data):
+    path = tmp_path_factory.getbasetemp() / "damaged.npz"
+    path.write_bytes(data.draw(damaged(whole)))
+    for use in (checkpoint.read, checkpoint.peek):
+        with contextlib.suppress(ValueError):
+            use(str(path))
+
+
+META = {
+    "step": 7, "evaluations": [{"step": 5, "worker": "tx2", "loss": 1.5, "metrics": {"accuracy": 0.5}, "seconds": 0.1}],
+    "model": "cipher", "framework": "torch", "optimizer": "sgd", "strategy": "parameter-server", "batch": 8, "steps": 9,
+    "input_shape": [28, 28, 1], "classes": 10, "image_dtype": "uint8", "schema": checkpoint.SCHEMA,
+}  # fmt: skip
+
+
+@MUTATIONS
+@given(mutated(META))
+def test_what_a_damaged_file_says_of_itself_is_refused_or_used(tmp_path_factory, meta):
+    path = tmp_path_factory.getbasetemp() / "mutated.npz"
+    np.savez(path, meta=np.frombuffer(written(meta).encode(), np.uint8))
+    with contextlib.suppress(ValueError):
+        found = checkpoint.peek(str(path))
+        assert found["step"] >= 0
+        assert last_evaluated(found) >= 0
+        assert all(saved_evaluation(each).loss is not None for each in found["evaluations"])
+        checkpoint.require_optimizer(found, "sgd")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"step": "7"}, "step: expected a whole number"), ({"step": -1}, "step: expected a whole number from 0 on"),
+     ({"evaluations": [1]}, "evaluations"), ({"evaluations": [{}]}, "missing 'step'")],
+)  # fmt: skip
+def test_what_it_says_of_itself_is_checked(tmp_path, change, told):
+    np.savez(tmp_path / "c.npz", meta=np.frombuffer(json.dumps({**META, **change}).encode(), np.uint8))
+    with pytest.raises(ValueError, match=told):
+        checkpoint.peek(str(tmp_path / "c.npz"))

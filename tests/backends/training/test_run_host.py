@@ -299,7 +299,7 @@ def test_one_that_sends_a_malformed_message_later_may_come_back(tmp_path):
     worker.connection.send(Gradient(1.0, 0.1, dense(np.zeros(1, np.float32)).head))
     run.await_event(Dropped)
     (dropped,) = run.emitted(Dropped)
-    assert dropped.reason.startswith("a message of ") and not dropped.unfit
+    assert ": a message of " in dropped.reason and not dropped.unfit
     WorkerThread(run, "nano").end()
     assert_whole(run, 2)
 

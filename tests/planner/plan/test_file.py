@@ -1,17 +1,25 @@
 """plan.json is written, read again, and read where an older planner wrote it."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
 
 from planner import json_records
-from planner.errors import RecordError
+from planner.errors import PlannerError, RecordError
 from planner.plan.file import Plan, load_plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.provenance import Provenance
+from planner.train import orders
+from planner.train.orders import Options
+from planner.train.training_data import parts
+from profilers.records import encode
+from tests.mutations import MUTATIONS, mutated, written
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
 
@@ -60,3 +68,42 @@ def test_a_plan_of_an_older_planner_is_read(tmp_path: Path) -> None:
     loaded = load_plan(tmp_path / "plan.json")
     assert loaded.workers[0].power_source == Provenance("nameplate", ("board",))
     assert set(loaded.frameworks.values()) == {loaded.framework} == {"torch"}
+
+
+WHOLE = encode(make_plan(recommend(fleet(), EDP._replace(steps=500)), "fleet.toml"))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"workers": []}, "workers: expected at least one, found []"),
+        ({"server": "c"}, "server: expected one of the workers (a, b), found 'c'"),
+        ({"workers": [WHOLE["workers"][0]] * 2}, "workers: 'a' is there twice"),
+        ({"steps": 0}, "steps: expected a whole number from 1 on, found 0"),
+        ({"batch": 0}, "batch: expected a whole number from 1 on, found 0"),
+        ({"prediction": {"time_s": float("inf"), "power_w": None}}, "Infinity is not a JSON number"),
+        ({"prediction": {"time_s": -1, "power_w": None}}, "prediction.time_s: expected a number from 0 on, found -1"),
+        ({"interval": [2.0, 1.0]}, "interval: expected two numbers, the lower one first, found [2.0, 1.0]"),
+        ({"engine": "mpi"}, "unknown engine"),
+        ({"strategy": {"a": 1}}, "strategy: missing"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+def test_a_plan_whose_parts_do_not_fit_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps({**WHOLE, **change}))
+    with pytest.raises(RecordError, match="plan.json: ") as refused:
+        load_plan(tmp_path / "plan.json")
+    assert told in str(refused.value)
+
+
+@MUTATIONS
+@given(mutated(WHOLE))
+def test_a_damaged_plan_is_refused_or_can_be_carried_out(
+    tmp_path_factory: pytest.TempPathFactory, value: dict[str, Any]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "mutated-plan.json"
+    path.write_text(written(value))
+    with suppress(PlannerError):
+        plan = load_plan(path).for_steps(1000)
+        orders.check(Options("data", strategy=plan.strategy.as_text(), engine=plan.engine))
+        parts(plan.names, {worker.name: worker.steps for worker in plan.workers}, 0)

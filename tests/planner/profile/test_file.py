@@ -1,11 +1,22 @@
 """profile.json: what its records say of failures and time, and files of older versions."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+from hypothesis import given
+
+from planner.errors import PlannerError, RecordError
+from planner.json_records import save
+from planner.plan.file import load_plan
+from planner.plan.recommend import make_plan, recommend
+from planner.plan.request import RecommendRequest
 from planner.profile.file import DeviceProfile, load_profile, machines_of, timing_of
 from profilers.records import IncastProfile, encode
+from tests.mutations import MUTATIONS, damaged, mutated, written
 from tests.planner import profiles
 
 
@@ -52,3 +63,60 @@ def test_keys_of_older_files_are_read(tmp_path: Path) -> None:
         link["receive_taken_s"] = link.pop("receive_stolen_cpu_s")
     (tmp_path / "profile.json").write_text(json.dumps(older))
     assert load_profile(tmp_path / "profile.json") == profile
+
+
+WHOLE = encode(
+    profiles.profile(
+        {name: profiles.device(profiles.step(each)) for name, each in (("a", 0.1), ("b", 0.2), ("c", 0.3))}
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("cpu_s_per_step", -1, "devices.a.steps[0].cpu_s_per_step: expected a number from 0 on, found -1"),
+        ("build_s", -1, "devices.a.steps[0].build_s: expected a number from 0 on, found -1"),
+        ("batch", 0, "devices.a.steps[0].batch: expected a whole number from 1 on, found 0"),
+        ("slowdown", 10**400, "devices.a.steps[0].slowdown: expected a number"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_by_its_key(tmp_path: Path, key: str, value: int, told: str) -> None:
+    changed = json.loads(json.dumps(WHOLE))
+    changed["devices"]["a"]["steps"][0][key] = value
+    (tmp_path / "profile.json").write_text(json.dumps(changed))
+    with pytest.raises(RecordError, match="profile.json: ") as refused:
+        load_profile(tmp_path / "profile.json")
+    assert told in str(refused.value) and str(refused.value).endswith("; run `planner profile --fresh`")
+
+
+@pytest.mark.parametrize("declared", [{"idle_watts": "5"}, {"rate_bytes_per_s": -1}, {"port": 1e6}, {"max_watts": {}}])
+def test_what_a_device_declares_is_checked_too(tmp_path: Path, declared: dict[str, Any]) -> None:
+    changed = json.loads(json.dumps(WHOLE))
+    changed["devices"]["a"]["device"].update(declared)
+    (tmp_path / "profile.json").write_text(json.dumps(changed))
+    with pytest.raises(RecordError, match=rf"devices\.a\.device\.{next(iter(declared))}: expected"):
+        load_profile(tmp_path / "profile.json")
+
+
+@MUTATIONS
+@given(mutated(WHOLE))
+def test_a_damaged_profile_is_refused_or_gives_a_plan(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+    path = tmp_path_factory.getbasetemp() / "mutated-profile.json"
+    path.write_text(written(value))
+    with suppress(PlannerError):
+        with np.errstate(all="ignore"):
+            made = make_plan(recommend(load_profile(path), RecommendRequest({"time": 1.0}, steps=1000)), "fleet.toml")
+        save(made, path.with_suffix(".plan"))
+        assert load_plan(path.with_suffix(".plan")) == made
+
+
+@MUTATIONS
+@given(damaged(json.dumps(WHOLE).encode()))
+def test_a_profile_with_damaged_bytes_is_refused_or_read(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged-profile.json"
+    path.write_bytes(content)
+    with suppress(RecordError):
+        load_profile(path)

@@ -16,7 +16,7 @@ from tests.planner.plans import plan, planned
 
 def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFolder:
     one = np.ones(1, np.float32)
-    evaluations = [{"step": each} for each in evaluated]
+    evaluations = [{"step": each, "loss": 1.0} for each in evaluated]
     meta = {"model": model, "framework": "torch", "step": step, "evaluations": evaluations}
     variables = (Variable("w", (1,), 0, 1),)
     content = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta)
