@@ -13,7 +13,7 @@ _MOST = 1e15
 _WORD = 2**63 - 1
 
 
-class Range(NamedTuple):
+class NumberRange(NamedTuple):
     """From ``low`` to ``high``; open: without ``low`` itself."""
 
     low: float
@@ -33,26 +33,26 @@ class Range(NamedTuple):
         return low + (" to %g" % self.high if self.low == -self.high or self.open else ", at most %g" % self.high)
 
 
-FINITE, COUNT = Range(-1e300, 1e300), Range(0, _WORD)
-_WHOLE = Range(-_WORD, _WORD)
-_AMOUNT, _POSITIVE, _SHARE = Range(0, _MOST), Range(0, _MOST, True), Range(0, 1)
-_FROM_ONE = Range(1, _WORD)
+FINITE, COUNT = NumberRange(-1e300, 1e300), NumberRange(0, _WORD)
+_WHOLE = NumberRange(-_WORD, _WORD)
+_AMOUNT, _POSITIVE, _SHARE = NumberRange(0, _MOST), NumberRange(0, _MOST, True), NumberRange(0, 1)
+_FROM_ONE = NumberRange(1, _WORD)
 #: What a loss may be: one that is not finite is what ends a run.
-ANY = Range(-math.inf, math.inf)
+ANY = NumberRange(-math.inf, math.inf)
 
 #: By the end of a name.
-_ENDINGS: Tuple[Tuple[str, Range], ...] = (
+_ENDINGS: Tuple[Tuple[str, NumberRange], ...] = (
     ("_s", _AMOUNT),
     ("_s_per_step", _AMOUNT),
     ("_w", _AMOUNT),
     ("_j", _AMOUNT),
     ("_bytes", _AMOUNT),
-    ("_cores", Range(0, 1e6)),
+    ("_cores", NumberRange(0, 1e6)),
     ("_share", _SHARE),
     ("_uncertainty", _AMOUNT),
 )
 #: By the whole name.
-_NAMES: Dict[str, Range] = {
+_NAMES: Dict[str, NumberRange] = {
     "after": COUNT,
     "batch": _FROM_ONE,
     "beta1": _SHARE,
@@ -61,7 +61,7 @@ _NAMES: Dict[str, Range] = {
     "classes": _FROM_ONE,
     "clip_norm": _POSITIVE,
     "connections": _FROM_ONE,
-    "cores": Range(0, 1e6, True),
+    "cores": NumberRange(0, 1e6, True),
     "count": COUNT,
     "counts": COUNT,
     "cycle_s": _POSITIVE,
@@ -80,12 +80,12 @@ _NAMES: Dict[str, Range] = {
     "max_watts": _AMOUNT,
     "member": COUNT,
     "micro_batch": COUNT,
-    "mode": Range(0, 0o7777),
+    "mode": NumberRange(0, 0o7777),
     "momentum": _SHARE,
     "network_bytes": _AMOUNT,
     "parameters": COUNT,
-    "port": Range(0, 65535),
-    "ports": Range(0, 65535),
+    "port": NumberRange(0, 65535),
+    "ports": NumberRange(0, 65535),
     "power_w": _AMOUNT,
     "rate": _AMOUNT,
     "ready": _AMOUNT,
@@ -99,7 +99,7 @@ _NAMES: Dict[str, Range] = {
     "shares": _AMOUNT,
     "size": COUNT,
     "sizes": COUNT,
-    "slowdown": Range(1, 1e9),
+    "slowdown": NumberRange(1, 1e9),
     "start": COUNT,
     "stdev": _AMOUNT,
     "step": COUNT,
@@ -108,7 +108,7 @@ _NAMES: Dict[str, Range] = {
     "threads": COUNT,
     "total": COUNT,
     "turns": COUNT,
-    "usable_cores": Range(0, 1e6, True),
+    "usable_cores": NumberRange(0, 1e6, True),
     "values": _AMOUNT,
     "warmup": _AMOUNT,
     "weight_decay": _AMOUNT,
@@ -119,13 +119,13 @@ _NAMES: Dict[str, Range] = {
 
 
 #: By the names of a record and its field, where they mean something else there.
-_OF_RECORDS: Dict[Tuple[str, str], Range] = {
+_OF_RECORDS: Dict[Tuple[str, str], NumberRange] = {
     ("PeerMessage", "batch"): COUNT,  # 0 where it does not matter
     ("PeerStepDone", "batch"): COUNT,
 }
 
 
-def range_of(record: str, field: str, whole: bool) -> Range:
+def range_of(record: str, field: str, whole: bool) -> NumberRange:
     """What the numbers of a record's field may be; whole: whether they are whole ones."""
     found = _OF_RECORDS.get((record, field)) or _NAMES.get(field)
     if found is None:
