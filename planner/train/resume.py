@@ -1,6 +1,10 @@
 """A run goes on from the checkpoint of another one, if that fits the plan."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from backends import models
+from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
@@ -27,6 +31,7 @@ def require_resumable(plan: Plan, before: RunFolder | None) -> None:
         checkpoint.require_optimizer(meta, plan.run_strategy.shared_kind)
     except ValueError as error:
         raise PlanError(f"cannot resume {before.path}: {error}") from error
+    _require_inner_optimizer(meta, plan, before)
     if meta.get("model") != plan.model:
         raise PlanError(f"{before.checkpoint} is of {meta.get('model')}, the plan is for {plan.model}")
     if models.is_user_model(plan.model) and meta.get("framework", plan.framework) != plan.framework:
@@ -37,3 +42,22 @@ def require_resumable(plan: Plan, before: RunFolder | None) -> None:
     evaluated = [evaluation["step"] for evaluation in meta["evaluations"][-1:]]
     if meta["step"] > plan.steps or (meta["step"] == plan.steps and evaluated == [plan.steps]):
         raise PlanError(f"{before.path} has made all its {meta['step']} steps; give more with --steps")
+
+
+def _require_inner_optimizer(meta: Mapping[str, Any], plan: Plan, before: RunFolder) -> None:
+    """Rounds of local steps have one besides the outer one, and each member's file what it keeps.
+
+    Raises PlanError where the plan has another.
+    """
+    wanted = plan.run_strategy
+    if not wanted.local or not meta.get("strategy"):
+        return
+    try:
+        saved = Strategy.from_text(meta["strategy"])
+    except ValueError as error:
+        raise PlanError(f"cannot resume {before.path}: its strategy {meta['strategy']}: {error}") from error
+    if saved.local and saved.optimizer.name != wanted.optimizer.name:
+        raise PlanError(
+            f"cannot resume {before.path}: its local steps are by {saved.optimizer.name}, the plan's by "
+            f"{wanted.optimizer.name}; go on with --optimizer {saved.optimizer.name}, or begin a new run"
+        )

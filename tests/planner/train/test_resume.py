@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
@@ -14,10 +15,10 @@ from planner.train.resume import require_checkpoint, require_resumable
 from tests.planner.plans import plan, planned
 
 
-def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFolder:
+def saved(folder: Path, step: int, *evaluated: int, model: str = "net", **described: str) -> RunFolder:
     one = np.ones(1, np.float32)
     evaluations = [{"step": each, "loss": 1.0} for each in evaluated]
-    meta = {"model": model, "framework": "torch", "step": step, "evaluations": evaluations}
+    meta = {"model": model, "framework": "torch", "step": step, "evaluations": evaluations, **described}
     variables = (Variable("w", (1,), 0, 1),)
     content = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta)
     run = RunFolder(folder)
@@ -60,6 +61,23 @@ def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:
         f"cannot resume {tmp_path}: the checkpoint is of optimizer sgd, and what that keeps (momentum) is not "
         "what adam does; go on with --optimizer sgd, or begin a new run"
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "refused"),
+    [
+        ("diloco", "diloco", False),
+        ("diloco", "diloco:optimizer=adamw", True),
+        ("diloco:optimizer=adamw", "diloco", True),
+        ("diloco:optimizer=adamw", "diloco:optimizer=adamw", False),
+    ],
+)
+def test_rounds_go_on_with_their_own_inner_optimizer_only(tmp_path: Path, before: str, now: str, refused: bool) -> None:
+    run = saved(tmp_path, 50, strategy=before, optimizer="nesterov")
+    wanted = plan(planned("a"), planned("b"))._replace(strategy=Strategy.from_text(now))
+    told = refusal(wanted, run)
+    assert (told is not None) == refused
+    assert not refused or "its local steps are by" in str(told)
 
 
 def test_a_folder_that_does_not_exist_is_not_resumed(tmp_path: Path) -> None:
