@@ -39,7 +39,7 @@ def main() -> None:
             _run_all(race, options.lab, options.out, end_s)
     except (InterruptedRunError, KeyboardInterrupt):
         print("stopped; the same command goes on", file=sys.stderr)
-        sys.exit(interrupts.STOPPED)
+        sys.exit(interrupts.status())
     except PlannerError as error:
         sys.exit(str(error))
 

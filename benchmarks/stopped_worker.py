@@ -84,7 +84,7 @@ def main() -> None:
     try:
         rows = _seen(load(options.race), options)
     except (InterruptedRunError, KeyboardInterrupt):
-        sys.exit(interrupts.STOPPED)
+        sys.exit(interrupts.status())
     except PlannerError as error:
         sys.exit(str(error))
     show(f"A worker stopped after {options.after:g} s, given up after {options.wait:g} s", rows, options.json)

@@ -1,33 +1,57 @@
-"""This module counts a Ctrl-C that arrives twice within a moment as one."""
+"""Ctrl-C, SIGTERM and SIGHUP end a command in one way, and two at once count as one."""
 
 import math
+import os
 import signal
 import time
 from types import FrameType
 
 #: Two signals within this time count as one, because nobody presses twice so fast.
 MOMENT_S = 0.1
-#: Exit status of a program that Ctrl-C ended.
-STOPPED = 130
+#: By what each of them is left alone where the program has not been told otherwise.
+_UNTOUCHED = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
+_last = signal.SIGINT
 
 
 def once() -> None:
-    """Let two SIGINT within ``MOMENT_S`` raise KeyboardInterrupt only once.
+    """Let signals within ``MOMENT_S`` raise KeyboardInterrupt only once.
 
-    `timeout` sends SIGINT to a program and then to its whole group. A second KeyboardInterrupt that
-    is raised while the first leaves a wait ends as "RuntimeError: release unlocked lock". Where
-    SIGINT is ignored, it stays so.
+    `timeout` sends a signal to a program and then to its whole group. A second KeyboardInterrupt
+    that is raised while the first leaves a wait ends as "RuntimeError: release unlocked lock". A
+    signal that is ignored, as SIGHUP is under nohup, stays so.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return
     last_s = -math.inf
 
-    def handle(_: int, __: FrameType | None) -> None:
+    def handle(number: int, __: FrameType | None) -> None:
         nonlocal last_s
+        global _last
         now_s = time.monotonic()
         again = now_s - last_s < MOMENT_S
         last_s = now_s
+        if number == signal.SIGHUP:
+            _forget_terminal()
         if not again:
+            _last = signal.Signals(number)
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, handle)
+    for number, untouched in _UNTOUCHED.items():
+        if signal.getsignal(number) is untouched:
+            signal.signal(number, handle)
+
+
+def status() -> int:
+    """The exit status of a program that such a signal has ended: 130 for Ctrl-C."""
+    return 128 + _last
+
+
+def _forget_terminal() -> None:
+    """Write to nowhere what would go to a terminal that has hung up: that would be an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        if os.isatty(descriptor):
+            os.dup2(nowhere, descriptor)
+    os.close(nowhere)

@@ -16,11 +16,15 @@ Version = Annotated[bool, Option("--version", help="Print the version.")]
 #: The base of typer's errors of usage, from the click that typer brings or finds installed.
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 
+#: What typer makes of a KeyboardInterrupt, whichever signal it is from.
+CTRL_C = 130
+
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def main() -> None:
-    """Run the command line; exit codes are 1 for a failure, 2 for wrong usage, 130 for Ctrl-C."""
+    """Run the command line; exit codes are 1 for a failure, 2 for wrong usage, 130 for Ctrl-C,
+    143 for SIGTERM and 129 for SIGHUP."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every locale has a "±"
@@ -32,15 +36,15 @@ def _run() -> int:
     try:
         code = int(app(prog_name="planner", standalone_mode=False) or 0)
     except PlannerError as error:
-        return _fail(error, interrupts.STOPPED if isinstance(error, InterruptedRunError) else 1)
+        return _fail(error, interrupts.status() if isinstance(error, InterruptedRunError) else 1)
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "planner"
         return _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`", 2)
     except OSError as error:
         return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except (typer.Abort, KeyboardInterrupt):
-        code = interrupts.STOPPED
-    return _fail("stopped", interrupts.STOPPED) if code == interrupts.STOPPED else code
+        code = CTRL_C
+    return _fail("stopped", interrupts.status()) if code == CTRL_C else code
 
 
 def _fail(problem: PlannerError | str, code: int) -> int:

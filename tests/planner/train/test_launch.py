@@ -67,13 +67,14 @@ def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes
     assert saved_step(run_folders(pair)[-1]) == STEPS
 
 
-def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pair: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pair: Path, name: str) -> None:
     hold(pair)
     command = start(pair)
     command.says("tx2 joined")
     until(lambda: has_checkpoint(pair), lambda: command.errors)
-    command.popen.send_signal(signal.SIGINT)
-    assert command.ended() == 130
+    command.popen.send_signal(signal.Signals[name])
+    assert command.ended() == 128 + signal.Signals[name]
     (first,) = run_folders(pair)
     assert f"--resume {first.relative_to(pair)}" in one_line(command)
     assert 0 < saved_step(first) < STEPS
