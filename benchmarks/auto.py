@@ -107,17 +107,11 @@ def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
         alone = [run.images / race.batch for run in own if run.strategy == ALONE and run.images is not None]
         steps = round(statistics.fmean(alone)) if alone else STEPS
         for environment in race.environments:
-            there = [each for each in entries if _is_of(race, environment, each)]
+            there = [each for each in entries if images.is_of(race, environment, each)]
             got_there = {each.strategy: each for each in there if each.strategy in ours and each.target_s is not None}
             if got_there:
                 places.append(Place(race, environment, samples, steps, got_there))
     return [_row(place, reached, out) for place in places]
-
-
-def _is_of(race: Race, environment: Environment, entry: Entry) -> bool:
-    """Whether it was made there, or by a device alone where its runs count for there as well."""
-    at = environment.alone_in if entry.strategy == ALONE and environment.alone_in else environment.label
-    return (entry.race, entry.environment) == (race.name, at)
 
 
 def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:

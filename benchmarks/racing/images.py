@@ -13,7 +13,8 @@ from planner.predict.batch_size import mean_batch
 from planner.train.training_data import load_dataset
 
 from .efficiency import ALONE, Reached
-from .racefile import Race
+from .figures import Entry
+from .racefile import Environment, Race
 from .records import RACE, Finished, Point
 
 
@@ -31,6 +32,12 @@ def reached(runs: Iterable[Finished], race: Race, samples: int, members: Mapping
     samples: of the training data; members: by environment.
     """
     return [_reached(run, race, samples, members) for run in runs if _counts(run, race)]
+
+
+def is_of(race: Race, environment: Environment, entry: Entry) -> bool:
+    """Whether it was made there, or by a device alone where its runs count for there as well."""
+    at = environment.alone_in if entry.strategy == ALONE and environment.alone_in else environment.label
+    return (entry.race, entry.environment) == (race.name, at)
 
 
 def training_samples(race: Race) -> int:

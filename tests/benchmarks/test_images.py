@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.racing.efficiency import Reached
-from benchmarks.racing.images import devices, reached, steps_to
+from benchmarks.racing.figures import Entry
+from benchmarks.racing.images import devices, is_of, reached, steps_to
 from benchmarks.racing.racefile import load
 from benchmarks.racing.records import Point
 
@@ -45,3 +46,18 @@ def test_who_missed_the_target_is_told_apart_from_who_was_in_no_race() -> None:
 def test_all_devices_of_an_environment_take_part() -> None:
     path = Path(__file__).parents[2] / "benchmarks" / "racing" / "dlion.toml"
     assert set(devices(load(path)).values()) == {6}
+
+
+def test_a_device_alone_counts_where_another_as_fast_was_raced() -> None:
+    here, there = race().environments
+    there = there._replace(alone_in="here")
+
+    def entry(strategy: str, environment: str) -> Entry:
+        return Entry("test", environment, strategy, 0.01, (), (), ())
+
+    assert is_of(race(), there, entry("alone", "here"))
+    assert not is_of(race(), there, entry("alone", "there"))
+    assert is_of(race(), there, entry("fast", "there"))
+    assert not is_of(race(), there, entry("fast", "here"))
+    assert not is_of(race(), here, entry("alone", "there"))
+    assert not is_of(race(name="another"), here, entry("alone", "here"))
