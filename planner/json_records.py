@@ -157,11 +157,13 @@ def _schema(cls: Any, field: tuple[str, str], found: dict[str, CoreSchema]) -> C
 
 
 def _in_range(field: tuple[str, str], whole: bool) -> Callable[[Any], Any]:
-    allowed = range_of(*field, whole)
+    allowed, kind = range_of(*field, whole), "a whole number" if whole else "a number"
 
     def check(value: Any) -> Any:
         if not allowed.holds(value):
-            raise ValueError(f"expected {'a whole number' if whole else 'a number'}{allowed.text}, found {value!r}")
+            raise ValueError(
+                f"expected {'a whole number' if whole else 'a number'}{allowed.text}, found {_shown(value)}"
+            )
         return value
 
     return check
@@ -213,9 +215,13 @@ def _told(errors: Sequence[ErrorDetails], where: str, whole: str) -> str:
 def _reason(error: ErrorDetails) -> str:
     if "error" in error.get("ctx", {}):
         return str(error["ctx"]["error"])
-    shown = repr(error["input"])
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return f"expected {_EXPECTED.get(error['type'], error['msg'])}, found {shown}"
+    return f"expected {_EXPECTED.get(error['type'], error['msg'])}, found {_shown(error['input'])}"
+
+
+def _shown(value: object) -> str:
+    """Enough of a value to recognize it by."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _path(where: str, place: Sequence[int | str]) -> str:
