@@ -161,9 +161,7 @@ def _in_range(field: tuple[str, str], whole: bool) -> Callable[[Any], Any]:
 
     def check(value: Any) -> Any:
         if not allowed.holds(value):
-            raise ValueError(
-                f"expected {'a whole number' if whole else 'a number'}{allowed.text}, found {_shown(value)}"
-            )
+            raise ValueError(f"expected {kind}{allowed.text}, found {_shown(value)}")
         return value
 
     return check
