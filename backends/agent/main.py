@@ -27,6 +27,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Type
 from backends.agent import files
 from backends.protocol.json_messages import decode, encode
 from backends.protocol.orders import Go, Ping, Stop, StoreFile
+from backends.training.step_watch import LAST_WORDS
 from profilers import records
 
 #: The controller pings every few seconds; after this much silence the agent ends itself.
@@ -133,7 +134,7 @@ class Agent:
             except EOFError:
                 break
             except ValueError as error:  # from here on, nobody knows where a line begins
-                sys.stderr.write("the agent ends: %s\n" % error)
+                sys.stderr.write("%s%s\n" % (LAST_WORDS, error))
                 break
         for task in list(self._tasks.values()):
             task.stopping.set()

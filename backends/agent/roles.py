@@ -26,6 +26,7 @@ from backends.training import single_device
 from backends.training.local_round import LocalUpdates
 from backends.training.run_host import RunHost
 from backends.training.run_spec import HostRun, TrainAlone
+from backends.training.step_watch import StepWatch
 from backends.training.workload import MemberData, Workload, code_of, member_data, workload
 
 #: How often a task that waits for the go order looks whether it was stopped.
@@ -132,7 +133,8 @@ def _run_member(
         with telemetry:
             connection, heartbeats = _connect(host), _connect(host)
             role = start(MemberParts(connection, built.replica, data, telemetry))
-            spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
+            with StepWatch(built.replica.clock, host.heartbeat_s):
+                spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
     return MemberAccount(spent, built.build_s, role.compressor_metrics())
 
 
@@ -182,17 +184,18 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     with TelemetrySender(task.emit) as telemetry, code_of(member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
-        return single_device.run(
-            order.run,
-            built.replica,
-            *data,
-            task.emit,
-            task.stopping.is_set,
-            member.replica.slowdown,
-            member.name,
-            began_s,
-            telemetry.on_step,
-        )[0]
+        with StepWatch(built.replica.clock, order.run.heartbeat_s):
+            return single_device.run(
+                order.run,
+                built.replica,
+                *data,
+                task.emit,
+                task.stopping.is_set,
+                member.replica.slowdown,
+                member.name,
+                began_s,
+                telemetry.on_step,
+            )[0]
 
 
 def prepare(task: Any, member: orders.MemberSpec) -> Tuple[Workload, MemberData]:

@@ -110,17 +110,21 @@ class LocalUpdates:
         if self._reset and optimizer.kind != OWN:
             replica.set_slots(zero_slots(optimizer.kind, replica.weights.size))
         losses, data_s = 0.0, 0.0
-        for _ in range(count):
-            if abandoned():
-                raise RoundAbandoned
-            started = time.perf_counter()
-            batch = next(self._batches)
-            data_s += time.perf_counter() - started
-            losses += gradient(replica, batch, optimizer.in_gradients)
-            if not math.isfinite(losses):
-                break
-            replica.update(optimizer)
-            stretch(time.perf_counter() - started, self._slowdown)
+        try:
+            for _ in range(count):
+                if abandoned():
+                    raise RoundAbandoned
+                replica.clock.begin()
+                started = time.perf_counter()
+                batch = next(self._batches)
+                data_s += time.perf_counter() - started
+                losses += gradient(replica, batch, optimizer.in_gradients)
+                if not math.isfinite(losses):
+                    break
+                replica.update(optimizer)
+                stretch(time.perf_counter() - started, self._slowdown)
+        finally:
+            replica.clock.end()
         computed = time.perf_counter()
         replica.fetch()
         return StepTaken(losses / count, computed - began, time.perf_counter() - computed, data_s)

@@ -122,15 +122,19 @@ class SingleDevice(RunState):
         """Compute a gradient and apply it."""
         started, cpu = time.perf_counter(), time.process_time()
         batches.batch = size = self.batch(self.name)
-        batch = next(batches)
-        data_s = time.perf_counter() - started
-        loss = self._gradient(item, batch, size)
-        if not math.isfinite(loss):
-            self._end_diverged(self.name, item.kind, item.step, loss)
-            return
-        gradient_cpu_s = time.process_time() - cpu
-        self._update(item)
-        stretch(time.perf_counter() - started, slowdown)
+        self._replica.clock.begin()
+        try:
+            batch = next(batches)
+            data_s = time.perf_counter() - started
+            loss = self._gradient(item, batch, size)
+            if not math.isfinite(loss):
+                self._end_diverged(self.name, item.kind, item.step, loss)
+                return
+            gradient_cpu_s = time.process_time() - cpu
+            self._update(item)
+            stretch(time.perf_counter() - started, slowdown)
+        finally:
+            self._replica.clock.end()
         busy_s = time.perf_counter() - started
         self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s, data_s))
         self._batch_policy.record(self.name, size, busy_s)

@@ -64,10 +64,14 @@ def step(replica: Replica, batches: BatchSource, slowdown: float, settings: Grad
     slowdown: factor by which computing is stretched.
     """
     began = time.perf_counter()
-    batch = next(batches)
-    data_s = time.perf_counter() - began
-    loss = gradient(replica, batch, settings)
-    stretch(time.perf_counter() - began, slowdown)
+    replica.clock.begin()
+    try:
+        batch = next(batches)
+        data_s = time.perf_counter() - began
+        loss = gradient(replica, batch, settings)
+        stretch(time.perf_counter() - began, slowdown)
+    finally:
+        replica.clock.end()
     computed = time.perf_counter()
     replica.fetch()
     return StepTaken(loss, computed - began, time.perf_counter() - computed, data_s)
@@ -85,12 +89,17 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
     began = time.perf_counter()
     count, loss = 0, 0.0
     metrics: DefaultDict[str, float] = collections.defaultdict(float)
-    for samples, batch in test.batches(test.most_at_once):
-        part_loss, part_metrics = replica.evaluate(batch)
-        count += samples
-        loss += samples * part_loss
-        for name, value in part_metrics.items():
-            metrics[name] += samples * value
+    replica.clock.begin()
+    try:
+        for samples, batch in test.batches(test.most_at_once):
+            part_loss, part_metrics = replica.evaluate(batch)
+            count += samples
+            loss += samples * part_loss
+            for name, value in part_metrics.items():
+                metrics[name] += samples * value
+            replica.clock.begin()
+    finally:
+        replica.clock.end()
     means = {name: total / count for name, total in metrics.items()}
     return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better)
 

@@ -15,6 +15,7 @@ from typing import Any
 from backends.jobs.failure import JobFailure
 from backends.protocol.json_messages import encode, name_of
 from backends.protocol.orders import FetchFile, Go, Ping, Stop, StoreFile
+from backends.training.step_watch import LAST_WORDS
 from planner.agents import bundle
 from planner.agents.answers import HELLO, Answer, Failure, Hello
 from planner.errors import AgentError, DeviceLostError, JobError, RemoteError
@@ -281,6 +282,8 @@ class AgentClient:
         if self._lost is None:  # the first reason is the cause of others
             said = self._last_words()
             self._lost = f"{reason} (it last said: {said})" if said else reason
+            if said.startswith(LAST_WORDS):
+                self._lost = said  # it has ended itself, and tells why
         lost = Failure(DeviceLostError.__name__, self._lost, "")
         for number, call in list(self._calls.items()):
             call.answers.put(Answer(number, failure=lost))

@@ -8,9 +8,10 @@ from tests.running import FASHION, ROOT, Command, fleet_file, plan_file
 
 STEPS = 200
 
-#: A softmax regression whose worker makes no more steps than a file says while it is there.
+#: A softmax regression whose worker makes no more steps than a file says while it is there, and
+#: hangs in its sixth step where it is the one that removes another file.
 MODEL = """
-import time
+import os, time
 from tests.backends.fakes import Softmax
 
 def most_steps():
@@ -20,6 +21,13 @@ def most_steps():
     except FileNotFoundError:
         return float("inf")
 
+def is_first_to_remove(path):
+    try:
+        os.unlink(path)
+        return True
+    except FileNotFoundError:
+        return False
+
 class Held(Softmax):
     steps = 0
 
@@ -27,6 +35,9 @@ class Held(Softmax):
         self.steps += 1
         while self.steps > most_steps():
             time.sleep(0.02)
+            self.clock.begin()  # to be held is not to hang
+        while self.steps == 6 and is_first_to_remove({hang!r}):
+            time.sleep(3600.0)
         return super().gradient(*args, **options)
 
 def tiny():
@@ -36,7 +47,7 @@ def tiny():
 
 def new_pair(folder: Path) -> Path:
     """Make a folder with a fleet of two devices and a plan for both."""
-    (folder / "tiny.py").write_text(MODEL.format(hold=str(folder / "hold")))
+    (folder / "tiny.py").write_text(MODEL.format(hold=str(folder / "hold"), hang=str(folder / "hang")))
     pair_fleet(folder)
     new_plan(folder, "desktop", "tx2")
     return folder

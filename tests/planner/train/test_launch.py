@@ -87,6 +87,27 @@ def test_a_signal_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(
     gone(pair)
 
 
+@pytest.mark.parametrize("strategy", ["parameter-server", "allreduce"])
+def test_a_step_that_hangs_while_heartbeats_go_on_is_made_by_another(pair: Path, strategy: str) -> None:
+    (pair / "hang").touch()
+    command = start(pair, "--strategy", strategy)
+    command.says("the agent ends: a step has taken")
+    assert command.ended() == 0, command.errors
+    assert saved_step(run_folders(pair)[0]) >= STEPS
+    assert not left_files(pair)
+    gone(pair)
+
+
+def test_a_device_alone_whose_step_hangs_ends_the_run_with_its_checkpoint(pair: Path) -> None:
+    alone = new_plan(pair, "tx2")
+    (pair / "hang").touch()
+    command = start(pair, str(alone), "--checkpoint-every", "2")
+    assert command.ended() == 1
+    message = one_line(command)
+    assert "the agent ends: a step has taken" in message and "--resume" in message
+    gone(pair)
+
+
 def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
     strategy = "layer-drop:sync=synchronous"
     hold(pair, 1)

@@ -1,0 +1,32 @@
+"""A clock tells for how long a replica has been computing the same gradient or evaluation."""
+
+import time
+from typing import Callable, Optional
+
+
+class ComputeClock:
+    """One thread begins and ends; others read.
+
+    longest_s: seconds of the longest gradient, or batch of an evaluation, that has ended.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: Optional[float] = None
+        self.longest_s: Optional[float] = None
+
+    def begin(self) -> None:
+        """Another one begins; the one before it, if any, has ended."""
+        self.end()
+        self._since = self._clock()
+
+    def end(self) -> None:
+        """Nothing is computed."""
+        if self._since is not None:
+            self.longest_s = max(self.longest_s or 0.0, self._clock() - self._since)
+            self._since = None
+
+    def seconds(self) -> float:
+        """Since the one under way has begun; 0 where there is none."""
+        since = self._since
+        return 0.0 if since is None else self._clock() - since

@@ -1,0 +1,59 @@
+"""A watch ends the process of a member whose computation hangs, though its heartbeats go on.
+
+A stuck GPU or a file server that does not answer holds up a step for ever. The step goes to another
+member when the host loses this one, and the operator starts it again.
+"""
+
+import os
+import sys
+import threading
+from typing import Callable, Optional
+
+from backends.frameworks.compute_clock import ComputeClock
+
+#: What a computation may take: so many times the longest one before it, and so many heartbeat
+#: limits in any case; the first one, in which frameworks prepare much, so many seconds.
+FACTOR, LEAST_LIMITS, FIRST_S = 10.0, 6.0, 1800.0
+#: How the last words of an agent begin that ends itself.
+LAST_WORDS = "the agent ends: "
+
+
+def overdue(clock: ComputeClock, least_s: float) -> Optional[str]:
+    """Why a computation counts as hung; None where it does not."""
+    seconds, longest_s = clock.seconds(), clock.longest_s
+    if longest_s is None:
+        return None if seconds <= max(FIRST_S, least_s) else "the first step has taken %.0f s" % seconds
+    if seconds <= max(FACTOR * longest_s, least_s):
+        return None
+    return "a step has taken %.0f s, the longest before it %.3g s: it hangs" % (seconds, longest_s)
+
+
+def end_process(reason: str) -> None:
+    """End this process, of which a thread may be stuck for ever."""
+    sys.stderr.write(LAST_WORDS + reason + "\n")
+    sys.stderr.flush()
+    os._exit(1)
+
+
+class StepWatch:
+    """Watches a clock from a thread of its own, within ``with``."""
+
+    def __init__(self, clock: ComputeClock, heartbeat_s: float, on_hung: Callable[[str], None] = end_process) -> None:
+        self._clock = clock
+        self._least_s = LEAST_LIMITS * heartbeat_s
+        self._on_hung = on_hung
+        self._over = threading.Event()
+
+    def __enter__(self) -> "StepWatch":
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._least_s / 10.0):
+            reason = overdue(self._clock, self._least_s)
+            if reason is not None:
+                self._on_hung(reason)
+                return
