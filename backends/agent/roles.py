@@ -23,6 +23,7 @@ from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.strategies.strategy import Strategy
 from backends.training import single_device
+from backends.training.compute_clock import clock_of
 from backends.training.local_round import LocalUpdates
 from backends.training.run_host import RunHost
 from backends.training.run_spec import HostRun, TrainAlone
@@ -133,7 +134,7 @@ def _run_member(
         with telemetry:
             connection, heartbeats = _connect(host), _connect(host)
             role = start(MemberParts(connection, built.replica, data, telemetry))
-            with StepWatch(built.replica.clock, host.heartbeat_s):
+            with StepWatch(clock_of(built.replica), host.heartbeat_s):
                 spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
     return MemberAccount(spent, built.build_s, role.compressor_metrics())
 
@@ -184,7 +185,7 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     with TelemetrySender(task.emit) as telemetry, code_of(member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
-        with StepWatch(built.replica.clock, order.run.heartbeat_s):
+        with StepWatch(clock_of(built.replica), order.run.heartbeat_s):
             return single_device.run(
                 order.run,
                 built.replica,

@@ -8,8 +8,6 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Se
 
 import numpy as np
 
-from backends.frameworks.compute_clock import ComputeClock
-
 #: Arrays that a member or a server keeps between steps, in a fixed order.
 Arrays = Tuple[np.ndarray, ...]
 
@@ -200,12 +198,6 @@ class Replica(abc.ABC):
     weights: np.ndarray
     gradients: np.ndarray
     state: np.ndarray
-
-    @property
-    def clock(self) -> ComputeClock:
-        """For how long this replica has been computing."""
-        made: ComputeClock = self.__dict__.setdefault("_clock", ComputeClock())
-        return made
 
     def compute_in(self, precision: str) -> None:
         """Compute later gradients in bf16 or fp16; weights and gradients stay float32.

@@ -10,6 +10,7 @@ from backends.data.loader import BatchSource
 from backends.frameworks.base import OWN, Arrays, OptimizerSettings, Replica, zero_slots
 from backends.protocol.frames import LocalRound
 from backends.strategies.strategy import Strategy
+from backends.training.compute_clock import clock_of
 from backends.training.step import StepTaken, gradient, stretch
 
 
@@ -114,7 +115,7 @@ class LocalUpdates:
             for _ in range(count):
                 if abandoned():
                     raise RoundAbandoned
-                replica.clock.begin()
+                clock_of(replica).begin()
                 started = time.perf_counter()
                 batch = next(self._batches)
                 data_s += time.perf_counter() - started
@@ -124,7 +125,7 @@ class LocalUpdates:
                 replica.update(optimizer)
                 stretch(time.perf_counter() - started, self._slowdown)
         finally:
-            replica.clock.end()
+            clock_of(replica).end()
         computed = time.perf_counter()
         replica.fetch()
         return StepTaken(losses / count, computed - began, time.perf_counter() - computed, data_s)

@@ -12,6 +12,7 @@ from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import EVALUATE, FINISH
 from backends.strategies.aggregation_rules import FACTORS, equal
 from backends.training import checkpoint
+from backends.training.compute_clock import clock_of
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.run_state import RunState
@@ -122,7 +123,7 @@ class SingleDevice(RunState):
         """Compute a gradient and apply it."""
         started, cpu = time.perf_counter(), time.process_time()
         batches.batch = size = self.batch(self.name)
-        self._replica.clock.begin()
+        clock_of(self._replica).begin()
         try:
             batch = next(batches)
             data_s = time.perf_counter() - started
@@ -134,7 +135,7 @@ class SingleDevice(RunState):
             self._update(item)
             stretch(time.perf_counter() - started, slowdown)
         finally:
-            self._replica.clock.end()
+            clock_of(self._replica).end()
         busy_s = time.perf_counter() - started
         self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s, data_s))
         self._batch_policy.record(self.name, size, busy_s)

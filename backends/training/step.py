@@ -8,6 +8,7 @@ from backends.data.loader import BatchSource, EvaluationSet
 from backends.data.micro_batches import SplitBatch, parts_of
 from backends.frameworks.base import GradientSettings, Replica
 from backends.protocol.frames import Scores
+from backends.training.compute_clock import clock_of
 
 
 class StepTaken(NamedTuple):
@@ -64,14 +65,14 @@ def step(replica: Replica, batches: BatchSource, slowdown: float, settings: Grad
     slowdown: factor by which computing is stretched.
     """
     began = time.perf_counter()
-    replica.clock.begin()
+    clock_of(replica).begin()
     try:
         batch = next(batches)
         data_s = time.perf_counter() - began
         loss = gradient(replica, batch, settings)
         stretch(time.perf_counter() - began, slowdown)
     finally:
-        replica.clock.end()
+        clock_of(replica).end()
     computed = time.perf_counter()
     replica.fetch()
     return StepTaken(loss, computed - began, time.perf_counter() - computed, data_s)
@@ -89,7 +90,7 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
     began = time.perf_counter()
     count, loss = 0, 0.0
     metrics: DefaultDict[str, float] = collections.defaultdict(float)
-    replica.clock.begin()
+    clock_of(replica).begin()
     try:
         for samples, batch in test.batches(test.most_at_once):
             part_loss, part_metrics = replica.evaluate(batch)
@@ -97,9 +98,9 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
             loss += samples * part_loss
             for name, value in part_metrics.items():
                 metrics[name] += samples * value
-            replica.clock.begin()
+            clock_of(replica).begin()
     finally:
-        replica.clock.end()
+        clock_of(replica).end()
     means = {name: total / count for name, total in metrics.items()}
     return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better)
 

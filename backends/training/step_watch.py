@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Callable, Optional
 
-from backends.frameworks.compute_clock import ComputeClock
+from backends.training.compute_clock import ComputeClock
 
 #: What a computation may take: so many times the longest one before it, and so many heartbeat
 #: limits in any case; the first one, in which frameworks prepare much, so many seconds.

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from backends.frameworks.compute_clock import ComputeClock
+from backends.training.compute_clock import ComputeClock
 from backends.training.step_watch import FACTOR, FIRST_S, StepWatch, overdue
 from tests.running import HANG_S
 

@@ -3,6 +3,8 @@
 import time
 from typing import Callable, Optional
 
+from backends.frameworks.base import Replica
+
 
 class ComputeClock:
     """One thread begins and ends; others read.
@@ -30,3 +32,9 @@ class ComputeClock:
         """Since the one under way has begun; 0 where there is none."""
         since = self._since
         return 0.0 if since is None else self._clock() - since
+
+
+def clock_of(replica: Replica) -> ComputeClock:
+    """The clock of a replica, the same for as long as it lives."""
+    made: ComputeClock = replica.__dict__.setdefault("_compute_clock", ComputeClock())
+    return made
