@@ -203,7 +203,7 @@ def _told(errors: Sequence[ErrorDetails], where: str, whole: str) -> str:
     """
     first = next((each for each in errors if each["type"] in (_MISSING, _UNKNOWN)), errors[0])
     if first["type"] not in (_MISSING, _UNKNOWN):
-        return f"{_path(where, first['loc']) or 'the document'}: {_reason(first)}"
+        return f"{_path(where, first['loc']) or f'the document ({whole})'}: {_reason(first)}"
     there = [each for each in errors if each["loc"][:-1] == first["loc"][:-1]]
     faults = [f"missing {each['loc'][-1]!r}" for each in there if each["type"] == _MISSING]
     faults += [f"unknown {each['loc'][-1]!r}" for each in there if each["type"] == _UNKNOWN]

@@ -88,6 +88,7 @@ _NAMES: Dict[str, NumberRange] = {
     "ports": NumberRange(0, 65535),
     "power_w": _AMOUNT,
     "rate": _AMOUNT,
+    "rate_bytes_per_s": _POSITIVE,
     "ready": _AMOUNT,
     "relative_error": _AMOUNT,
     "repeats": _AMOUNT,
