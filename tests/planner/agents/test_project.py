@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.protocol.orders import FetchFile, StoreFile
+from backends.protocol.orders import StoreFile
 from planner.agents import project
 from planner.agents.client import AgentClient
 from planner.agents.project import Project, send_project
@@ -154,6 +154,12 @@ def sent(agent: AgentClient, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+def fetched(agent: AgentClient, path: str) -> bytes:
+    content = bytearray()
+    agent.fetch(path, content.extend)
+    return bytes(content)
+
+
 def test_a_device_gets_a_project_and_then_only_what_has_changed(
     agent: AgentClient, sent: list[int], tmp_path: Path
 ) -> None:
@@ -161,7 +167,7 @@ def test_a_device_gets_a_project_and_then_only_what_has_changed(
     write(folder, *(f"part-{number:03}.py" for number in range(40)), "net/blocks.py")
     path = send_project(agent, Project.of(folder))
     assert len(sent) == 41
-    assert agent.call(FetchFile(f"{path}/net/blocks.py")) == b"net/blocks.py"
+    assert fetched(agent, f"{path}/net/blocks.py") == b"net/blocks.py"
 
     sent.clear()
     assert send_project(agent, Project.of(folder)) == path
@@ -170,8 +176,8 @@ def test_a_device_gets_a_project_and_then_only_what_has_changed(
     (folder / "net/blocks.py").write_text("changed")
     other = send_project(agent, Project.of(folder))
     assert other != path and sent == [len("changed")]
-    assert agent.call(FetchFile(f"{other}/net/blocks.py")) == b"changed"
-    assert agent.call(FetchFile(f"{path}/net/blocks.py")) == b"net/blocks.py"
+    assert fetched(agent, f"{other}/net/blocks.py") == b"changed"
+    assert fetched(agent, f"{path}/net/blocks.py") == b"net/blocks.py"
 
 
 def test_errors_of_the_device_name_the_files_of_this_machine(agent: AgentClient, tmp_path: Path) -> None:
@@ -179,4 +185,4 @@ def test_errors_of_the_device_name_the_files_of_this_machine(agent: AgentClient,
     write(folder, "train.py")
     path = send_project(agent, Project.of(folder))
     with pytest.raises(AgentError, match=f"{folder}/missing.py"):
-        agent.call(FetchFile(f"{path}/missing.py"))
+        fetched(agent, f"{path}/missing.py")
