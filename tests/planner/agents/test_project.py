@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backends.protocol.orders import StoreFile
 from planner.agents import project
-from planner.agents.client import AgentClient
+from planner.agents.client import AgentClient, Sink
 from planner.agents.project import Project, send_project
 from planner.errors import AgentError, ProjectError
 from planner.fleet.device import Device
@@ -145,10 +145,10 @@ def sent(agent: AgentClient, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     start = agent.start
 
-    def recorded(order: object, blob: bytes = b"") -> object:
+    def recorded(order: object, blob: bytes = b"", sink: Sink | None = None) -> object:
         if isinstance(order, StoreFile):
             sizes.append(order.size)
-        return start(order, blob)
+        return start(order, blob, sink)
 
     monkeypatch.setattr(agent, "start", recorded)
     return sizes
