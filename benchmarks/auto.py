@@ -6,7 +6,8 @@ From the profiles and results that race.py left in OUT: what all the devices of 
 predicted to need to the target with each of its strategies, or the best device alone; the one that
 is predicted to be first, beside the one that was. `told`: what images are worth is from all
 environments; `untold`: from all others, whatever nobody else raced being no candidate. Of rounds of
-local steps it is what comes with the program, from runs without a network. predicted: seconds of
+local steps it is what comes with the program, from runs without a network. `of all`: what `auto`
+chooses among all candidates, raced or not, and how many devices. predicted: seconds of
 the chosen one for the steps that a device alone needed in that race. Seconds are
 means over seeds; who missed the target once has none. over best: geometric mean over seeds of its
 seconds over the best one's, with its 95 % interval; where that holds 1, seeds do not tell the two
@@ -32,10 +33,10 @@ from reporting import parser, show
 from planner.errors import PlannerError
 from planner.json_records import load as load_record
 from planner.lab.spec import load_spec
-from planner.plan.request import RecommendRequest
-from planner.plan.strategy_search import EQUAL, Candidate, candidates
+from planner.plan.request import AUTO, RecommendRequest
+from planner.plan.strategy_search import EQUAL, Candidate, best_of, candidates
 from planner.predict.sample_efficiency import NONE, REMEDY, SHIPPED, SampleEfficiencies
-from planner.profile.file import load_profile
+from planner.profile.file import Profile, load_profile
 
 #: Steps of a device alone where none was raced: how many matters little but to batches that grow.
 STEPS = 200
@@ -130,14 +131,31 @@ def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:
         "untold": untold,
         "untold s": place.seconds.get(untold),
         "untold over best": place.over_best(untold, best),
+        "of all": _of_all(place, out),
     }
+
+
+def _of_all(place: Place, out: Path) -> str:
+    """What `--strategy auto` chooses there among all, by what comes with the program."""
+    profile, rates = _profiled(place, out)
+    known = load_record(SampleEfficiencies, SHIPPED, REMEDY)
+    request = RecommendRequest({"time": 1.0}, steps=place.steps, rates=rates, training_samples=place.samples)
+    best = best_of(profile, request, AUTO, known)
+    workers = len(best.row(1).config.workers)
+    return ALONE if workers == 1 else f"{best.costs_at(1).strategy.text} ({workers})"
+
+
+def _profiled(place: Place, out: Path) -> tuple[Profile, dict[str, float]]:
+    """The profile of a place, and the rates that its links have instead."""
+    race, environment = place.race, place.environment
+    spec, profiled = (load_spec(race.path(at)) for at in (environment.spec, environment.profiled or environment.spec))
+    return load_profile(profile_path(out, race, profiled)), other_rates(profiled, spec)
 
 
 def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> tuple[str, float]:
     """The strategy predicted to be first, of those that this race has there, and its seconds."""
     race, environment = place.race, place.environment
-    spec, profiled = (load_spec(race.path(at)) for at in (environment.spec, environment.profiled or environment.spec))
-    profile = load_profile(profile_path(out, race, profiled))
+    profile, rates = _profiled(place, out)
     always = tuple(each for each in measured(reached, EQUAL) if not each.missed)
     known = NONE._replace(
         measured=always,
@@ -145,7 +163,7 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> tuple[str, f
         rounds=load_record(SampleEfficiencies, SHIPPED, REMEDY).rounds,
     )
     request = RecommendRequest(
-        {"time": 1.0}, steps=place.steps, rates=other_rates(profiled, spec), training_samples=place.samples,
+        {"time": 1.0}, steps=place.steps, rates=rates, training_samples=place.samples,
         critical_batch=known.synchronous.images,
     )  # fmt: skip
     seconds: dict[str, float] = {}

@@ -18,6 +18,8 @@ TRAINING_SAMPLES = 60_000
 SEED = 0
 #: Rounds without growth after which a batch grows no more.
 SETTLED = GROWTH.warmup_every + GROWTH.speedup_every
+#: Rounds in which the images of a run and the batches that they allow settle.
+_SETTLING = 50
 
 
 class BatchSizes(NamedTuple):
@@ -60,10 +62,24 @@ def of_run(strategy: Strategy, devices: int, usual: int, run: RunLength) -> Batc
             rounds = 1.0 if run.steps is None else run.steps / n
             images[n] = mean_batch(strategy, n, usual, run.training_samples, rounds=rounds)
         else:
-            images_needed = run.steps * usual * images_factor(n, usual, run.critical_batch) / run.sample_efficiency
-            images[n] = mean_batch(strategy, n, usual, run.training_samples, images=images_needed)
-            share[n] = images_needed / images[n] / run.steps
+            images[n], needed = _settled(strategy, n, usual, run.steps * usual / run.sample_efficiency, run)
+            share[n] = needed / images[n] / run.steps
     return BatchSizes(images, share)
+
+
+def _settled(strategy: Strategy, n: int, usual: int, of_small_steps: float, run: RunLength) -> tuple[float, float]:
+    """Mean images of a member's step, and images of a run of n members.
+
+    A batch that grows needs more images the more it grows, and grows the more images it takes.
+    of_small_steps: images that would do if steps were as small as those of one device alone.
+    """
+    mean = float(usual)
+    for _ in range(_SETTLING):
+        needed = of_small_steps * images_factor(n * mean / usual, usual, run.critical_batch)
+        before, mean = mean, mean_batch(strategy, n, usual, run.training_samples, images=needed)
+        if abs(mean - before) <= 1e-3 * before:
+            break
+    return mean, needed
 
 
 def of_global(size: int, devices: int, usual: int, run: RunLength) -> BatchSizes:

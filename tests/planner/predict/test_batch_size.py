@@ -50,6 +50,18 @@ def test_a_run_to_a_target_makes_as_many_steps_as_hold_the_images_that_it_needs(
     assert growing.images[3] > 32
 
 
+def test_a_batch_that_grows_needs_more_images_the_larger_it_gets() -> None:
+    """A step of so many images teaches no more than a synchronous one of as many."""
+    critical, usual, n = 92.0, 16, 4
+    run = RunLength(steps=3500, sample_efficiency=1.0, critical_batch=critical)
+    found = of_run(Strategy.from_text("dlion"), n, usual, run)
+    mean = float(found.images[n])
+    images = found.steps[n] * mean * 3500
+    assert images == pytest.approx(3500 * usual * (critical + n * mean) / (critical + usual), rel=0.01)
+    assert mean == pytest.approx(mean_batch(Strategy.from_text("dlion"), n, usual, 60_000, images=images), rel=0.01)
+    assert images > 2 * 3500 * usual * (critical + n * usual) / (critical + usual)
+
+
 def test_streams_bring_what_is_drawn_for_each_member() -> None:
     assert of_run(Strategy.from_text("scadles"), 3, 32, RunLength()).images[3] == pytest.approx(sum(streamed(3)) / 3)
     assert notes(Strategy.from_text("scadles"), RunLength()) == [
