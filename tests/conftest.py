@@ -14,12 +14,14 @@ hypothesis.settings.load_profile("no deadline")
 
 
 def pytest_configure() -> None:
-    """Ctrl-C works in whatever the tests start.
+    """Ctrl-C and a terminal that hangs up work in whatever the tests start.
 
-    A shell that starts the tests in the background has it ignored.
+    A shell that starts the tests in the background, and nohup, have them ignored.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 #: Files of tests that take half a minute or more, the longest first.
