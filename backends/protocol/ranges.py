@@ -48,7 +48,7 @@ _ENDINGS: Tuple[Tuple[str, NumberRange], ...] = (
     ("_j", _AMOUNT),
     ("_bytes", _AMOUNT),
     ("_cores", NumberRange(0, 1e6)),
-    ("_share", _SHARE),
+    ("_share", _AMOUNT),
     ("_uncertainty", _AMOUNT),
 )
 #: By the whole name.
@@ -90,7 +90,6 @@ _NAMES: Dict[str, NumberRange] = {
     "rate": _AMOUNT,
     "rate_bytes_per_s": _POSITIVE,
     "ready": _AMOUNT,
-    "relative_error": _AMOUNT,
     "repeats": _AMOUNT,
     "requested_batch": _FROM_ONE,
     "samples": COUNT,
@@ -123,6 +122,7 @@ _NAMES: Dict[str, NumberRange] = {
 _OF_RECORDS: Dict[Tuple[str, str], NumberRange] = {
     ("PeerMessage", "batch"): COUNT,  # 0 where it does not matter
     ("PeerStepDone", "batch"): COUNT,
+    ("Window", "seconds"): FINITE,  # means of counters, such as temperatures below 0
 }
 
 
