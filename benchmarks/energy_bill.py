@@ -1,4 +1,4 @@
-"""What a race costs in joules to the target, where devices that take no part are not switched off.
+"""A race's joules to the target are counted with the idle watts of devices that take no part.
 
     python benchmarks/energy_bill.py benchmarks/racing/local.toml [MORE.toml ...] --out race
 

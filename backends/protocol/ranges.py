@@ -1,4 +1,4 @@
-"""What numbers the fields of records may have, for whoever reads what another machine has written.
+"""A field of a record has a range, which is checked when the record comes from another machine.
 
 A field is known by its name, for a name means the same in all records (``profilers.records``,
 ``orders``, ``events``, ``frames``, plans). A list or an object of numbers has the range of its

@@ -7,7 +7,7 @@ from backends.frameworks.base import Replica
 
 
 class ComputeClock:
-    """One thread begins and ends; others read.
+    """One thread begins and ends, by ``with`` or ``begin``; others read.
 
     longest_s: seconds of the longest gradient, or batch of an evaluation, that has ended.
     """
@@ -16,6 +16,13 @@ class ComputeClock:
         self._clock = clock
         self._since: Optional[float] = None
         self.longest_s: Optional[float] = None
+
+    def __enter__(self) -> "ComputeClock":
+        self.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def begin(self) -> None:
         """Another one begins; the one before it, if any, has ended."""

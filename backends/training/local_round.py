@@ -111,11 +111,11 @@ class LocalUpdates:
         if self._reset and optimizer.kind != OWN:
             replica.set_slots(zero_slots(optimizer.kind, replica.weights.size))
         losses, data_s = 0.0, 0.0
-        try:
+        with clock_of(replica) as clock:
             for _ in range(count):
                 if abandoned():
                     raise RoundAbandoned
-                clock_of(replica).begin()
+                clock.begin()
                 started = time.perf_counter()
                 batch = next(self._batches)
                 data_s += time.perf_counter() - started
@@ -124,8 +124,6 @@ class LocalUpdates:
                     break
                 replica.update(optimizer)
                 stretch(time.perf_counter() - started, self._slowdown)
-        finally:
-            clock_of(replica).end()
         computed = time.perf_counter()
         replica.fetch()
         return StepTaken(losses / count, computed - began, time.perf_counter() - computed, data_s)

@@ -123,8 +123,7 @@ class SingleDevice(RunState):
         """Compute a gradient and apply it."""
         started, cpu = time.perf_counter(), time.process_time()
         batches.batch = size = self.batch(self.name)
-        clock_of(self._replica).begin()
-        try:
+        with clock_of(self._replica):
             batch = next(batches)
             data_s = time.perf_counter() - started
             loss = self._gradient(item, batch, size)
@@ -134,8 +133,6 @@ class SingleDevice(RunState):
             gradient_cpu_s = time.process_time() - cpu
             self._update(item)
             stretch(time.perf_counter() - started, slowdown)
-        finally:
-            clock_of(self._replica).end()
         busy_s = time.perf_counter() - started
         self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s, data_s))
         self._batch_policy.record(self.name, size, busy_s)

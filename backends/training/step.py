@@ -65,14 +65,11 @@ def step(replica: Replica, batches: BatchSource, slowdown: float, settings: Grad
     slowdown: factor by which computing is stretched.
     """
     began = time.perf_counter()
-    clock_of(replica).begin()
-    try:
+    with clock_of(replica):
         batch = next(batches)
         data_s = time.perf_counter() - began
         loss = gradient(replica, batch, settings)
         stretch(time.perf_counter() - began, slowdown)
-    finally:
-        clock_of(replica).end()
     computed = time.perf_counter()
     replica.fetch()
     return StepTaken(loss, computed - began, time.perf_counter() - computed, data_s)
@@ -90,17 +87,14 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
     began = time.perf_counter()
     count, loss = 0, 0.0
     metrics: DefaultDict[str, float] = collections.defaultdict(float)
-    clock_of(replica).begin()
-    try:
+    with clock_of(replica) as clock:
         for samples, batch in test.batches(test.most_at_once):
             part_loss, part_metrics = replica.evaluate(batch)
             count += samples
             loss += samples * part_loss
             for name, value in part_metrics.items():
                 metrics[name] += samples * value
-            clock_of(replica).begin()
-    finally:
-        clock_of(replica).end()
+            clock.begin()
     means = {name: total / count for name, total in metrics.items()}
     return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better)
 

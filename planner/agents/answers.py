@@ -1,4 +1,4 @@
-"""What an agent says, line by line; what no agent would say is refused."""
+"""An answer is a line of an agent, checked field by field; anything else is refused."""
 
 import json
 from typing import Any, NamedTuple
