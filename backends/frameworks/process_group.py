@@ -1,7 +1,7 @@
 """A process group joins the members of a run whose framework exchanges gradients itself."""
 
 import abc
-from typing import NamedTuple, Sequence
+from typing import Callable, NamedTuple, Sequence
 
 import numpy as np
 
@@ -9,6 +9,9 @@ from backends.frameworks.base import Replica
 
 #: How the message of a member begins whose exchange broke off: another member is the cause.
 BROKEN = "the exchange with the other members broke off"
+
+#: Told whether this member waits for others from here on, or computes.
+OnWait = Callable[[bool], None]
 
 
 class GroupError(OSError):
@@ -60,10 +63,12 @@ class ProcessGroup(abc.ABC):
     size: int
 
     @abc.abstractmethod
-    def average_gradients(self, replica: Replica, batch: int) -> None:
+    def average_gradients(self, replica: Replica, batch: int, on_wait: OnWait) -> None:
         """Set the weights to the first member's; from now on gradients are means over all samples.
 
         batch: samples of this member's step. A member counts in proportion to its samples.
+        on_wait: called in every gradient, perhaps from another thread: with True where this member
+            begins to wait for others, with False where it computes again.
         """
 
     @abc.abstractmethod

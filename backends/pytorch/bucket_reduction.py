@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 
-from backends.frameworks.process_group import ExchangeTime, GroupSettings
+from backends.frameworks.process_group import ExchangeTime, GroupSettings, OnWait
 from backends.pytorch import gpu_event
 from profilers import cores
 
@@ -19,10 +19,19 @@ class BucketReduction:
 
     weight: factor of this member's gradients; the mean of all members' factors is 1.
     threads: those that exchange.
+    on_wait: called with whether the hook may wait for other members from here on.
     """
 
-    def __init__(self, hook: Tuple[Any, Hook], weight: float, on_gpu: bool, threads: Collection[int]) -> None:
+    def __init__(
+        self,
+        hook: Tuple[Any, Hook],
+        weight: float,
+        on_gpu: bool,
+        threads: Collection[int],
+        on_wait: OnWait,
+    ) -> None:
         self.state, self.hook = hook
+        self.on_wait = on_wait
         self.weight = weight
         self._on_gpu = on_gpu
         self._threads = threads
@@ -69,8 +78,10 @@ def reduce_bucket(state: object, bucket: dist.GradBucket) -> torch.futures.Futur
     if state.weight != 1.0:
         bucket.buffer().mul_(state.weight)
     began = time.perf_counter()
+    state.on_wait(True)
     found = state.hook(state.state, bucket)
     if not bucket.is_last():
+        state.on_wait(False)
         state.held_up(time.perf_counter() - began)
     return found
 

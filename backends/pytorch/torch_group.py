@@ -20,7 +20,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
-from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, GroupSettings, ProcessGroup
+from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, GroupSettings, OnWait, ProcessGroup
 from backends.pytorch.bucket_reduction import BucketReduction, hook_of, reduce_bucket
 from backends.pytorch.replica import TorchReplica
 from profilers import cores
@@ -81,7 +81,8 @@ def _in_group_of_one(replica: TorchReplica, draw: Draw) -> float:
         threads, alone = cores.thread_ids() - before, replica.training_loss
         module = _wrapped(_TrainingLoss(replica))
         module.register_comm_hook(
-            BucketReduction((None, default_hooks.allreduce_hook), 1.0, False, threads), reduce_bucket
+            BucketReduction((None, default_hooks.allreduce_hook), 1.0, False, threads, lambda waits: None),
+            reduce_bucket,
         )
         compute, differences = functools.partial(_gradient, replica), []
         for _ in range(WARM_PAIRS + PAIRS):
@@ -147,13 +148,13 @@ class TorchGroup(ProcessGroup):
             self._control = dist.new_group(backend="gloo") if self.backend == "nccl" else None
         self._threads = cores.thread_ids() - before
 
-    def average_gradients(self, replica: Replica, batch: int) -> None:
+    def average_gradients(self, replica: Replica, batch: int, on_wait: OnWait) -> None:
         assert isinstance(replica, TorchReplica), "torch's group is made for replicas of torch"
         batches = self.gather([batch])[:, 0]
         weight = float(batch * self.size / batches.sum())
         on_gpu = replica.accelerator == "cuda"
         hook = hook_of(self._settings, self.backend)
-        self._reduction = BucketReduction(hook, weight, on_gpu, self._threads)
+        self._reduction = BucketReduction(hook, weight, on_gpu, self._threads, on_wait)
         with _broken():
             module = _wrapped(_TrainingLoss(replica))
             module.register_comm_hook(self._reduction, reduce_bucket)

@@ -13,7 +13,6 @@ Nothing is ever unpickled.
 import contextlib
 import json
 import os
-import threading
 import zipfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -21,7 +20,6 @@ import numpy as np
 
 from backends.frameworks.base import LARS, OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Arrays, Layout, Slots, Variable
 from backends.optimizers.sgd import finite
-from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 from backends.protocol.json_messages import record
 
 #: Version 2: the momentum includes the learning rates of the gradients in it.
@@ -46,47 +44,8 @@ class Checkpoint(NamedTuple):
     member_states: Dict[str, Arrays] = {}
 
 
-class CheckpointWriter:
-    """Writes checkpoints to one path, one at a time; without a path it writes none.
-
-    Not thread-safe: its owner holds the run's lock.
-    """
-
-    def __init__(self, path: Optional[str], emit: Emit) -> None:
-        self._path = path
-        self._emit = emit
-        self._thread: Optional[threading.Thread] = None
-
-    def write_in_background(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
-        """Write in another thread; a checkpoint that is due during a write is skipped."""
-        if self._path is not None and (self._thread is None or not self._thread.is_alive()):
-            args = (self._path, snapshot(), layout, self._emit)
-            self._thread = threading.Thread(target=save, args=args, daemon=True)
-            self._thread.start()
-
-    def write(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
-        """Wait for a write in progress, then write, and return when it is done."""
-        self.join()
-        if self._path is not None:
-            save(self._path, snapshot(), layout, self._emit)
-
-    def join(self) -> None:
-        """Wait for a write in the background to end."""
-        if self._thread is not None:
-            self._thread.join()
-
-
-def save(path: str, checkpoint: Checkpoint, layout: Layout, emit: Emit) -> None:
-    """Write ``checkpoint`` and emit an event; on failure, emit ``checkpoint_failed``."""
-    try:
-        write(path, checkpoint, layout)
-        emit(CheckpointWritten(path, checkpoint.meta["step"], os.path.getsize(path)))
-    except (OSError, ValueError) as error:
-        emit(CheckpointFailed("%s: %s" % (path, error)))
-
-
-def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
-    """Write to a temporary file beside ``path``, then rename it.
+def write(path: str, checkpoint: Checkpoint, layout: Layout, is_wanted: Callable[[], bool] = lambda: True) -> None:
+    """Write to a temporary file beside ``path``, then rename it if that is still wanted.
 
     Raises OSError, for example on a full disk.
     Raises ValueError for values that are not finite, so that the previous checkpoint is kept.
@@ -98,7 +57,8 @@ def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
             np.savez(stream, **arrays)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, path)
+        if is_wanted():
+            os.replace(temporary, path)
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)

@@ -35,6 +35,13 @@ class ComputeClock:
             self.longest_s = max(self.longest_s or 0.0, self._clock() - self._since)
             self._since = None
 
+    def waits(self, for_others: bool) -> None:
+        """Others are waited for, which is not computing, or no longer."""
+        if for_others:
+            self.end()
+        else:
+            self.begin()
+
     def seconds(self) -> float:
         """Since the one under way has begun; 0 where there is none."""
         since = self._since

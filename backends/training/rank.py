@@ -20,6 +20,7 @@ from backends.frameworks.process_group import ProcessGroup
 from backends.protocol.events import Diverged, Emit, Joined, MemberProgress, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import STEP
 from backends.training import checkpoint, single_device
+from backends.training.compute_clock import clock_of
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
 from backends.training.step import combine_parts, evaluate, stretch
@@ -53,7 +54,7 @@ def run(
     they have built different models.
     """
     _require_one_model(replica, group, names)
-    group.average_gradients(replica, data[0].batch)
+    group.average_gradients(replica, data[0].batch, clock_of(replica).waits)
     rank = Rank(spec, replica, group, names, emit, began, on_end)
     return single_device.work(rank, *data, should_stop, slowdown, on_step)
 
@@ -162,10 +163,11 @@ class Rank(SingleDevice):
         """Compute a gradient, have it averaged, and apply it."""
         started, cpu_s = time.perf_counter(), time.process_time()
         settings = self.spec.optimizer_at(item.step).in_gradients
-        batch = next(batches)
-        data_s = time.perf_counter() - started
-        compute = functools.partial(self._group.gradient, self._replica)
-        loss = combine_parts(self._replica, batch, settings, compute)
+        with clock_of(self._replica):  # it stands still while others are waited for
+            batch = next(batches)
+            data_s = time.perf_counter() - started
+            compute = functools.partial(self._group.gradient, self._replica)
+            loss = combine_parts(self._replica, batch, settings, compute)
         exchange = self._group.exchange()
         gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
         self._update(item)

@@ -11,7 +11,7 @@ from backends.protocol.events import Diverged, Emit, Evaluated, MemberProgress, 
 from backends.protocol.frames import EVALUATE, Scores
 from backends.training import checkpoint
 from backends.training.batch_size import batch_policy
-from backends.training.checkpoint import CheckpointWriter
+from backends.training.checkpoint_writer import CheckpointWriter
 from backends.training.membership import Membership
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
 from backends.training.step_queue import WorkQueue

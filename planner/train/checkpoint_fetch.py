@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from backends.protocol.events import CheckpointFailed
+from backends.protocol.events import CheckpointFailed, CheckpointWritten
 from backends.training import checkpoint
 from planner.agents.client import TICK_S, AgentClient
 from planner.agents.pool import AgentPool
@@ -22,6 +22,9 @@ FETCH_S = 300.0
 @dataclass
 class CheckpointFetcher:
     """Fetches the server's newest checkpoint into the run folder, whole or not at all.
+
+    It fetches as long as there is a newer one. So a device that is lost takes with it what was
+    written since the last checkpoint here: an interval, or what is written during a fetch.
 
     before: the folder of the run that is resumed.
     agent: fetches the files; the server's own agent goes on reporting events meanwhile.
@@ -37,31 +40,45 @@ class CheckpointFetcher:
     agent: AgentClient | None = field(default=None, init=False)
     unsaved: str = field(default="the server wrote none", init=False)
     _fetching: threading.Thread | None = field(default=None, init=False)
-    _newest: str | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _newest: CheckpointWritten | None = field(default=None, init=False)
     _announced: int = field(default=0, init=False)
     _fetched: int = field(default=0, init=False)
 
-    def fetch_in_background(self, path: str) -> None:
-        """Fetch this file of the server in the background, unless a fetch is under way."""
-        self._announced += 1
-        if self._fetching is None or not self._fetching.is_alive():
-            self._newest = path
-            self._fetching = threading.Thread(target=self._fetch, args=(path,), daemon=True)
-            self._fetching.start()
+    def fetch_in_background(self, written: CheckpointWritten) -> None:
+        """Fetch a checkpoint of the server in the background, after the fetch under way."""
+        with self._lock:
+            self._newest = written
+            self._announced += 1
+            if self._fetching is None:
+                self._fetching = threading.Thread(target=self._catch_up, daemon=True)
+                self._fetching.start()
+
+    def _catch_up(self) -> None:
+        """Fetch until nothing newer has been written, or until a fetch has failed."""
+        while True:
+            fetched = self._fetch()
+            with self._lock:
+                if self.up_to_date or not fetched:
+                    self._fetching = None
+                    return
 
     def wait(self, timeout_s: float | None = FETCH_S) -> None:
         """Wait for the fetch under way to end."""
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while self._fetching is not None and self._fetching.is_alive() and time.monotonic() < deadline:
-            self._fetching.join(TICK_S)
+        while (fetching := self._fetching) is not None and time.monotonic() < deadline:
+            fetching.join(TICK_S)
 
     def finish(self) -> None:
         """Fetch the last checkpoint that the server has written, after the fetch under way."""
         self.wait(None)
         if self._newest is not None:
-            self._fetch(self._newest)
+            self._fetch()
 
-    def _fetch(self, path: str) -> None:
+    def _fetch(self) -> bool:
+        """Fetch the newest one; whether that has succeeded."""
+        assert self._newest is not None, "one was announced"
+        path = self._newest.path
         temporary = self.folder.checkpoint.with_suffix(".part")
         announced = self._announced
         try:
@@ -72,6 +89,7 @@ class CheckpointFetcher:
             if temporary.stat().st_size:
                 os.replace(temporary, self.folder.checkpoint)
             self._fetched = announced
+            return True
         except OSError as error:
             self._failed(path, error.strerror or str(error))
         except RemoteError as error:
@@ -82,6 +100,7 @@ class CheckpointFetcher:
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+        return False
 
     def _failed(self, path: str, reason: str) -> None:
         self.unsaved = f"{self.folder.checkpoint}: {reason} (it is still {path} on {self.server})"
@@ -94,16 +113,30 @@ class CheckpointFetcher:
 
     def has(self, step: int) -> bool:
         """Whether the run folder holds the weights after that step, or keeps none."""
-        if not self.keep_weights:
-            return True
-        try:
-            return bool(checkpoint.peek(str(self.folder.checkpoint))["step"] == step)
-        except (OSError, ValueError):
-            return False
+        return not self.keep_weights or _step_of(self.folder.checkpoint) == step
 
     def resume_hint(self) -> str:
         """The end of an error message: the newest checkpoint, and how to resume from it."""
         folder = self.folder.path if self.folder.checkpoint.exists() else self.before
         if folder is None:
-            return "; no checkpoint had been taken"
-        return f"; the last checkpoint is {RunFolder(folder).checkpoint}, go on with `planner train --resume {folder}`"
+            return f"; no checkpoint had been taken{self._left_behind}"
+        path = RunFolder(folder).checkpoint
+        step = _step_of(path)
+        of_step = "" if step is None else f" of step {step}"
+        go_on = f"go on with `planner train --resume {folder}`"
+        return f"; the last checkpoint is {path}{of_step}{self._left_behind}, {go_on}"
+
+    @property
+    def _left_behind(self) -> str:
+        """What of the run's checkpoints is not here, in words."""
+        if self._newest is None or self.up_to_date:
+            return ""
+        return f" (that of step {self._newest.step} is still {self._newest.path} on {self.server})"
+
+
+def _step_of(path: Path) -> int | None:
+    """The step of a checkpoint; None where there is none that can be read."""
+    try:
+        return int(checkpoint.peek(str(path))["step"])
+    except (OSError, ValueError):
+        return None

@@ -113,7 +113,7 @@ class RunMonitor:
 
         def on_event(event: Event) -> None:
             if isinstance(event, CheckpointWritten):  # not queued, for the same reason
-                self.fetcher.fetch_in_background(event.path)
+                self.fetcher.fetch_in_background(event)
             events.put((source, event))
 
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from backends.frameworks.base import Replica
-from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, ProcessGroup
+from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, OnWait, ProcessGroup
 from backends.protocol.events import RunAccount, TimeSpent
 from backends.training import rank
 from backends.training.run_spec import RunSpec
@@ -47,7 +47,8 @@ class SharedGroup(ProcessGroup):
         except threading.BrokenBarrierError as error:
             raise GroupError(BROKEN) from error
 
-    def average_gradients(self, replica: Replica, batch: int) -> None:
+    def average_gradients(self, replica: Replica, batch: int, on_wait: OnWait) -> None:
+        self._on_wait = on_wait
         batches = self._all(batch)
         self._weight = batch * self.size / sum(batches)
         self.broadcast(replica.weights)
@@ -57,6 +58,7 @@ class SharedGroup(ProcessGroup):
     ) -> float:
         loss = replica.gradient(batch, rate, weight_decay, adds)
         if is_last:
+            self._on_wait(True)
             replica.gradients[:] = np.mean(self._all(self._weight * replica.gradients), axis=0)
         return loss
 

@@ -44,7 +44,7 @@ def main() -> None:
     exchanges = []
     learnt = GradientSettings(0.05, 0.01, given.get("clip_norm"))
     try:
-        group.average_gradients(replica, batches[rank])
+        group.average_gradients(replica, batches[rank], lambda waits: None)
         for step in range(given["steps"]):
             if step == given.get("leaves_after") and rank == len(batches) - 1:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import pickle
-import threading
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as some
 from hypothesis.extra import numpy as arrays
 
 from backends.frameworks.base import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, UPDATES, Layout, Variable
-from backends.protocol.events import CheckpointFailed
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
 from backends.training.run_spec import last_evaluated
@@ -173,9 +171,8 @@ def test_one_that_is_not_there_says_so(tmp_path):
 def test_values_that_are_not_finite_do_not_replace_good_ones(path, kind):
     bad = filled(step=8)
     arrays_of(bad)[kind][-1] = np.nan
-    events = []
-    checkpoint.save(path, bad, LAYOUT, events.append)
-    assert events == [CheckpointFailed(f"{path}: {kind} of step 8 are not finite")]
+    with pytest.raises(ValueError, match=f"^{kind} of step 8 are not finite"):
+        checkpoint.write(path, bad, LAYOUT)
     assert checkpoint.peek(path)["step"] == 7
 
 
@@ -185,9 +182,6 @@ def test_a_failed_write_leaves_the_old_one_and_no_debris(path, tmp_path):
     checkpoint.write(path, filled(step=9), LAYOUT)
     assert [entry.name for entry in tmp_path.iterdir()] == ["checkpoint.npz"]
     assert checkpoint.peek(path)["step"] == 9
-    events = []
-    checkpoint.save(str(tmp_path / "no" / "c.npz"), filled(), LAYOUT, events.append)
-    assert "No such file" in events[0].reason
 
 
 def test_states_of_members_come_back_in_their_order(path):
@@ -198,24 +192,6 @@ def test_states_of_members_come_back_in_their_order(path):
     for name, own in states.items():
         for one, other in zip(found[name], own, strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the_end(tmp_path, monkeypatch):
-    begun, go_on, events = threading.Event(), threading.Event(), []
-    write = checkpoint.write
-    monkeypatch.setattr(checkpoint, "write", lambda *given: (begun.set(), go_on.wait(), write(*given)))
-    writer = checkpoint.CheckpointWriter(str(tmp_path / "c.npz"), events.append)
-    writer.write_in_background(lambda: filled(step=1), LAYOUT)
-    begun.wait()
-    writer.write_in_background(lambda: filled(step=2), LAYOUT)
-    go_on.set()
-    writer.write(lambda: filled(step=3), LAYOUT)
-    assert [event.step for event in events] == [1, 3]
-
-
-def test_a_writer_without_a_path_writes_nothing():
-    writer = checkpoint.CheckpointWriter(None, lambda event: pytest.fail(str(event)))
-    writer.write(filled, LAYOUT)
 
 
 @pytest.fixture(scope="module")

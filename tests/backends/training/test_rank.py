@@ -7,10 +7,12 @@ from backends.frameworks.base import OptimizerSettings
 from backends.frameworks.process_group import GroupError
 from backends.protocol.events import CheckpointWritten, Diverged, Evaluated, Joined, Progress
 from backends.training import checkpoint
+from backends.training.compute_clock import clock_of
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step import gradient
 from tests.backends.fakes import Diverging, Softmax, arrays_of, run_spec, train_on_all
 from tests.backends.rank_run import RankThreads, drawn
+from tests.running import until
 
 ENDLESS = 10**9
 PLAIN = {"optimizer": OptimizerSettings(0.1, 0.5, 0.0), "schedule": RateSchedule()}
@@ -151,6 +153,20 @@ def test_ranks_whose_exchange_breaks_off_fail(spec):
     run = RankThreads(spec(ENDLESS), (8, 8), [Softmax(), Killed()])
     with pytest.raises(GroupError, match="broke off"):
         run.end()
+
+
+def test_the_clock_of_a_rank_stands_still_while_it_waits_for_another(spec):
+    waited = []
+
+    class Late(Softmax):
+        def gradient(self, *args, **options):
+            until(lambda: clock_of(first).longest_s is not None, lambda: "the first rank has computed nothing")
+            waited.append(clock_of(first).seconds())
+            return super().gradient(*args, **options)
+
+    first = Softmax()
+    RankThreads(spec(2), (8, 8), (first, Late())).end()
+    assert waited == [0.0]
 
 
 def test_more_steps_than_asked_for_in_the_checkpoint_are_refused(spec, tmp_path):

@@ -4,12 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.protocol.events import CheckpointWritten
+from backends.training import checkpoint
+from backends.training.checkpoint import Checkpoint
 from planner.errors import DeviceLostError
 from planner.paths import RunFolder
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
+
+WRITTEN = CheckpointWritten("there.npz", 20, 7)
 
 
 class FetchAgent:
@@ -51,7 +58,7 @@ def new_fetcher(folder: RunFolder, tmp_path: Path, *agents: FetchAgent) -> Check
 def test_a_full_disk_here_costs_no_agent(folder: RunFolder, tmp_path: Path) -> None:
     only = FetchAgent(b"weights")
     fetcher = new_fetcher(folder, tmp_path, only)
-    fetcher.fetch_in_background("there.npz")  # the run folder is not there to write into
+    fetcher.fetch_in_background(WRITTEN)  # the run folder is not there to write into
     fetcher.wait()
     assert not fetcher.up_to_date and "there.npz on tx2" in fetcher.unsaved
     folder.path.mkdir()
@@ -64,28 +71,45 @@ def test_an_agent_that_is_lost_is_closed_and_replaced(folder: RunFolder, tmp_pat
     folder.path.mkdir()
     lost, other = FetchAgent(DeviceLostError("tx2: gone")), FetchAgent(b"weights")
     fetcher = new_fetcher(folder, tmp_path, lost, other)
-    fetcher.fetch_in_background("there.npz")
+    fetcher.fetch_in_background(WRITTEN)
     fetcher.wait()
     assert lost.closed and not fetcher.up_to_date
     fetcher.finish()
     assert fetcher.agent is other and fetcher.up_to_date
 
 
-def test_a_checkpoint_announced_during_a_fetch_is_fetched_at_the_end(folder: RunFolder, tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_written_during_a_fetch_is_fetched_next(folder: RunFolder, tmp_path: Path) -> None:
     folder.path.mkdir()
-    slow = FetchAgent(b"weights")
-    fetcher = new_fetcher(folder, tmp_path, slow)
-    fetch, announced = slow.fetch, []
+    only = FetchAgent(b"older")
+    fetcher = new_fetcher(folder, tmp_path, only)
+    fetch = only.fetch
 
     def overtaken(path: str, sink: Callable[[bytes], object]) -> None:
-        if not announced:
-            announced.append(path)
-            fetcher.fetch_in_background(path)
         fetch(path, sink)
+        if only.content == b"older":
+            only.content = b"newer"
+            fetcher.fetch_in_background(WRITTEN._replace(step=40))
 
-    slow.fetch = overtaken
-    fetcher.fetch_in_background("there.npz")
+    only.fetch = overtaken  # type: ignore[method-assign]
+    fetcher.fetch_in_background(WRITTEN)
     fetcher.wait()
-    assert not fetcher.up_to_date
-    fetcher.finish()
-    assert fetcher.up_to_date
+    assert fetcher.up_to_date and folder.checkpoint.read_bytes() == b"newer"
+
+
+def test_what_stayed_on_a_lost_device_is_named_with_its_step(folder: RunFolder, tmp_path: Path) -> None:
+    folder.path.mkdir()
+    lost = (FetchAgent(DeviceLostError("tx2: gone")) for _ in range(2))
+    fetcher = new_fetcher(folder, tmp_path, *lost)
+    assert fetcher.resume_hint() == "; no checkpoint had been taken"
+    fetcher.fetch_in_background(WRITTEN)
+    fetcher.wait()
+    assert fetcher.resume_hint() == ("; no checkpoint had been taken (that of step 20 is still there.npz on tx2)")
+    one = np.ones(1, np.float32)
+    saved = Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), {"step": 10, "evaluations": []})
+    checkpoint.write(str(folder.checkpoint), saved, Layout((Variable("w", (1,), 0, 1),), ()))
+    fetcher.fetch_in_background(WRITTEN)
+    fetcher.wait()
+    assert fetcher.resume_hint() == (
+        f"; the last checkpoint is {folder.checkpoint} of step 10 (that of step 20 is still there.npz on tx2), "
+        f"go on with `planner train --resume {folder.path}`"
+    )

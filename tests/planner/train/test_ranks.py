@@ -23,6 +23,28 @@ from tests.running import Command, agents, call, fleet_file, gone, plan_file, ru
 with_torch = needs("torch")
 NAMES = ("desktop", "tx1", "tx2")
 ENDLESS = 100_000
+#: A model of one device, the one that removes a file, hangs in its sixth step.
+HANGING = """
+import os, time
+from torch import nn
+
+class Hanging(nn.Sequential):
+    passes = 0
+
+    def forward(self, x):
+        self.passes += 1
+        if self.passes == 6:
+            try:
+                os.unlink({hang!r})
+            except FileNotFoundError:
+                pass
+            else:
+                time.sleep(3600.0)
+        return super().forward(x)
+
+def tiny():
+    return Hanging(nn.Flatten(), nn.Linear(28 * 28, 10)), (28, 28, 1)
+"""
 
 
 @pytest.fixture
@@ -82,6 +104,17 @@ def test_a_rank_that_is_stopped_is_missed_by_its_heartbeats(three: Path) -> None
     signal_all(agents(three, "tx2")[:1], signal.SIGSTOP)
     assert command.ended() == 1
     assert "no heartbeat of tx2 for 2 s" in one_line(command)
+    gone(three)
+
+
+@with_torch
+@pytest.mark.parametrize("engine", ["torch", "torch:hook=powersgd,start=2"])
+def test_a_rank_whose_step_hangs_is_named_and_ends_all(three: Path, engine: str) -> None:
+    (three / "tiny.py").write_text(HANGING.format(hang=str(three / "hang")))
+    (three / "hang").touch()
+    command = Command(three, *on_torch("--steps", str(ENDLESS), "--engine", engine, "--heartbeat", "2"))
+    assert command.ended() == 1
+    assert "the agent ends: a step has taken" in one_line(command)
     gone(three)
 
 

@@ -1,0 +1,79 @@
+"""A checkpoint writer writes a run's checkpoints in a thread, for a file system may hang."""
+
+import os
+import threading
+import time
+from typing import Callable, Optional
+
+from backends.frameworks.base import Layout
+from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
+from backends.training import checkpoint
+from backends.training.checkpoint import Checkpoint
+
+#: What a write may take: so many seconds, and one more for so many bytes.
+LEAST_S, BYTES_A_SECOND = 60.0, 1e6
+FLOAT_BYTES = 4
+
+
+class CheckpointWriter:
+    """Writes checkpoints to one path, one at a time; without a path it writes none.
+
+    A write that takes longer than any disk should is given up, and said to have failed: what it
+    writes is no checkpoint any more. As long as it hangs, no other one begins.
+    Not thread-safe: its owner holds the run's lock.
+    """
+
+    def __init__(self, path: Optional[str], emit: Emit, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._emit = emit
+        self._clock = clock
+        self._write: Optional[_Write] = None
+
+    def write_in_background(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
+        """Write in another thread; a checkpoint that is due during a write is skipped."""
+        if self._write is not None and self._write.is_alive():
+            if self._clock() > self._write.until_s:
+                self._write.give_up()
+        elif self._path is not None:
+            self._write = _Write(self._path, snapshot(), layout, self._emit, self._clock())
+            self._write.start()
+
+    def write(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
+        """Wait for a write in progress, then write, and return when it is done."""
+        self.join()
+        self.write_in_background(snapshot, layout)
+        self.join()
+
+    def join(self) -> None:
+        """Wait until a write in the background ends, or is given up."""
+        if self._write is not None:
+            self._write.join(0.0 if self._write.given_up else max(0.0, self._write.until_s - self._clock()))
+            if self._write.is_alive():
+                self._write.give_up()
+
+
+class _Write(threading.Thread):
+    """One write. until_s: when it is given up."""
+
+    def __init__(self, path: str, saved: Checkpoint, layout: Layout, emit: Emit, now_s: float) -> None:
+        super().__init__(daemon=True)
+        self._path, self._saved, self._layout, self._emit = path, saved, layout, emit
+        size = FLOAT_BYTES * (layout.parameters * (1 + len(saved.slots)) + layout.state)
+        self._limit_s = LEAST_S + size / BYTES_A_SECOND
+        self.until_s = now_s + self._limit_s
+        self.given_up = False
+
+    def run(self) -> None:
+        """Write, and emit an event: of the checkpoint, or that it failed."""
+        try:
+            checkpoint.write(self._path, self._saved, self._layout, lambda: not self.given_up)
+            if not self.given_up:
+                self._emit(CheckpointWritten(self._path, self._saved.meta["step"], os.path.getsize(self._path)))
+        except (OSError, ValueError) as error:
+            self._emit(CheckpointFailed("%s: %s" % (self._path, error)))
+
+    def give_up(self) -> None:
+        """Say once that it hangs."""
+        if not self.given_up:
+            self.given_up = True
+            self._emit(CheckpointFailed("%s: writing takes more than %.0f s: it hangs" % (self._path, self._limit_s)))

@@ -1,0 +1,101 @@
+"""Checkpoints are written one at a time, and a disk that hangs holds up no run."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.protocol.events import CheckpointFailed, CheckpointWritten
+from backends.training import checkpoint, checkpoint_writer
+from backends.training.checkpoint import Checkpoint
+from backends.training.checkpoint_writer import CheckpointWriter
+
+LAYOUT = Layout((Variable("w", (2,), 0, 2),), ())
+
+
+def filled(step=7, weight=1.0):
+    weights = np.full(2, weight, np.float32)
+    return Checkpoint(weights, {MOMENTUM: weights}, np.empty(0, np.float32), {"step": step, "evaluations": []})
+
+
+def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the_end(tmp_path, monkeypatch):
+    begun, go_on, events = threading.Event(), threading.Event(), []
+    write = checkpoint.write
+    monkeypatch.setattr(checkpoint, "write", lambda *given: (begun.set(), go_on.wait(), write(*given)))
+    writer = CheckpointWriter(str(tmp_path / "c.npz"), events.append)
+    writer.write_in_background(lambda: filled(step=1), LAYOUT)
+    begun.wait()
+    writer.write_in_background(lambda: filled(step=2), LAYOUT)
+    go_on.set()
+    writer.write(lambda: filled(step=3), LAYOUT)
+    assert [event.step for event in events] == [1, 3]
+
+
+def test_a_writer_without_a_path_writes_nothing():
+    writer = CheckpointWriter(None, lambda event: pytest.fail(str(event)))
+    writer.write(filled, LAYOUT)
+
+
+@pytest.mark.parametrize(
+    ("name", "weight", "reason"),
+    [("c.npz", np.nan, "weights of step 7 are not finite"), ("no/c.npz", 1.0, "No such file")],
+)
+def test_a_write_that_fails_says_why(tmp_path, name, weight, reason):
+    events = []
+    CheckpointWriter(str(tmp_path / name), events.append).write(lambda: filled(weight=weight), LAYOUT)
+    (event,) = events
+    assert isinstance(event, CheckpointFailed)
+    assert event.reason.startswith(f"{tmp_path / name}: ") and reason in event.reason
+
+
+@pytest.fixture
+def stuck(tmp_path):
+    """The path of a checkpoint whose disk takes nothing, until the pipe in the folder is read."""
+    pipe = tmp_path / f"c.npz.{os.getpid()}"
+    os.mkfifo(pipe)
+    yield str(tmp_path / "c.npz")
+    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))  # which ends the write
+
+
+def test_a_write_that_hangs_is_given_up_once_and_the_run_goes_on(stuck, monkeypatch):
+    monkeypatch.setattr(checkpoint_writer, "LEAST_S", 0.1)
+    events = []
+    writer = CheckpointWriter(stuck, events.append)
+    for step in (1, 2):
+        writer.write(lambda step=step: filled(step), LAYOUT)
+    assert events == [CheckpointFailed(f"{stuck}: writing takes more than 0 s: it hangs")]
+
+
+def test_a_hanging_write_in_the_background_is_noticed_when_the_next_is_due(stuck):
+    events, now_s = [], [0.0]
+    writer = CheckpointWriter(stuck, events.append, lambda: now_s[0])
+    writer.write_in_background(filled, LAYOUT)
+    now_s[0] = 59.0
+    writer.write_in_background(filled, LAYOUT)
+    assert not events
+    now_s[0] = 61.0
+    writer.write_in_background(filled, LAYOUT)
+    writer.join()  # at once
+    assert events == [CheckpointFailed(f"{stuck}: writing takes more than 60 s: it hangs")]
+
+
+def test_what_a_hanging_write_has_written_in_the_end_is_no_checkpoint(tmp_path, monkeypatch):
+    begun, go_on, events = threading.Event(), threading.Event(), []
+    write = checkpoint.write
+    monkeypatch.setattr(checkpoint, "write", lambda *given: (begun.set(), go_on.wait(), write(*given)))
+    monkeypatch.setattr(checkpoint_writer, "LEAST_S", 0.0)
+    path, before = tmp_path / "c.npz", set(threading.enumerate())
+    writer = CheckpointWriter(str(path), events.append)
+    writer.write_in_background(filled, LAYOUT)
+    begun.wait()
+    writer.join()
+    (hanging,) = set(threading.enumerate()) - before
+    go_on.set()
+    hanging.join()
+    assert not path.exists()
+    monkeypatch.setattr(checkpoint_writer, "LEAST_S", 60.0)
+    writer.write(lambda: filled(9), LAYOUT)
+    assert [type(event) for event in events] == [CheckpointFailed, CheckpointWritten]
+    assert checkpoint.peek(str(path))["step"] == 9
