@@ -3,6 +3,9 @@
 import difflib
 from collections.abc import Iterable
 
+#: What helps where a file or folder of this machine cannot be written, on a full disk say.
+MAKE_ROOM = "make room or write access there, or choose another folder"
+
 
 class PlannerError(Exception):
     """Ends a command with one line on screen and exit code 1."""

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, ge
 from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationError, core_schema
 
 from backends.protocol.ranges import range_of
-from planner.errors import RecordError
+from planner.errors import MAKE_ROOM, RecordError
 from profilers import records
 
 Record = TypeVar("Record")
@@ -92,10 +92,7 @@ def save(record: object, path: Path) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-        raise RecordError(
-            f"cannot write {path}: {error.strerror or error}; make room or write access there, "
-            "or choose another folder, and run again"
-        ) from error
+        raise RecordError(f"cannot write {path}: {error.strerror or error}; {MAKE_ROOM}, and run again") from error
 
 
 def _read(path: Path, remedy: str) -> object:

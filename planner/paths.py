@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from planner.errors import RecordError
+from planner.errors import MAKE_ROOM, RecordError
 
 FLEET = "fleet.toml"
 PROFILE = "profile.json"
@@ -45,7 +45,7 @@ class RunFolder:
             except FileExistsError:
                 continue
             except OSError as error:
-                raise RecordError(f"cannot make run folder {path}: {error.strerror}") from error
+                raise RecordError(f"cannot make run folder {path}: {error.strerror}; {MAKE_ROOM}") from error
         raise RecordError(f"cannot make a new run folder in {parent}: too many of this second")
 
     def require_checkpoint(self, doing: str, remedy: str, remedy_without: str) -> None:

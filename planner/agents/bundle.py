@@ -15,6 +15,8 @@ from planner.remote.base import Process
 from profilers.sensors import external_meters
 
 MARK = b"planner:"
+#: What helps where a device cannot keep a file.
+FREE_SPACE = "free some space there, or set XDG_CACHE_HOME in `environment`"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources make equal bytes
 _MAIN = "import sys\n\nfrom backends.agent.main import main\n\nmain(*sys.argv[1:])\n"
 
@@ -136,8 +138,7 @@ def hand_over(process: Process, device: str, python: str) -> None:
             remedy = "set `python` in the fleet file to one of 3.6 or newer"
             raise RemoteError(f"{device}: {python} is Python {rest}; {remedy}")
         else:
-            remedy = "free some space there, or set XDG_CACHE_HOME in `environment`"
-            raise RemoteError(f"{device}: cannot keep the agent in its cache: {rest}; {remedy}")
+            raise RemoteError(f"{device}: cannot keep the agent in its cache: {rest}; {FREE_SPACE}")
 
 
 def _not_started(process: Process, device: str, python: str) -> RemoteError:

@@ -1,9 +1,11 @@
 """An agent client sends orders to one agent and receives its events and results."""
 
 import builtins
+import errno
 import itertools
 import json
 import math
+import os
 import queue
 import re
 import threading
@@ -203,7 +205,8 @@ class AgentClient:
         where = self._keep(f"--- {self.name}: {order}\n{failure.traceback}\n")
         if failure.kind == JobFailure.__name__:
             return JobError(self._named(failure.message), failure.traceback)
-        return AgentError(f"{self.name}: {order}: {_reason(failure)}{where}", failure.traceback)
+        remedy = f"; {bundle.FREE_SPACE}" if os.strerror(errno.ENOSPC) in failure.message else ""
+        return AgentError(f"{self.name}: {order}: {_reason(failure)}{remedy}{where}", failure.traceback)
 
     def _keep(self, traceback: str) -> str:
         """Log a traceback; returns where it is, for a message, or "" on a full disk."""

@@ -9,7 +9,7 @@ from planner.audit.planned_runs import planned_runs
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun
 from planner.audit.settings import Settings
 from planner.audit.steady_state import extrapolation, steady_state
-from planner.errors import AuditError, RecordError
+from planner.errors import MAKE_ROOM, AuditError, RecordError
 from planner.json_records import load, save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
@@ -41,7 +41,7 @@ class AuditFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise AuditError(f"cannot make audit folder {self.path}: {error.strerror}") from error
+            raise AuditError(f"cannot make audit folder {self.path}: {error.strerror}; {MAKE_ROOM}") from error
         if self.begun:
             save(requested.added_to(self.settings()), self._settings)
         else:

@@ -10,9 +10,6 @@ from planner import paths
 from planner.cli.options import AsJson
 from planner.errors import LabError
 
-#: Profiling does not notice by itself that a device was changed.
-FRESH = "earlier profiles no longer hold; profile again with --fresh"
-
 app = typer.Typer(
     help="Build and change a fleet on one machine (Linux, root).",
     epilog="Example: planner lab up examples/lab/gu-100.toml && planner lab status",
@@ -44,8 +41,15 @@ def up(
     if cpus > cores:
         typer.echo(f"the devices may use {cpus:g} cores and this machine has {cores:g}: busy together, they are slower")
     if changed:
-        typer.echo(f"new, or with other rates or cpus: {', '.join(changed)}: {FRESH}")
+        typer.echo(f"new, or with other rates or cpus: {', '.join(changed)}{_stale_profiles(out.parent)}")
     typer.echo(f"{len(wanted.devices)} devices are up; wrote {out}: try `planner check --fleet {out}`")
+
+
+def _stale_profiles(folder: Path) -> str:
+    """The end of a message, where there are profiles: profiling does not notice a change itself."""
+    if not any(folder.glob("profile*.json")):
+        return ""
+    return ": earlier profiles no longer hold; profile again with --fresh"
 
 
 @app.command(epilog="Example: planner lab down")
@@ -86,7 +90,7 @@ def change(
     except ValueError as error:
         raise LabError(str(error)) from error
     Lab(name).set(device, *wanted)
-    typer.echo(f"{device} is changed: {FRESH}")
+    typer.echo(f"{device} is changed{_stale_profiles(Path())}")
 
 
 @app.command(epilog="Example: planner lab stop tx2; planner lab restore tx2")

@@ -1,5 +1,6 @@
 """The command line registers all commands; a failure becomes one line and an exit code."""
 
+import errno
 import io
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typer import Option
 
 from planner.cli import audit, clean, export, fleet, interrupts, lab, launch, power, profile, recommend, runs, train
 from planner.cli.options import StrategyCommand
-from planner.errors import FleetError, InterruptedRunError, PlannerError
+from planner.errors import MAKE_ROOM, FleetError, InterruptedRunError, PlannerError
 
 Version = Annotated[bool, Option("--version", help="Print the version.")]
 #: The base of typer's errors of usage, from the click that typer brings or finds installed.
@@ -41,7 +42,8 @@ def _run() -> int:
         command = error.ctx.command_path if error.ctx else "planner"
         return _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`", 2)
     except OSError as error:
-        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
+        remedy = f"; {MAKE_ROOM}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}{remedy}", 1)
     except (typer.Abort, KeyboardInterrupt):
         code = CTRL_C
     return _fail("stopped", interrupts.status()) if code == CTRL_C else code

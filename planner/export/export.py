@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.models.user_source import locate
-from planner.errors import ExportError, PlannerError
+from planner.errors import MAKE_ROOM, ExportError, PlannerError
 from planner.export.formats import ExportFormat, export_format
 from planner.export.trained_model import TensorDescription, TrainedModel, TrainedRun, trained_model, trained_run
 from planner.paths import RunFolder
@@ -111,6 +111,4 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _unwritten(path: Path, error: OSError) -> ExportError:
-    return ExportError(
-        f"cannot write {path}: {error.strerror or error}; make room or write access there, or choose another folder"
-    )
+    return ExportError(f"cannot write {path}: {error.strerror or error}; {MAKE_ROOM}")

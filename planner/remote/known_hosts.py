@@ -121,7 +121,11 @@ def store(host_key: HostKey) -> None:
     try:
         _append(path, f"{host_key.name} {host_key.type} {host_key.base64}\n")
     except OSError as error:
-        raise HostKeyError(f"{path}: cannot be written: {error.strerror}; correct its rights") from error
+        raise _unwritten(path, error) from error
+
+
+def _unwritten(path: Path, error: OSError) -> HostKeyError:
+    return HostKeyError(f"{path}: cannot be written: {error.strerror}; make room or write access there")
 
 
 def replace(host_key: HostKey) -> None:
@@ -140,7 +144,7 @@ def replace(host_key: HostKey) -> None:
         try:
             _remove(path, host_key.name, [key for key in recorded if key.path == path])
         except OSError as error:
-            raise HostKeyError(f"{path}: cannot be written: {error.strerror}; correct its rights") from error
+            raise _unwritten(path, error) from error
     store(host_key)
 
 

@@ -1,6 +1,12 @@
-"""SSH settings of a device come from the fleet file first, then from OpenSSH's configuration."""
+"""SSH settings of a device come from the fleet file first, then from OpenSSH's configuration.
+
+OpenSSH takes the home of the account from the password database. Where $HOME names another folder,
+its .ssh counts here: configuration, keys and known hosts alike.
+"""
 
 import getpass
+import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +17,7 @@ from planner.errors import RemoteError
 from planner.fleet.device import Device, device_at, expand_home
 
 _KEY_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
+_SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 _SSH_TIMEOUT_S = 20.0  # a `Match exec` may use the network
 
@@ -102,6 +109,7 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
     tokens = {"h": hostname, "n": device.host, "p": str(port), "r": user, "u": own_user, "d": home, "%": "%"}
     files = options.get("identityfile", ()) if device.key is None else (str(device.key),)
     known = [*options.get("userknownhostsfile", ()), *options.get("globalknownhostsfile", ())]
+    known_files = [_in_home(file) for file in " ".join(known).split()]
     jump = device.jump or one("proxyjump")
     proxy = one("proxycommand") if jump is None else None
     target = SshTarget(
@@ -110,7 +118,7 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
         port=port,
         user=user,
         key_files=_paths(device, files, tokens),
-        known_hosts=_paths(device, " ".join(known).split(), tokens),
+        known_hosts=_paths(device, known_files, tokens),
         identities_only=device.key is not None or one("identitiesonly") == "yes",
         host_key_alias=one("hostkeyalias"),
         proxy_command=expand(proxy, tokens).removeprefix("exec ") if proxy else None,
@@ -137,17 +145,35 @@ def expand(text: str, tokens: Mapping[str, str]) -> str:
     return expanded
 
 
+def _in_home(file: str) -> str:
+    """A file that ssh names in the .ssh of the account's home: that in the .ssh of $HOME."""
+    theirs = f"{_account_home()}/.ssh/"
+    return f"~/.ssh/{file.removeprefix(theirs)}" if file.startswith(theirs) else file
+
+
+def _account_home() -> str:
+    """The home that OpenSSH knows of."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir.rstrip("/")
+    except KeyError:  # in a container, say; ssh then says that there is no such user
+        return str(Path.home())
+
+
 def _ask_ssh(device: Device) -> str:
     assert device.host is not None
-    command = ["ssh", "-G"]
-    command += ["-F", str(device.ssh_config)] if device.ssh_config else []
+    command, config = ["ssh", "-G"], ""
+    if device.ssh_config:
+        command += ["-F", str(device.ssh_config)]
+    elif str(Path.home()) != _account_home():
+        command += ["-F", "/dev/stdin"]
+        config = f'Include "{Path.home()}/.ssh/config"\nInclude {_SYSTEM_CONFIG}\n'
     command += ["-p", str(device.port)] if device.port else []
     command += ["-l", device.user] if device.user else []
     command += ["-o", f"ProxyJump={device.jump}"] if device.jump else []
     command += ["--", device.host]
     try:
         answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_TIMEOUT_S, check=False, text=True
+            command, input=config, capture_output=True, timeout=_SSH_TIMEOUT_S, check=False, text=True
         )
     except subprocess.TimeoutExpired as error:
         raise RemoteError(f"`ssh -G {device.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec") from error

@@ -171,6 +171,9 @@ def test_up_again_leaves_alone_what_stands(bench: Bench) -> None:
 
 
 def test_up_and_set_say_that_a_profile_no_longer_holds(bench: Bench) -> None:
+    assert "--fresh" not in bench.lab("set", "c", "--cpus", "0.25").output  # there is no profile yet
+    (bench.folder / "profile.json").touch()
+    assert "--fresh" in bench.lab("up", "spec.toml").output
     assert "--fresh" not in bench.lab("up", "spec.toml").output
     assert "--fresh" in bench.lab("set", "c", "--cpus", "0.3").output
     assert "other rates or cpus: c: earlier profiles no longer hold" in bench.lab("up", "spec.toml").output

@@ -147,6 +147,19 @@ class TestOpenSsh:
         assert (found.hostname, found.jumps) == ("10.0.0.9", ())
         assert found.known_hosts == (config.parent / "known_hosts",)
 
+    def test_another_home_counts_for_configuration_keys_and_known_hosts(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path / "my home"))
+        own = tmp_path / "my home" / ".ssh"
+        found = resolve(Device(name="a", host="tx2"))
+        assert own / "known_hosts" in found.known_hosts and own / "id_ed25519" in found.key_files
+        own.mkdir(parents=True)
+        (own / "config").write_text("Host tx2\n HostName 10.0.0.3\n UserKnownHostsFile ~/.ssh/lab %d/other\n")
+        found = resolve(Device(name="a", host="tx2"))
+        assert found.hostname == "10.0.0.3"
+        assert found.known_hosts[0] == own / "lab"
+
     def test_jumps_of_jumps(self, config: Path) -> None:
         found = resolve(Device(name="a", host="tx2", ssh_config=config))
         assert [(hop.user, hop.hostname) for hop in found.jumps] == [
