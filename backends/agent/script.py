@@ -1,7 +1,6 @@
 """The agent runs one rank of a user's own script, which finds the others by its environment."""
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -10,6 +9,7 @@ import threading
 import time
 from typing import Any, Dict, Set
 
+from backends.agent import parent_death
 from backends.agent.command import GRACE_S, LEFT_S, TICK_S, pass_on
 from backends.data.folder_content import require_folder
 from backends.jobs.user_job import DATA_VARIABLE
@@ -19,12 +19,9 @@ from profilers.cores import usable_cores
 
 #: Variables of torchrun, which would have the ranks wait for a store that torchrun keeps.
 _TORCHRUN = ("TORCHELASTIC_", "TORCH_ELASTIC_")
-_PR_SET_PDEATHSIG = 1
 
 #: The process groups of scripts that run now.
 _groups: Set[int] = set()
-#: None where there is no Linux.
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
 
 def run_script(task: Any, order: RunScript) -> int:
@@ -89,8 +86,7 @@ def _environment(order: RunScript) -> Dict[str, str]:
 
 def _die_with_the_agent() -> None:
     """The system kills the script when the agent is killed, which then cannot do so itself."""
-    if _prctl is not None:
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    parent_death.ask_for(signal.SIGKILL)
 
 
 def _end_when_told(task: Any, group: int, ended: threading.Event) -> None:

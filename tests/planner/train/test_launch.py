@@ -108,6 +108,15 @@ def test_a_device_alone_whose_step_hangs_ends_the_run_with_its_checkpoint(pair: 
     gone(pair)
 
 
+def test_an_agent_that_is_stopped_ends_with_the_command_that_is_killed(pair: Path) -> None:
+    hold(pair)
+    command = start(pair)
+    command.says("tx2 joined")
+    signal_all(agents(pair, "tx2"), signal.SIGSTOP)
+    command.popen.kill()
+    gone(pair)
+
+
 def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
     strategy = "layer-drop:sync=synchronous"
     hold(pair, 1)
