@@ -17,7 +17,7 @@ from reporting import Spread, parser, show
 from backends.data import dataset as data
 from backends.protocol.events import Progress
 from backends.strategies.presets import PRESETS
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.fleet.device import Fleet
 from planner.fleet.file import load_fleet
 from planner.paths import RunFolder

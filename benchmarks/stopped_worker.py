@@ -26,7 +26,7 @@ from racing.reference_systems import REFERENCE_SYSTEMS
 from reporting import parser, show
 
 from backends.protocol.events import Progress
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.cli import interrupts
 from planner.errors import InterruptedRunError, PlannerError, RunError
 from planner.lab.device import LabDevice

@@ -51,7 +51,7 @@ def decode(cls: type[Record], value: object, where: str = "") -> Record:
     try:
         return cast(Record, _validator(cast(Any, cls)).validate_python(value))
     except ValidationError as error:
-        raise RecordError(_told(error.errors(include_url=False), where, cls.__name__)) from None
+        raise RecordError(_told(error.errors(include_url=False), where, getattr(cls, "__name__", str(cls)))) from None
 
 
 def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:

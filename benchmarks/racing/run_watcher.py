@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from backends.protocol.events import MemberProgress, Progress
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.train.events import Started, TimeOver
 
 from .network_cards import Cards, Count, Sample, sent, traffic

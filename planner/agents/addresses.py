@@ -50,13 +50,14 @@ def _address(device: Device, agent: AgentClient, other: str) -> str:
     if device.data_address is not None:
         return device.data_address
     if device.data_interface is not None:
-        address = agent.call(FindInterfaceAddress(device.data_interface), ADDRESS_TIMEOUT_S)
+        address: str | None = agent.call(FindInterfaceAddress(device.data_interface), ADDRESS_TIMEOUT_S)
         if address is None:
             where = f'{device.name}: data_interface "{device.data_interface}"'
             raise FleetError(f"{where} has no IPv4 address; see `ip address` there")
-        return str(address)
+        return address
     if device.local:
-        return str(agent.call(FindAddressTowards(other), ADDRESS_TIMEOUT_S))
+        towards: str = agent.call(FindAddressTowards(other), ADDRESS_TIMEOUT_S)
+        return towards
     return _numeric(resolve(device).hostname)
 
 

@@ -4,29 +4,25 @@ import builtins
 import errno
 import itertools
 import json
-import math
 import os
-import queue
 import re
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from backends.jobs.failure import JobFailure
-from backends.protocol.json_messages import encode, name_of
-from backends.protocol.orders import FetchFile, Go, Ping, Stop, StoreFile
+from backends.protocol.json_messages import encode
+from backends.protocol.orders import FetchFile, Ping, StoreFile
 from backends.training.step_watch import LAST_WORDS
 from planner.agents import bundle
 from planner.agents.answers import HELLO, Answer, Failure, Hello
+from planner.agents.call import Call, Sink
 from planner.errors import AgentError, DeviceLostError, JobError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process, Remote
 
 PING_S = 5.0
-#: Longest wait at a stretch: the main thread sees Ctrl-C that another one took when it wakes.
-TICK_S = 0.2
 #: An agent from which nothing has come for this long, though it was pinged, is lost.
 SILENCE_S = 30.0
 #: A Python that has not started the agent by then hangs.
@@ -42,68 +38,6 @@ UNASKED = (
 )
 #: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
 CHUNK_BYTES = 1 << 16
-#: One of ``backends.protocol.events``.
-Event = Any
-#: Takes the pieces of a file that an agent sends.
-Sink = Callable[[bytes], object]
-
-
-class Call:
-    """One order under way. sink: for the file that its answer brings, if any."""
-
-    def __init__(self, agent: "AgentClient", number: int, name: str, sink: Sink | None = None) -> None:
-        self._agent = agent
-        self._number = number
-        self.name = name
-        self.sink = sink
-        self.answers: queue.Queue[Answer] = queue.Queue()
-        self._last: Answer | None = None
-
-    def event(self, timeout_s: float | None = None) -> Event | None:
-        """The next event; None when the order has ``ended``, or when time is up."""
-        if self._last is not None:
-            return None
-        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while True:
-            try:
-                answer = self.answers.get(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
-                break
-            except queue.Empty:
-                if time.monotonic() >= deadline:
-                    return None
-        if answer.ends:
-            self._last = answer
-        return answer.event
-
-    @property
-    def ended(self) -> bool:
-        """Whether the result, or the error, is here."""
-        return self._last is not None
-
-    def result(self, timeout_s: float | None = None, on_event: Callable[[Event], None] | None = None) -> Any:
-        """Wait for the result.
-
-        Raises AgentError for a failure over there, DeviceLostError when it is gone.
-        """
-        while not self.ended:
-            event = self.event(timeout_s)
-            if event is not None:
-                if on_event is not None:
-                    on_event(event)
-            elif not self.ended:
-                raise DeviceLostError(f"{self._agent.name}: no answer to `{self.name}` within {timeout_s:g} s")
-        assert self._last is not None, "ended means that the last message is here"
-        if self._last.failure is not None:
-            raise self._agent.failure(self.name, self._last.failure)
-        return self._last.result
-
-    def go(self) -> None:
-        """Let an order that waits for the word go on."""
-        self._agent.send(Go(self._number))
-
-    def stop(self) -> None:
-        """Ask the device to end this order early."""
-        self._agent.send(Stop(self._number))
 
 
 class AgentClient:
@@ -141,7 +75,7 @@ class AgentClient:
     def start(self, order: Any, blob: bytes = b"", sink: Sink | None = None) -> Call:
         """Give one of ``backends.protocol.orders``, followed by a blob, and return at once."""
         number = next(self._numbers)
-        call = self._calls[number] = Call(self, number, name_of(type(order)).replace("_", " "), sink)
+        call = self._calls[number] = Call(self, number, order, sink)
         if self._lost is not None:
             raise DeviceLostError(self._named(self._lost))
         self.send(order, number, blob)
@@ -156,7 +90,7 @@ class AgentClient:
 
         source: its path on this machine, by which errors name it.
         """
-        path = str(self.start(StoreFile(name, len(data)), data).result())
+        path: str = self.start(StoreFile(name, len(data)), data).result()
         if source is not None:
             self.stands_for(path, source)
         return path

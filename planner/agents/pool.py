@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from planner.agents.client import TICK_S, AgentClient
+from planner.agents.call import TICK_S
+from planner.agents.client import AgentClient
 from planner.errors import DeviceLostError, PlannerError
 from planner.fleet.device import Device
 from planner.remote import connect

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from backends.protocol.orders import AssembleProject, FindMissing, ProjectFile, StoreFile, cached_as
-from planner.agents.client import AgentClient, Call
-from planner.errors import ProjectError
+from planner.agents.call import Call
+from planner.agents.client import AgentClient
+from planner.errors import AgentError, ProjectError
 from planner.paths import FLEET, PLAN
 from planner.units import bytes_text
 
@@ -79,13 +80,15 @@ def send_project(agent: AgentClient, project: Project) -> str:
     """
     waiting: deque[Call] = deque()
     for digest in agent.call(FindMissing(tuple(project.contents)), _FIND_TIMEOUT_S):
-        content = project.contents[digest]
+        content = project.contents.get(digest)
+        if content is None:
+            raise AgentError(f"{agent.name}: find missing: it asks for a file that is not of the project: {digest}")
         waiting.append(agent.start(StoreFile(cached_as(digest), len(content)), content))
         if len(waiting) == _AT_ONCE:
             waiting.popleft().result()
     for call in waiting:
         call.result()
-    path = str(agent.call(AssembleProject(f"project-{project.fingerprint}", project.files)))
+    path: str = agent.call(AssembleProject(f"project-{project.fingerprint}", project.files))
     agent.stands_for(path, str(project.folder))
     return path
 

@@ -20,7 +20,8 @@ from backends.protocol.orders import (
     SurveySensors,
 )
 from planner.agents.addresses import try_addresses
-from planner.agents.client import AgentClient, Call
+from planner.agents.call import Call
+from planner.agents.client import AgentClient
 from planner.agents.pool import in_parallel
 from planner.check import findings
 from planner.check.findings import FAILED, OK, SKIPPED, CheckReport, Finding
@@ -28,7 +29,6 @@ from planner.console import OnProgress
 from planner.errors import AgentError, DeviceLostError, PlannerError, suggest
 from planner.fleet.device import Device, Fleet
 from planner.jobs.data_folders import SURVEY_S
-from planner.json_records import decode
 from planner.remote import connect
 from planner.remote.base import Remote
 from planner.units import counted
@@ -143,13 +143,11 @@ class DeviceCheck:
     def _ask(self, agent: AgentClient) -> Facts:
         device, names = self.device, tuple(self._frameworks)
         self._begin("gpu")
-        answer = agent.call(CollectFacts(names), ANSWER_S)
-        facts = decode(Facts, answer, f"{device.name}.facts")
+        facts: Facts = agent.call(CollectFacts(names), ANSWER_S)
         for finding in findings.of_facts(device, facts):
             self.note(finding)
         self._begin("power")
-        answer = agent.call(SurveySensors(), ANSWER_S)
-        self.sensors = decode(tuple[SensorFacts, ...], answer, f"{device.name}.sensors")
+        self.sensors = agent.call(SurveySensors(), ANSWER_S)
         self.note(findings.of_power(device, self.sensors))
         self._begin("clock")
         self.note(findings.of_clock(device, clock_offset_s(agent)))
@@ -173,7 +171,7 @@ class DeviceCheck:
             return
         self._begin(findings.DATA)
         try:
-            found = decode(FolderContent, agent.call(SurveyData(self.device.data), SURVEY_S), self.device.name)
+            found: FolderContent = agent.call(SurveyData(self.device.data), SURVEY_S)
             self.note(Finding(self.device.name, findings.DATA, OK, counted(found.files, "file")))
         except AgentError as error:
             self.note(findings.of_error(self.device, findings.DATA, error))
@@ -205,7 +203,7 @@ class DeviceCheck:
 def clock_offset_s(agent: AgentClient) -> float:
     """The device's clock minus this machine's, taken at half the round trip."""
     before_s = time.time()
-    there_s = float(agent.call(ReadClock(), ANSWER_S))
+    there_s: float = agent.call(ReadClock(), ANSWER_S)
     return there_s - (before_s + time.time()) / 2
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from backends.protocol.events import CacheEntry, CacheFolder
 from backends.protocol.orders import FindCache, ListCache, RemoveEntries
@@ -10,7 +10,6 @@ from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
 from planner.errors import PlannerError
 from planner.fleet.device import Device
-from planner.json_records import decode
 
 #: The operator's machine, which has a cache where devices of the fleet are parts of it.
 THIS_MACHINE = "this machine"
@@ -64,13 +63,11 @@ class Caches:
 
     def find(self) -> list[Cache]:
         """What is in each cache, named once however many devices share it."""
-        folders = self._of_each(self._agents, lambda agent: _ask(agent, FindCache(), CacheFolder))
+        folders = self._of_each(self._agents, _find)
         sharing: dict[str, list[str]] = {}
         for name, folder in folders.items():
             sharing.setdefault(folder.identity, []).append(name)
-        listed = self._of_each(
-            [names[0] for names in sharing.values()], lambda agent: _ask(agent, ListCache(), tuple[CacheEntry, ...])
-        )
+        listed = self._of_each([names[0] for names in sharing.values()], _list)
         return [
             Cache(tuple(names), folders[names[0]].path, listed[names[0]])
             for names in sharing.values()
@@ -86,7 +83,8 @@ class Caches:
 
         def remove(agent: AgentClient) -> dict[str, str]:
             names = tuple(entry.name for entry in by_name[agent.name].removable)
-            return _ask(agent, RemoveEntries(names), dict[str, str])
+            kept: dict[str, str] = agent.call(RemoveEntries(names), ANSWER_S)
+            return kept
 
         return [CleanedCache(by_name[name], kept) for name, kept in self._of_each(by_name, remove).items()]
 
@@ -109,5 +107,11 @@ def this_machine() -> Device:
     return Device(name=THIS_MACHINE, python=sys.executable)
 
 
-def _ask(agent: AgentClient, order: Any, kind: type[Done]) -> Done:
-    return decode(kind, agent.call(order, ANSWER_S), agent.name)
+def _find(agent: AgentClient) -> CacheFolder:
+    folder: CacheFolder = agent.call(FindCache(), ANSWER_S)
+    return folder
+
+
+def _list(agent: AgentClient) -> tuple[CacheEntry, ...]:
+    entries: tuple[CacheEntry, ...] = agent.call(ListCache(), ANSWER_S)
+    return entries

@@ -8,7 +8,6 @@ from planner.agents.client import AgentClient
 from planner.agents.pool import in_parallel
 from planner.errors import RunError
 from planner.fleet.device import Device
-from planner.json_records import decode
 from planner.units import counted
 
 #: For a card that is slow and a set of many files.
@@ -26,7 +25,8 @@ def require_equal_data(agents: Mapping[str, AgentClient], devices: Mapping[str, 
         return
 
     def survey(name: str) -> FolderContent:
-        return decode(FolderContent, agents[name].call(SurveyData(folders[name]), SURVEY_S), name)
+        found: FolderContent = agents[name].call(SurveyData(folders[name]), SURVEY_S)
+        return found
 
     found = in_parallel(folders, survey)
     if len(set(found.values())) > 1:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from backends.protocol.events import Printed
 from backends.protocol.orders import FindFreePort, RunScript
 from planner.agents.addresses import data_addresses
-from planner.agents.client import TICK_S, Call
+from planner.agents.call import TICK_S, Call
 from planner.agents.pool import AgentPool, in_parallel
 from planner.agents.project import Project, send_project
 from planner.errors import DeviceLostError, PlannerError, RunError
@@ -139,7 +139,7 @@ class ScriptRun:
         folders = in_parallel(devices, lambda name: send_project(pool.agents[name], self._project))
         addresses = data_addresses(devices, pool.agents)
         first = self._places[0].name
-        port = int(pool.agents[first].call(FindFreePort(), _PORT_TIMEOUT_S))
+        port: int = pool.agents[first].call(FindFreePort(), _PORT_TIMEOUT_S)
         self._began_s = self._clock()
         for place in self._places:
             running = self._ranks[place.name] = RunningRank(place, folders[place.name])
@@ -153,7 +153,7 @@ class ScriptRun:
     def _listen(self, name: str, call: Call) -> None:
         """Pass on what a rank says, in a thread of its own."""
         try:
-            self._heard.put((name, int(call.result(on_event=lambda event: self._heard.put((name, event))))))
+            self._heard.put((name, call.result(on_event=lambda event: self._heard.put((name, event)))))
         except PlannerError as error:
             self._heard.put((name, error))
         except Exception as error:  # noqa: BLE001 - an unreported end would leave the launch waiting forever

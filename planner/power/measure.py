@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from backends.protocol.events import CommandMeasurement
 from backends.protocol.orders import MeasureCommand
 from planner.agents.pool import AgentPool
 from planner.fleet.device import Device
-from planner.json_records import decode
 from planner.profile import learned_power, power_readings
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import NAMEPLATE, Provenance
@@ -69,13 +69,13 @@ def measure(device: Device, command: Sequence[str], model: PowerModel | None, on
         for error in agents.errors.values():
             raise error
         call = agents.agents[device.name].start(MeasureCommand(tuple(command), IDLE_S))
-        answer = call.result(None, lambda event: on_output(event.stream, event.text))
-    idle, busy = (decode(Window, answer[name], f"{device.name}.{name}") for name in ("idle", "busy"))
+        measured: CommandMeasurement = call.result(None, lambda event: on_output(event.stream, event.text))
+    idle, busy = measured.idle, measured.busy
     if model is not None and power_readings.whole_reading(busy) is None:
         idle, busy = learned_power.estimated(idle, model), learned_power.estimated(busy, model)
     notes = (*power_readings.flagged(busy), *power_readings.disagreements(busy))
     return EnergyMeasurement(
-        device.name, tuple(command), int(answer["returncode"]), busy.duration_s,
+        device.name, tuple(command), measured.returncode, busy.duration_s,
         _reading(device, busy), _reading(device, idle), notes,
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ from planner.agents.client import AgentClient
 from planner.check.findings import without_device_name
 from planner.errors import AgentError, PlanError, PlannerError
 from planner.fleet.device import Device
-from planner.json_records import decode
 from planner.profile import repeats, reuse
 from planner.profile.file import DeviceProfile, timing_of
 from planner.profile.recorder import ProfileRecorder
@@ -64,7 +63,7 @@ class DeviceProfiler:
     def _facts(self, device: Device, agent: AgentClient) -> None:
         name = device.name
         self._show(name, "facts", None)
-        facts = decode(records.Facts, agent.call(CollectFacts(), ANSWER_S), f"{name}.facts")
+        facts: records.Facts = agent.call(CollectFacts(), ANSWER_S)
         before = self._known(device).facts
         if before is None or reuse.identity(before) != reuse.identity(facts):
             self._recorder.change(lambda profile: profile.without_links(name))
@@ -73,9 +72,9 @@ class DeviceProfiler:
         if self._known(device).idle is None:
             self._show(name, "idle power", None)
             began = time.monotonic()
-            answer = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
+            idle: records.Window = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
             took = {**self._known(device).took_s, "idle": time.monotonic() - began}
-            self._recorder.note(name, idle=decode(records.Window, answer, f"{name}.idle"), took_s=took)
+            self._recorder.note(name, idle=idle, took_s=took)
 
     def _check_precision(self, device: Device) -> None:
         facts = self._known(device).facts

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from backends.network import framing
 from backends.profiling.throughput import IPERF3, PYTHON
 from backends.protocol.events import MessageTimes
-from backends.protocol.json_messages import record
 from backends.protocol.orders import CollectFacts, SendMessages, SendThroughput, ServeMessages, ServeThroughput
+from planner.agents.call import Call, Event
 from planner.agents.certificates import Authority
-from planner.agents.client import AgentClient, Call, Event
+from planner.agents.client import AgentClient
 from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.profile import link_curves
 from profilers.goodput import LinkThroughput
-from profilers.records import IncastProfile, LinkProfile
+from profilers.records import Facts, IncastProfile, LinkProfile
 
 #: Seconds without an answer after which an end of a probe counts as hung.
 ANSWER_S = 60.0
@@ -169,7 +169,8 @@ class LinkProber:
                 order = order._replace(repeats=lengths.loopback_repeats, cold=True)
             else:
                 order = order._replace(turns=lengths.turns, turn_s=lengths.turn_s)
-            return record(MessageTimes, self.agents[source].call(order, ANSWER_S))
+            times: MessageTimes = self.agents[source].call(order, ANSWER_S)
+            return times
 
     def _loopback_curve(self, name: str) -> None:
         """The curve of a loopback over a first connection."""
@@ -201,8 +202,8 @@ class LinkProber:
     def _tool(self, flows: Iterable[Flow]) -> str:
         names = {name for flow in flows for name in flow}
         for name in sorted(names - self._iperf3.keys()):
-            facts = self.agents[name].call(CollectFacts(frameworks=()), ANSWER_S)
-            self._iperf3[name] = facts["iperf3"] is not None
+            facts: Facts = self.agents[name].call(CollectFacts(frameworks=()), ANSWER_S)
+            self._iperf3[name] = facts.iperf3 is not None
         return IPERF3 if all(self._iperf3[name] for name in names) else PYTHON
 
     def _throughput(self, flows: Sequence[Flow], tool: str, seconds: float) -> list[LinkThroughput]:
@@ -239,10 +240,11 @@ def _serving(agent: AgentClient, order: Any) -> Iterator[Event]:
 
 def _results(calls: Sequence[Call]) -> list[LinkThroughput]:
     """Return the results of concurrent senders; raise the first failure once all have ended."""
-    results, failures = [], []
+    results: list[LinkThroughput] = []
+    failures = []
     for call in calls:
         try:
-            results.append(record(LinkThroughput, call.result(ANSWER_S)))
+            results.append(call.result(ANSWER_S))
         except RemoteError as error:
             failures.append(error)
     if failures:

@@ -13,7 +13,6 @@ from planner.agents.client import AgentClient
 from planner.console import OnProgress
 from planner.fleet.device import Device
 from planner.jobs.shipping import ship_job
-from planner.json_records import decode
 from planner.profile import repeats
 from planner.profile.model_shipping import ship_model
 from planner.profile.request import ProfileRequest
@@ -85,7 +84,7 @@ class StepTimer(NamedTuple):
             if self.budget.spent(model, needed_s * self.sharing[device.name]):
                 call.go()
 
-        measured = decode(records.StepProfile, call.result(SILENCE_S, progress), f"{device.name}.steps")
+        measured: records.StepProfile = call.result(SILENCE_S, progress)
         planned = measured._replace(steps_planned=self.request.steps_planned)
         return repeats.begun(planned._replace(model=model, fingerprint=self.fingerprints[model]))
 
@@ -99,8 +98,7 @@ class StepTimer(NamedTuple):
         began = time.monotonic() - spent_s
         replica = self._replica(device, agent, timed.model, timed.framework)
         call = agent.start(RepeatSteps(replica, timed.batch))
-        answer = call.result(SILENCE_S, lambda event: self._show(device.name, timed.model, event))
-        second = decode(records.Repeat, answer, f"{device.name}.steps_again")
+        second: records.Repeat = call.result(SILENCE_S, lambda event: self._show(device.name, timed.model, event))
         both = repeats.checked(timed, second)
         if repeats.agree(both):
             return both

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from backends.protocol.events import CheckpointFailed, CheckpointWritten
 from backends.training import checkpoint
-from planner.agents.client import TICK_S, AgentClient
+from planner.agents.call import TICK_S
+from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool
 from planner.errors import RemoteError
 from planner.paths import RunFolder

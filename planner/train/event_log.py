@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from backends.protocol import events
 from backends.protocol.json_messages import TYPE, decode, encode, record
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.train.events import (
     RUN_EVENTS,
     LogFailed,

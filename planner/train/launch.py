@@ -14,8 +14,9 @@ from backends.strategies.engine import TORCH, Engine
 from backends.training import checkpoint
 from backends.training.run_spec import HostRun, RunSpec, TrainAlone
 from planner.agents.addresses import data_addresses
+from planner.agents.call import Call
 from planner.agents.certificates import Authority
-from planner.agents.client import AgentClient, Call
+from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
 from planner.errors import PlannerError, RunError
 from planner.fleet.device import Fleet

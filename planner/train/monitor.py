@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from backends.frameworks.process_group import BROKEN
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Dropped, Evaluated, Joined, RunAccount
-from backends.protocol.json_messages import record
 from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
-from planner.agents.client import TICK_S, AgentClient, Call, Event
+from planner.agents.call import TICK_S, Call, Event
+from planner.agents.client import AgentClient
 from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
@@ -117,7 +117,7 @@ class RunMonitor:
             events.put((source, event))
 
         try:
-            self._account = record(RunAccount, self.server.call.result(on_event=on_event))
+            self._account = self.server.call.result(on_event=on_event)
         except PlannerError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever

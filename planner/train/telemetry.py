@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.protocol.events import Built, MemberTelemetry, TimeSpent
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.train.events import MemberEnded
 from profilers.records import Window
 

@@ -162,5 +162,5 @@ def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
 
 def store_once(agent: AgentClient, shard: Shard) -> str:
     """Send a file to a device unless it is there already, undamaged; returns its path there."""
-    path = agent.call(FindFile(shard.name, shard.digest), FIND_TIMEOUT_S)
-    return str(path) if path else agent.store(shard.name, shard.content)
+    path: str | None = agent.call(FindFile(shard.name, shard.digest), FIND_TIMEOUT_S)
+    return path or agent.store(shard.name, shard.content)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from backends.protocol.events import MemberAccount, Ready
-from backends.protocol.json_messages import record
 from backends.protocol.orders import RunPeer, RunWorker
 from backends.training.run_spec import RunRank
-from planner.agents.client import AgentClient, Call, Event
+from planner.agents.call import Call, Event
+from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool
 from planner.errors import AgentError, JobError, PlannerError, RunError
 from planner.train.events import MemberEnded, MemberGivenUp, MemberLost
@@ -144,8 +144,8 @@ class WorkerSupervisor:
         self.ready = True
         self.signals.go.wait()
         call.go()
-        result = call.result(on_event=lambda event: events.put((name, event)))
-        events.put((name, MemberEnded(record(MemberAccount, result))))
+        account: MemberAccount = call.result(on_event=lambda event: events.put((name, event)))
+        events.put((name, MemberEnded(account)))
 
 
 class RankSupervisor(WorkerSupervisor):

@@ -17,7 +17,7 @@ from backends.jobs.job import ACCURACY
 from backends.protocol import events
 from backends.protocol.json_messages import encode
 from backends.strategies.strategy import PARAMETER_SERVER
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.console import Detail, device_output, plain
 from planner.json_records import decode
 from planner.paths import RunFolder

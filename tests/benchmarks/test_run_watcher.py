@@ -3,7 +3,7 @@
 from backends.protocol.events import MemberProgress, Progress
 from benchmarks.racing.network_cards import Count
 from benchmarks.racing.run_watcher import RunWatcher
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.train.events import Started, TimeOver
 
 

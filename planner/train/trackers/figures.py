@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from backends.protocol.events import CheckpointWritten, Evaluated, MemberTelemetry, Progress, TimeSpent
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.plan.file import Plan
 from planner.train.events import MemberLost, RunEnded
 from planner.train.worker_result import watts

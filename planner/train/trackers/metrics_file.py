@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.train.trackers.figures import COUNTERS, MEANINGS, Figure, RunFigures
 
 PREFIX = "planner_"

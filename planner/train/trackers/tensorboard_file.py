@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.train.trackers.figures import EMULATED, Figure, RunFigures
 
 

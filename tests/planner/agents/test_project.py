@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from backends.protocol.orders import StoreFile
 from planner.agents import project
-from planner.agents.client import AgentClient, Sink
+from planner.agents.call import Sink
+from planner.agents.client import AgentClient
 from planner.agents.project import Project, send_project
 from planner.errors import AgentError, ProjectError
 from planner.fleet.device import Device

@@ -20,9 +20,9 @@ class Agent:
         self._content = content
         self.asked: list[str] = []
 
-    def call(self, order: SurveyData, limit_s: float) -> dict[str, Any]:
+    def call(self, order: SurveyData, limit_s: float) -> FolderContent:
         self.asked.append(order.path)
-        return self._content._asdict()
+        return self._content
 
 
 def fleet(*contents: FolderContent) -> tuple[Any, dict[str, Device]]:

@@ -13,7 +13,7 @@ from planner.fleet.device import Device
 from planner.profile import repeats
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import BUDGET_SHARE, StepTimer, TimeBudget
-from profilers.records import Repeat, Samples, StepProfile, encode
+from profilers.records import Repeat, Samples, StepProfile
 from tests.planner import profiles
 
 EVENT = StepTimed("timed", 50, 0.1, rest_s=100.0, precision=0.5)
@@ -48,7 +48,7 @@ class Agent:
         whole = profiles.step()._replace(gradient_s=step_s, copy_s=none, update_s=none)
         answer = whole if isinstance(order, TimeSteps) else Repeat(step_s, none, none, 1.0)
         self.orders.append(order)
-        self.calls.append(Order(encode(answer)))
+        self.calls.append(Order(answer))
         return self.calls[-1]
 
 

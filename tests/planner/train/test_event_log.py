@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.protocol.events import Evaluated, Joined, MemberTelemetry, Progress, TimeSpent
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.train.event_log import EventReporter, LoggedEvent, read
 from planner.train.events import LogFailed, MemberLost, RunEnded, Sending, Started
 from profilers.records import Window

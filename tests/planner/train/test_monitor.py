@@ -15,7 +15,7 @@ from backends.frameworks.process_group import BROKEN
 from backends.protocol.events import CheckpointWritten, Evaluated, Progress, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.errors import AgentError, InterruptedRunError, RunError
 from planner.paths import RunFolder
 from planner.train.checkpoint_fetch import CheckpointFetcher
@@ -23,7 +23,6 @@ from planner.train.event_log import EventReporter
 from planner.train.monitor import RunMonitor, ServerProcess
 from planner.train.telemetry import Telemetry
 from planner.train.worker_restart import Signals
-from profilers.records import encode
 
 STEPS = 30
 DONE = RunAccount(STEPS, STEPS, 1.0, {}, True)
@@ -46,7 +45,7 @@ class ServerCall:
         self._stopped.wait()
         if isinstance(self._outcome, Exception):
             raise self._outcome
-        return encode(self._outcome)
+        return self._outcome
 
     def stop(self) -> None:
         self._stopped.set()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from backends.protocol.events import Ready
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.errors import DeviceLostError, PlannerError
 from planner.train.events import MemberGivenUp, MemberLost
 from planner.train.telemetry import Telemetry

@@ -5,7 +5,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from backends.protocol.events import Evaluated, Joined, MemberProgress, MemberTelemetry, Progress, TimeSpent
-from planner.agents.client import Event
+from planner.agents.call import Event
 from planner.train.event_log import EventReporter
 from planner.train.events import LogFailed
 from planner.train.trackers.figures import MEANINGS, RunFigures

@@ -1,0 +1,92 @@
+"""A call is one order under way on a device: its events, then its result."""
+
+import math
+import queue
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from backends.protocol.json_messages import name_of
+from backends.protocol.orders import Go, Stop
+from planner.agents import results
+from planner.agents.answers import Answer, Failure
+from planner.errors import DeviceLostError
+
+#: Longest wait at a stretch: the main thread sees Ctrl-C that another one took when it wakes.
+TICK_S = 0.2
+#: One of ``backends.protocol.events``.
+Event = Any
+#: Takes the pieces of a file that an agent sends.
+Sink = Callable[[bytes], object]
+
+
+class Giver(Protocol):
+    """The agent client that has given an order."""
+
+    name: str
+
+    def send(self, order: Any) -> None:
+        """Write one more order."""
+
+    def failure(self, order: str, failure: Failure) -> Exception:
+        """The exception for an error of the other side."""
+
+
+class Call:
+    """One order under way. sink: for the file that its answer brings, if any."""
+
+    def __init__(self, agent: Giver, number: int, order: Any, sink: Sink | None = None) -> None:
+        self._agent = agent
+        self._number = number
+        self._order = order
+        self.name = name_of(type(order)).replace("_", " ")
+        self.sink = sink
+        self.answers: queue.Queue[Answer] = queue.Queue()
+        self._last: Answer | None = None
+
+    def event(self, timeout_s: float | None = None) -> Event | None:
+        """The next event; None when the order has ``ended``, or when time is up."""
+        if self._last is not None:
+            return None
+        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            try:
+                answer = self.answers.get(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
+                break
+            except queue.Empty:
+                if time.monotonic() >= deadline:
+                    return None
+        if answer.ends:
+            self._last = answer
+        return answer.event
+
+    @property
+    def ended(self) -> bool:
+        """Whether the result, or the error, is here."""
+        return self._last is not None
+
+    def result(self, timeout_s: float | None = None, on_event: Callable[[Event], None] | None = None) -> Any:
+        """Wait for the result, of the class that ``results`` has for the order.
+
+        Raises AgentError for a failure over there and for a result of another class,
+        DeviceLostError when it is gone.
+        """
+        while not self.ended:
+            event = self.event(timeout_s)
+            if event is not None:
+                if on_event is not None:
+                    on_event(event)
+            elif not self.ended:
+                raise DeviceLostError(f"{self._agent.name}: no answer to `{self.name}` within {timeout_s:g} s")
+        assert self._last is not None, "ended means that the last message is here"
+        if self._last.failure is not None:
+            raise self._agent.failure(self.name, self._last.failure)
+        return results.read(self._order, self._last.result, f"{self._agent.name}: {self.name}")
+
+    def go(self) -> None:
+        """Let an order that waits for the word go on."""
+        self._agent.send(Go(self._number))
+
+    def stop(self) -> None:
+        """Ask the device to end this order early."""
+        self._agent.send(Stop(self._number))

@@ -1,0 +1,63 @@
+"""The result of an order is checked field by field; anything else is refused."""
+
+from typing import Any
+
+from backends.protocol import events, orders
+from backends.training.run_spec import HostRun, RunRank, TrainAlone
+from planner.errors import AgentError, RecordError
+from planner.json_records import decode
+from profilers import records
+from profilers.goodput import LinkThroughput
+
+#: By the class of the order; those that are not here return nothing.
+RESULTS: dict[type, Any] = {
+    orders.AssembleProject: str,
+    orders.CollectFacts: records.Facts,
+    orders.FindAddressTowards: str,
+    orders.FindCache: events.CacheFolder,
+    orders.FindFile: str | None,
+    orders.FindFreePort: int,
+    orders.FindInterfaceAddress: str | None,
+    orders.FindMissing: tuple[str, ...],
+    orders.FindPackages: dict[str, str | None],
+    HostRun: events.RunAccount,
+    orders.ListCache: tuple[events.CacheEntry, ...],
+    orders.MeasureCommand: events.CommandMeasurement,
+    orders.MeasureIdle: records.Window,
+    orders.ProbeReachability: str | None,
+    orders.ReadClock: float,
+    orders.RemoveEntries: dict[str, str],
+    orders.RepeatSteps: records.Repeat,
+    orders.RunPeer: events.MemberAccount,
+    orders.RunScript: int,
+    orders.RunWorker: events.MemberAccount,
+    orders.SendMessages: events.MessageTimes,
+    orders.SendThroughput: LinkThroughput,
+    orders.StartFramework: dict[str, str],
+    orders.StoreFile: str,
+    orders.SurveyData: events.FolderContent,
+    orders.SurveySensors: tuple[records.SensorFacts, ...],
+    orders.TimeSteps: records.StepProfile,
+    TrainAlone: events.RunAccount,
+}
+
+
+def read(order: Any, value: object, what: str) -> Any:
+    """The result of an order in a JSON value. Raises AgentError naming what does not fit.
+
+    what: the device and the order, for the message.
+    """
+    kind = _kind(order)
+    if kind is None:
+        return None
+    try:
+        return decode(kind, value, "result")
+    except RecordError as error:
+        raise AgentError(f"{what} returns what no agent would: {error}; is it the agent that planner started?") from error
+
+
+def _kind(order: Any) -> Any:
+    if isinstance(order, RunRank):  # the first one hosts the run
+        is_first = order.member.name == order.names[0]
+        return events.RunAccount if is_first else events.MemberAccount
+    return RESULTS.get(type(order))
