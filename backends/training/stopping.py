@@ -3,6 +3,7 @@
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from backends.protocol.events import Evaluated
+from backends.protocol.json_messages import record
 
 LOSS = "loss"
 #: Why a run ended early and yet as it should. Its weights are saved.
@@ -49,10 +50,13 @@ class StopRule(NamedTuple):
 
 
 def saved_evaluation(fields: Dict[str, Any]) -> Evaluated:
-    """An evaluation from a checkpoint; those of older versions had the accuracy beside the loss."""
+    """An evaluation from a checkpoint; those of older versions had the accuracy beside the loss.
+
+    Raises ValueError naming what is no part of one.
+    """
     known = {key: fields[key] for key in Evaluated._fields if key in fields}
     known.setdefault("metrics", {"accuracy": fields["accuracy"]} if "accuracy" in fields else {})
-    return Evaluated(**dict({"worker": "", "seconds": 0.0}, **known))
+    return record(Evaluated, dict({"worker": "", "seconds": 0.0}, **known))
 
 
 def value(evaluated: Evaluated, metric: str) -> float:

@@ -53,7 +53,8 @@ def read(order: Any, value: object, what: str) -> Any:
     try:
         return decode(kind, value, "result")
     except RecordError as error:
-        raise AgentError(f"{what} returns what no agent would: {error}; is it the agent that planner started?") from error
+        reason = f"{what} returns what no agent would: {error}; is it the agent that planner started?"
+        raise AgentError(reason) from error
 
 
 def _kind(order: Any) -> Any:

@@ -16,7 +16,7 @@ RESULTS: dict[str, Callable[[RunSummary], float | None]] = {
     "energy_j": lambda run: run.measured.energy_j,
     "predicted edp_js": lambda run: run.predicted.edp_js,
     "edp_js": lambda run: run.measured.edp_js,
-    "step of the target": lambda run: run.target["step"] if run.target else None,
+    "step of the target": lambda run: run.target.step if run.target else None,
     "evaluated after step": lambda run: run.evaluation.step if run.evaluation else None,
     "loss": lambda run: run.evaluation.loss if run.evaluation else None,
 }

@@ -36,6 +36,33 @@ class RunCosts(NamedTuple):
     edp_js: float | None = None
 
 
+class RunTarget(NamedTuple):
+    """The value of a metric that ends a run, and the step at which it was reached, if it was."""
+
+    metric: str
+    value: float
+    reached: bool
+    step: int | None
+
+
+class _Worker(NamedTuple):
+    """What is read of a worker in a result."""
+
+    provenance: Provenance
+
+
+class _Result(NamedTuple):
+    """What is read of a result."""
+
+    steps_made: int
+    predicted: RunCosts
+    measured: RunCosts
+    evaluations: tuple[dict[str, Any], ...]
+    workers: dict[str, _Worker]
+    ended: str | None = None
+    target: RunTarget | None = None
+
+
 class RunSummary(NamedTuple):
     """One run; a damaged folder leaves unknown what its files do not tell.
 
@@ -45,7 +72,7 @@ class RunSummary(NamedTuple):
     steps, steps_made: that were planned, and made by this run.
     settings: of the plan and the options, by name.
     evaluation: the last one.
-    target: {"metric", "value", "reached", "step"} of ``--target``, where there was one.
+    target: of ``--target``, where there was one.
     emulated: devices whose times and watts are not those of real ones.
     """
 
@@ -64,7 +91,7 @@ class RunSummary(NamedTuple):
     predicted: RunCosts = RunCosts()
     measured: RunCosts = RunCosts()
     evaluation: Evaluated | None = None
-    target: Mapping[str, Any] | None = None
+    target: RunTarget | None = None
     emulated: tuple[str, ...] = ()
     settings: Mapping[str, Any] = {}
 
@@ -157,23 +184,29 @@ def _with_course(known: RunSummary, run: RunFolder, now_s: float) -> RunSummary:
 
 
 def _with_result(known: RunSummary, run: RunFolder) -> RunSummary:
-    result = load(dict[str, Any], run.result)
-    evaluations = result["evaluations"]
-    sources = {name: part["provenance"] for name, part in result["workers"].items()}
+    saved = load(dict[str, Any], run.result)
+    parts = {
+        **_read_of(_Result, saved),
+        "predicted": _read_of(RunCosts, saved["predicted"]),
+        "measured": _read_of(RunCosts, saved["measured"]),
+        "workers": {name: _read_of(_Worker, worker) for name, worker in saved["workers"].items()},
+    }
+    result = decode(_Result, parts, str(run.result))
     return known._replace(
         state=FINISHED,
-        reason=result.get("ended") or "",
-        steps_made=result["steps_made"],
-        predicted=_figures(result["predicted"]),
-        measured=_figures(result["measured"]),
-        evaluation=saved_evaluation(evaluations[-1]) if evaluations else None,
-        target=result.get("target"),
-        emulated=tuple(name for name, source in sources.items() if decode(Provenance, source).emulated),
+        reason=result.ended or "",
+        steps_made=result.steps_made,
+        predicted=result.predicted,
+        measured=result.measured,
+        evaluation=saved_evaluation(result.evaluations[-1]) if result.evaluations else None,
+        target=result.target,
+        emulated=tuple(name for name, worker in result.workers.items() if worker.provenance.emulated),
     )
 
 
-def _figures(of: Mapping[str, Any]) -> RunCosts:
-    return RunCosts(*(of[name] for name in RunCosts._fields))
+def _read_of(kind: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Those fields that are read; others are for people."""
+    return {name: fields[name] for name in kind._fields if name in fields}
 
 
 def _events(path: Path) -> tuple[list[LoggedEvent], str]:

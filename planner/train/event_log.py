@@ -23,6 +23,7 @@ from planner.train.events import (
     Stopping,
     TimeOver,
 )
+from profilers import records
 from profilers.records import Window
 
 OnEvent = Callable[[str, Event], None]
@@ -112,10 +113,22 @@ def read(path: Path) -> Iterator[LoggedEvent]:
         for number, line in enumerate(lines, 1):
             try:
                 fields = json.loads(line, object_hook=_with_metrics)
-                t_s, source = float(fields.pop("t_s")), str(fields.pop("from"))
-                yield LoggedEvent(t_s, source, decode(fields, RUN_EVENTS) if TYPE in fields else _former(fields))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                place = record(_Place, {"t_s": fields.pop("t_s"), "source": fields.pop("from")})
+                yield LoggedEvent(*place, decode(fields, RUN_EVENTS) if TYPE in fields else _checked(_former(fields)))
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 raise ValueError(f"line {number}: {error}") from error
+
+
+class _Place(NamedTuple):
+    """Where an event is in a log, and whose it is."""
+
+    t_s: float
+    source: str
+
+
+def _checked(event: Event) -> Event:
+    """The event, whose fields were taken as they are. Raises ValueError as ``record`` does."""
+    return record(type(event), records.encode(event))
 
 
 def _with_metrics(fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """This view shows runs in a table, or side by side."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from backends.jobs.job import ACCURACY
 from backends.strategies.engine import OWN
 from planner.runs.comparison import ComparedResult, RunComparison
-from planner.runs.summary import FINISHED, RunSummary
+from planner.runs.summary import FINISHED, RunSummary, RunTarget
 from planner.units import joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from profilers.records import encode
@@ -106,8 +106,8 @@ def _scores(run: RunSummary) -> str:
     return ", ".join((f"loss {number(run.evaluation.loss)}", *scores))
 
 
-def _target(target: Mapping[str, Any] | None) -> str:
-    if not target:
+def _target(target: RunTarget | None) -> str:
+    if target is None:
         return "-"
-    wanted = f"{target['metric']}={target['value']:g}"
-    return f"{wanted} after {target['step']:,}" if target["reached"] else f"{wanted} not reached"
+    wanted = f"{target.metric}={target.value:g}"
+    return f"{wanted} not reached" if target.step is None else f"{wanted} after {target.step:,}"

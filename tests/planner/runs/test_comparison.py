@@ -4,7 +4,7 @@ import pytest
 
 from backends.protocol.events import Evaluated
 from planner.runs.comparison import compare
-from planner.runs.summary import FINISHED, RunCosts, RunSummary
+from planner.runs.summary import FINISHED, RunCosts, RunSummary, RunTarget
 
 FIRST = RunSummary(
     "runs/a", "a", "2026-01-31T12:00:00", FINISHED, steps_made=100, measured=RunCosts(10.0, None, 0.0),
@@ -41,6 +41,6 @@ def test_results_that_no_run_has_are_left_out() -> None:
 
 
 def test_a_target_is_compared_by_the_step_that_reached_it() -> None:
-    reached = FIRST._replace(target={"metric": "accuracy", "value": 0.8, "reached": True, "step": 60})
-    missed = FIRST._replace(target={"metric": "accuracy", "value": 0.8, "reached": False, "step": None})
+    reached = FIRST._replace(target=RunTarget("accuracy", 0.8, True, 60))
+    missed = FIRST._replace(target=RunTarget("accuracy", 0.8, False, None))
     assert compare([reached, missed]).results["step of the target"].values == (60, None)

@@ -10,7 +10,17 @@ import pytest
 from backends.protocol.events import Evaluated, MemberProgress, Progress, RunAccount
 from planner.errors import RecordError
 from planner.paths import RunFolder
-from planner.runs.summary import DAMAGED, FINISHED, INTERRUPTED, RUNNING, SILENT_S, RunSummary, find_runs, summary
+from planner.runs.summary import (
+    DAMAGED,
+    FINISHED,
+    INTERRUPTED,
+    RUNNING,
+    SILENT_S,
+    RunSummary,
+    RunTarget,
+    find_runs,
+    summary,
+)
 from planner.train.event_log import EventReporter
 from planner.train.events import MemberGivenUp, Reaching, RunEnded, Started, Stopping
 from tests.running import ROOT
@@ -61,7 +71,7 @@ def test_a_run_that_reached_its_target_early_says_so(run: RunFolder) -> None:
     changed = {**json.loads(run.result.read_text()), "target": target, "ended": "the target is reached"}
     run.result.write_text(json.dumps(changed))
     found = seen(run)
-    assert (found.state, found.reason, found.target) == (FINISHED, "the target is reached", target)
+    assert (found.state, found.reason, found.target) == (FINISHED, "the target is reached", RunTarget(**target))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Orders follow from the options and the plan."""
 
+import contextlib
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,16 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backends.data.dataset import Dataset
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.orders import ReplicaSpec
 from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
-from planner.errors import PlanError
+from planner.errors import PlanError, RecordError
+from planner.json_records import load
 from planner.train import orders
 from planner.train.orders import Options
 from planner.train.training_data import Placed, ShippedImages
+from profilers import records
+from tests.mutations import MUTATIONS, mutated, written
 from tests.planner.plans import plan, planned
 
 # -- options ---------------------------------------------------------------------------------------
@@ -143,3 +149,18 @@ def test_workers_with_the_plans_batch_have_none_of_their_own() -> None:
     order = orders.run_spec(usual, Options("x"), images(96), "ckpt", None)
     assert order.batches == {} and "batches" not in order.description
     assert orders.member(usual, Options("x"), "b", Placed(ReplicaSpec("torch", "net"))).batch == 32
+
+
+OPTIONS = Options(
+    "images", 0.1, 0.9, 1e-4, "cosine", 5, 3, 10, 20, 5.0, True, "diloco", "torch:hook=powersgd", None, "accuracy=0.9",
+    3, "adam:beta1=0.9", 2.0, 8, "float16",
+)  # fmt: skip
+
+
+@MUTATIONS
+@given(st.data())
+def test_damaged_options_are_refused_or_read(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.getbasetemp() / "options.json"
+    path.write_text(written(data.draw(mutated(records.encode(OPTIONS)))), encoding="utf-8", errors="replace")
+    with contextlib.suppress(RecordError, PlanError):
+        orders.check(load(Options, path))
