@@ -17,6 +17,7 @@ from planner.console import OnProgress
 from planner.errors import FleetError
 from planner.fleet.file import load_fleet
 from planner.profile import profiler as profile
+from planner.profile import step_timing
 from planner.profile.file import Profile
 from planner.profile.request import ProfileRequest
 from planner.views.profile import render
@@ -153,6 +154,34 @@ def test_a_model_that_fails_on_a_device_takes_nothing_else_from_it(pair: Path) -
     (pair / "large.py").write_text("from tiny import tiny as large\n")
     found = new_profiler(pair, ("tx2",), (large,)).run().devices["tx2"]
     assert found.failures == {} and len(found.steps) == 2
+
+
+#: A model whose fifth step hangs on one of the devices.
+HANGING = """
+import os, time
+import tiny
+
+class Hanging(type(tiny.tiny()[0])):
+    steps = 0
+
+    def gradient(self, *args, **options):
+        self.steps += 1
+        if self.steps == 5 and os.environ["PLANNER_TEST_DEVICE"].endswith("/tx2"):
+            time.sleep(3600.0)
+        return super().gradient(*args, **options)
+
+def hanging():
+    return Hanging(input_shape=(28, 28, 1), classes=10), (28, 28, 1)
+"""
+
+
+def test_a_step_that_hangs_costs_its_device_and_no_other(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_timing, "SILENCE_S", 15.0)
+    (pair / "hanging.py").write_text(HANGING)
+    made = new_profiler(pair, models=(f"{pair}/hanging.py:hanging",)).run()
+    assert "no answer to `time steps` within 15 s" in str(made.devices["tx2"].error)
+    assert made.devices["desktop"].error is None and len(made.devices["desktop"].steps) == 1
+    gone(pair)
 
 
 def test_a_device_without_an_address_takes_only_its_own_links_and_the_profile_says_why(pair: Path) -> None:
