@@ -20,7 +20,7 @@ from backends.training import rank
 from backends.training.compute_clock import clock_of
 from backends.training.rank_heartbeats import RankHeartbeats
 from backends.training.run_spec import RunRank
-from backends.training.step_watch import StepWatch
+from backends.training.step_watch import LEAST_LIMITS, StepWatch
 from backends.training.workload import code_of
 from profilers.addresses_and_ports import interface_with
 
@@ -57,7 +57,7 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
             group = backend.process_group(settings, listener)
             heartbeats = RankHeartbeats(group, order.names, order.run.heartbeat_s, on_lost)
             try:
-                with StepWatch(clock_of(built.replica), order.run.heartbeat_s):
+                with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.run.heartbeat_s):
                     return rank.run(
                         order.run, built.replica, group, order.names, data, task.emit, task.stopping.is_set,
                         order.member.replica.slowdown, began_s, telemetry.on_step, heartbeats.close,

@@ -27,7 +27,7 @@ from backends.training.compute_clock import clock_of
 from backends.training.local_round import LocalUpdates
 from backends.training.run_host import RunHost
 from backends.training.run_spec import HostRun, TrainAlone
-from backends.training.step_watch import StepWatch
+from backends.training.step_watch import EXCHANGE_S, LEAST_LIMITS, StepWatch
 from backends.training.workload import MemberData, Workload, code_of, member_data, workload
 
 #: How often a task that waits for the go order looks whether it was stopped.
@@ -99,9 +99,12 @@ def run_peer(task: Any, order: orders.RunPeer) -> MemberAccount:
         made = exchange(_exchange_parts(order, parts.replica, mailbox))
         mailbox.handle = made.handle
         peer = Peer(parts.connection, parts.replica, *parts.data, made, order.optimizer, order.member.replica.slowdown)
-        return StartedRole(
-            lambda: peer.run(order.listens_on, port, parts.telemetry.on_step), mailbox.call, mailbox.close, made.metrics
-        )
+
+        def run() -> TimeSpent:
+            with StepWatch(peer.exchange_clock, EXCHANGE_S, what="exchange"):
+                return peer.run(order.listens_on, port, parts.telemetry.on_step)
+
+        return StartedRole(run, mailbox.call, mailbox.close, made.metrics)
 
     return _run_member(task, order.member, order.host, start)
 
@@ -134,7 +137,7 @@ def _run_member(
         with telemetry:
             connection, heartbeats = _connect(host), _connect(host)
             role = start(MemberParts(connection, built.replica, data, telemetry))
-            with StepWatch(clock_of(built.replica), host.heartbeat_s):
+            with StepWatch(clock_of(built.replica), LEAST_LIMITS * host.heartbeat_s):
                 spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
     return MemberAccount(spent, built.build_s, role.compressor_metrics())
 
@@ -185,7 +188,7 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     with TelemetrySender(task.emit) as telemetry, code_of(member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
-        with StepWatch(clock_of(built.replica), order.run.heartbeat_s):
+        with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.run.heartbeat_s):
             return single_device.run(
                 order.run,
                 built.replica,

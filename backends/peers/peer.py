@@ -17,6 +17,7 @@ from backends.protocol.events import TimeSpent
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import receive_named, send_named
+from backends.training.compute_clock import ComputeClock
 from backends.training.local_round import LocalUpdates, RoundAbandoned, RoundMade
 from backends.training.step import evaluate, require_test_samples, step
 
@@ -36,6 +37,7 @@ class Peer:
 
     optimizer: its settings, except for the rate, which comes with every order.
     clock: monotonic seconds, for the times of steps.
+    exchange_clock: of the exchange under way.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Peer:
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
         self.spent = TimeSpent()
+        self.exchange_clock = ComputeClock()
 
     def run(self, address: str, port: int, on_step: Optional[Callable[[TimeSpent], None]] = None) -> TimeSpent:
         """Work until the run is over; return where time was spent.
@@ -165,8 +168,9 @@ class Peer:
             return
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         self._recent_busy_s.append(computed - began)
-        completed = self._exchange_step(order, made)
-        self._replica.load()
+        with self.exchange_clock:
+            completed = self._exchange_step(order, made)
+            self._replica.load()
         exchange_s = self._clock() - computed
         steps = made.steps if completed else 0
         self.spent = self.spent.plus(

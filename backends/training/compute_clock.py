@@ -1,4 +1,4 @@
-"""A clock tells for how long a replica has been computing the same gradient or evaluation."""
+"""A clock tells for how long a member has been at the same gradient, evaluation or exchange."""
 
 import time
 from typing import Callable, Optional

@@ -1,4 +1,4 @@
-"""A watch ends the process of a member whose computation hangs, though its heartbeats go on.
+"""A watch ends the process of a member that hangs, though its heartbeats go on.
 
 A stuck GPU or a file server that does not answer holds up a step for ever. The step goes to another
 member when the host loses this one, and the operator starts it again.
@@ -14,18 +14,21 @@ from backends.training.compute_clock import ComputeClock
 #: What a computation may take: so many times the longest one before it, and so many heartbeat
 #: limits in any case; the first one, in which frameworks prepare much, so many seconds.
 FACTOR, LEAST_LIMITS, FIRST_S = 10.0, 6.0, 1800.0
+#: What an exchange may take in any case: others may make their first step meanwhile.
+EXCHANGE_S = 2.0 * FIRST_S
 #: How the last words of an agent begin that ends itself.
 LAST_WORDS = "the agent ends: "
 
 
-def overdue(clock: ComputeClock, least_s: float) -> Optional[str]:
-    """Why a computation counts as hung; None where it does not."""
+def overdue(clock: ComputeClock, least_s: float, what: str = "step") -> Optional[str]:
+    """Why what a clock times counts as hung; None where it does not."""
     seconds, longest_s = clock.seconds(), clock.longest_s
     if longest_s is None:
-        return None if seconds <= max(FIRST_S, least_s) else "the first step has taken %.0f s" % seconds
+        return None if seconds <= max(FIRST_S, least_s) else "the first %s has taken %.0f s" % (what, seconds)
     if seconds <= max(FACTOR * longest_s, least_s):
         return None
-    return "a step has taken %.0f s, the longest before it %.3g s: it hangs" % (seconds, longest_s)
+    taken = "%.0f s, the longest before it %.3g s" % (seconds, longest_s)
+    return "%s %s has taken %s: it hangs" % ("an" if what[0] in "aeio" else "a", what, taken)
 
 
 def end_process(reason: str) -> None:
@@ -36,12 +39,18 @@ def end_process(reason: str) -> None:
 
 
 class StepWatch:
-    """Watches a clock from a thread of its own, within ``with``."""
+    """Watches a clock from a thread of its own, within ``with``.
 
-    def __init__(self, clock: ComputeClock, heartbeat_s: float, on_hung: Callable[[str], None] = end_process) -> None:
+    what: the clock times; least_s: seconds that it may take in any case.
+    """
+
+    def __init__(
+        self, clock: ComputeClock, least_s: float, on_hung: Callable[[str], None] = end_process, what: str = "step"
+    ) -> None:
         self._clock = clock
-        self._least_s = LEAST_LIMITS * heartbeat_s
+        self._least_s = least_s
         self._on_hung = on_hung
+        self._what = what
         self._over = threading.Event()
 
     def __enter__(self) -> "StepWatch":
@@ -53,7 +62,7 @@ class StepWatch:
 
     def _watch(self) -> None:
         while not self._over.wait(self._least_s / 10.0):
-            reason = overdue(self._clock, self._least_s)
+            reason = overdue(self._clock, self._least_s, self._what)
             if reason is not None:
                 self._on_hung(reason)
                 return

@@ -95,9 +95,9 @@ class PeerThread(MemberThread):
 
     def take_part(self) -> None:
         optimizer = self._run.spec.optimizer
-        peer = Peer(self.connection, self.replica, self.batches, TEST, self.exchange, optimizer, clock=self._clock)
+        self.peer = Peer(self.connection, self.replica, self.batches, TEST, self.exchange, optimizer, clock=self._clock)
         try:
-            peer.run("127.0.0.1", self._port)
+            self.peer.run("127.0.0.1", self._port)
         finally:
             self.cut()
 

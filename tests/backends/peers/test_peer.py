@@ -38,6 +38,15 @@ WHOLE = [
 PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
 
 
+def test_exchanges_are_timed_as_steps_are(tmp_path):
+    run = PeerRun(tmp_path, "allreduce", 16, 2)
+    threads = [run.start(seed) for seed in range(2)]
+    for thread in threads:
+        thread.end()
+        clock = thread.peer.exchange_clock
+        assert clock.longest_s > 0 and clock.seconds() == 0.0
+
+
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 @pytest.mark.parametrize(("text", "members"), WHOLE)
 def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, text, members, momentum):

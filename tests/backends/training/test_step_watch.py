@@ -54,6 +54,11 @@ def test_the_first_step_may_take_long() -> None:
     assert overdue(Steps().after(FIRST_S + 1), least_s=60.0) == "the first step has taken 1801 s"
 
 
+def test_what_hangs_is_named() -> None:
+    told = overdue(Steps(0.1).after(100.0), least_s=1.0, what="exchange")
+    assert told == "an exchange has taken 100 s, the longest before it 0.1 s: it hangs"
+
+
 def test_who_waits_for_others_does_not_hang() -> None:
     steps = Steps(0.1)
     steps.now_s += 1e6
