@@ -20,6 +20,9 @@ UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 #: What typer makes of a KeyboardInterrupt, whichever signal it is from.
 CTRL_C = 130
 
+#: What Python says where the system starts no thread.
+NO_THREAD = "can't start new thread"
+
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
@@ -44,6 +47,10 @@ def _run() -> int:
     except OSError as error:
         remedy = f"; {MAKE_ROOM}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}{remedy}", 1)
+    except RuntimeError as error:
+        if str(error) != NO_THREAD:
+            raise
+        return _fail("this machine starts no more threads; end other programs, or raise the limit (ulimit -u)", 1)
     except (typer.Abort, KeyboardInterrupt):
         code = CTRL_C
     return _fail("stopped", interrupts.status()) if code == CTRL_C else code

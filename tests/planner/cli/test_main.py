@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,15 @@ def test_ctrl_c_is_one_line_and_130(profiled: Planner, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("planner.plan.strategy_search.best_of", interrupt)
     assert profiled("recommend").problem(code=130) == "stopped"
+
+
+def test_a_thread_that_cannot_be_started_is_one_line(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    Path("fleet.toml").write_text(LOCAL)
+    assert planner("check").problem(code=1).startswith("this machine starts no more threads; ")
 
 
 def test_a_run_that_the_operator_stopped_says_how_to_go_on(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
