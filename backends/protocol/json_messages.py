@@ -199,7 +199,10 @@ def _number_reader(kind: Any, field: Tuple[str, str]) -> Reader:
             _refuse(value, _SCALARS[kind])
         if not allowed.holds(value):
             _refuse(value, _SCALARS[kind] + allowed.text)
-        return kind(value)
+        try:
+            return kind(value)
+        except OverflowError:  # of 309 digits and more
+            return _refuse(value, _SCALARS[kind])
 
     return read
 

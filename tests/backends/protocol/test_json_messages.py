@@ -182,6 +182,11 @@ def test_a_number_that_cannot_be_is_refused(changes: dict[str, Any], complaint: 
         decode({"type": "store_file", "name": "x", **changes}, [orders.StoreFile])
 
 
+def test_a_number_of_too_many_digits_is_no_loss() -> None:
+    with pytest.raises(ValueError, match="scores.loss: expected a number, found 1000"):
+        decode({"type": "scores", "loss": 10**400, "metrics": {}, "seconds": 0.1}, [frames.Scores])
+
+
 def test_an_array_lies_behind_the_one_before_it() -> None:
     apart = Layout((Variable("a", (2,), 0, 2), Variable("b", (2,), 3, 2)), ())
     with pytest.raises(ValueError, match="worker_hello.layout: b does not lie behind the one before it"):
