@@ -4,7 +4,7 @@ from typing import Dict, Sequence, Tuple
 
 from backends.frameworks.base import ADAM, ADAMW, DELAYED_NESTEROV, LARS, OPTIMIZERS, OWN
 from backends.strategies.compressors.registry import COMPRESSORS
-from backends.strategies.local_updates import LOCAL, OUTER
+from backends.strategies.local_updates import LOCAL, OUTER, LocalSpec
 from backends.strategies.name_and_options import name_of, one_of
 from backends.strategies.presets import Parts
 from backends.strategies.synchronisation import SYNC_POLICIES
@@ -130,6 +130,8 @@ def check(parts: Parts) -> Parts:
         _check_leaders(parts)
     if names["local"] != "none":
         _check_rounds(names)
+        if names["optimizer"] == OWN and LocalSpec.from_text(parts.local).reset:
+            raise ValueError("local %s excludes optimizer own: only the job's code can reset that" % parts.local)
     elif names["topology"] == "all" and names["optimizer"] in (ADAM, ADAMW, OWN):
         _check_same_sums(names)
     return parts

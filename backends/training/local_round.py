@@ -108,7 +108,7 @@ class LocalUpdates:
 
     def _steps(self, count: int, optimizer: OptimizerSettings, abandoned: Callable[[], bool]) -> StepTaken:
         replica, began = self._replica, time.perf_counter()
-        if self._reset and optimizer.kind != OWN:
+        if self._reset:
             replica.set_slots(zero_slots(optimizer.kind, replica.weights.size))
         losses, data_s = 0.0, 0.0
         with clock_of(replica) as clock:

@@ -50,6 +50,10 @@ def test_fits_are_of_known_names_and_exclude_some(part, name):
             "drift apart; possible with it: synchronous",
         ),
         ("baseline:compressor=float16,optimizer=adam", "adds its own gradient unrounded"),
+        (
+            "diloco:local=time:seconds=2,reset=yes,optimizer=own",
+            "local time:seconds=2,reset=yes excludes optimizer own: only the job's code can reset that",
+        ),
         ("layer-drop:topology=ring", "topology ring excludes compressor layer-drop, because chunks are summed"),
         ("allreduce:compressor=top-k:share=0.1", "topology ring excludes compressor top-k"),
         ("allreduce:sync=asynchronous", "topology ring excludes sync asynchronous, because the sum is known"),
