@@ -14,6 +14,8 @@ With ``--cosine STEPS`` the rate falls to 0 along half a cosine over so many ste
 the run ends there, whatever the target: what a run of that length comes to is then told by its last
 evaluation, and not by how often it was evaluated.
 
+With ``--compressor float16`` or another one, what a worker hands over goes through it first.
+
 With ``--asynchronous`` nobody waits: workers push their changes in turn, each made from the weights
 as they were after its own last push, as around a server with workers whose rounds take as long.
 """
@@ -38,7 +40,10 @@ from backends.frameworks.base import OptimizerSettings, Replica, framework
 from backends.jobs.job import ACCURACY
 from backends.optimizers import registry
 from backends.protocol.frames import LocalRound
+from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.registry import CompressorSpec
 from backends.strategies.local_updates import OuterSpec
+from backends.strategies.message import add
 from backends.training.local_round import LocalUpdates
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step import evaluate
@@ -61,6 +66,7 @@ class Case(NamedTuple):
     seed: int
     cosine: int = 0
     asynchronous: bool = False
+    compressor: str = "dense"
 
 
 class Setting(NamedTuple):
@@ -83,7 +89,7 @@ def main() -> None:
         options.most_steps, options.every,
     )  # fmt: skip
     cases = [
-        Case(tuple(map(int, each.split("+"))), outer, rate, seed, cosine, options.asynchronous)
+        Case(tuple(map(int, each.split("+"))), outer, rate, seed, cosine, options.asynchronous, options.compressor)
         for seed in range(options.first_seed, options.first_seed + options.seeds)
         for each, outer, rate, cosine in itertools.product(options.each, options.outer, options.rate, options.cosine)
     ]
@@ -108,6 +114,7 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--outer", action="append", default=None, help="text of an outer step; average by default")
     made.add_argument("--rate", action="append", type=float, required=True, help="learning rate of local steps")
     made.add_argument("--cosine", action="append", type=int, default=None, help="length of a run with a falling rate")
+    made.add_argument("--compressor", default="dense", help="of what a worker hands over")
     made.add_argument("--asynchronous", action="store_true", help="nobody waits; for --outer delayed-nesterov")
     made.add_argument("--seeds", type=int, default=1)
     made.add_argument("--first-seed", type=int, default=0)
@@ -171,12 +178,16 @@ class Member:
     local: LocalUpdates
     steps: int
     start: np.ndarray
+    compressor: Compressor
 
     def change(self, rate: float, batch: int, weights: np.ndarray, state: np.ndarray) -> np.ndarray:
         """The change of its local steps."""
         self.replica.weights[:], self.replica.state[:] = weights, state
         self.local.make(LocalRound(self.steps), rate, batch)
-        return self.replica.gradients
+        message = self.compressor.compress(self.replica.gradients)
+        handed_over = np.zeros_like(self.replica.gradients)
+        add(message, handed_over)
+        return handed_over
 
 
 def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[Member]:
@@ -188,7 +199,9 @@ def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[Membe
         replica = framework("torch").build(setting.model, whole.train_images.shape[1:], seed=case.seed)
         loader = BatchLoader(images, setting.batch, 1009 * case.seed + number)
         inner = OptimizerSettings(case.rate, setting.momentum)
-        members.append(Member(replica, LocalUpdates(replica, loader, inner, 1.0, False), steps, replica.weights.copy()))
+        local = LocalUpdates(replica, loader, inner, 1.0, False)
+        compressor = CompressorSpec.from_text(case.compressor).build(replica.variables)
+        members.append(Member(replica, local, steps, replica.weights.copy(), compressor))
     return members
 
 
@@ -205,7 +218,7 @@ def _take_turns(
 ) -> np.ndarray:
     """A change of each, one after the other, applied as it comes; the mean state after them."""
     for member in members:
-        apply(member.change(rate, batch, member.start, state).copy())
+        apply(member.change(rate, batch, member.start, state))
         member.start[:] = weights
     return _mean(members, [member.replica.state for member in members])
 
