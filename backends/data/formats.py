@@ -5,13 +5,14 @@ with it. Images are uint8 (count, height, width, channels), labels int64 (count,
 and .npy files are as they were saved.
 """
 
-import pickle
 import struct
 import zipfile
 import zlib
-from typing import Any, BinaryIO, Dict, Tuple
+from typing import BinaryIO, Tuple
 
 import numpy as np
+
+from backends.data import pickled_arrays
 
 Pairs = Tuple[np.ndarray, np.ndarray]
 
@@ -74,39 +75,19 @@ def read_cifar_python(path: str) -> Pairs:
     """A batch of CIFAR-10's Python version."""
     with open(path, "rb") as source:
         try:
-            batch = _ArrayUnpickler(source, encoding="latin1").load()
+            batch = pickled_arrays.load(source)
         except EOFError:
             raise ValueError("%s is truncated: its pickle ends after %d bytes" % (path, source.tell())) from None
         except Exception as error:  # noqa: BLE001 - a damaged pickle raises whatever it likes
             reason = str(error) or type(error).__name__
             raise ValueError("%s is truncated or no CIFAR-10 batch: %s" % (path, reason)) from None
     data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (CIFAR_RECORD_BYTES - 1,):
+    rows = data.rows(CIFAR_RECORD_BYTES - 1) if isinstance(data, pickled_arrays.PickledArray) else None
+    if rows is None:
         raise ValueError("%s is no CIFAR-10 batch: it holds no uint8 'data' of 3072 columns" % path)
-    if not isinstance(labels, list) or len(labels) != len(data):
-        raise ValueError("%s is no CIFAR-10 batch: it holds no 'labels' for its %d images" % (path, len(data)))
-    return _planes(data), _cifar_labels(path, np.array(labels))
-
-
-class _ArrayUnpickler(pickle._Unpickler):
-    """Admits numpy arrays and built-in containers only, for a pickle may name any function to call.
-
-    These are the names that an array needs, under the old and the new path of numpy's core. It is
-    the one in Python, whose memo is a dictionary: that in C makes room for the largest number that
-    a damaged file names.
-    """
-
-    _ADMITTED: Dict[Tuple[str, str], Any] = {
-        ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
-        ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._ADMITTED:
-            raise pickle.UnpicklingError("it wants %s.%s, which data have no use for" % (module, name))
-        return self._ADMITTED[module, name]
+    if not isinstance(labels, list) or len(labels) != len(rows):
+        raise ValueError("%s is no CIFAR-10 batch: it holds no 'labels' for its %d images" % (path, len(rows)))
+    return _planes(rows), _cifar_labels(path, np.array(labels))
 
 
 def _planes(rows: np.ndarray) -> np.ndarray:

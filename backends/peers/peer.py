@@ -168,6 +168,7 @@ class Peer:
             return
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         self._recent_busy_s.append(computed - began)
+        self.exchange_clock.allow(computed - began)  # a slower peer may still be at its round
         with self.exchange_clock:
             completed = self._exchange_step(order, made)
             self._replica.load()

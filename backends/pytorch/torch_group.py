@@ -79,11 +79,9 @@ def _in_group_of_one(replica: TorchReplica, draw: Draw) -> float:
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
         threads, alone = cores.thread_ids() - before, replica.training_loss
-        module = _wrapped(_TrainingLoss(replica))
-        module.register_comm_hook(
-            BucketReduction((None, default_hooks.allreduce_hook), 1.0, False, threads, lambda waits: None),
-            reduce_bucket,
-        )
+        module = _wrapped(_TrainingLoss(replica, _waits_for_nobody))
+        hook = (None, default_hooks.allreduce_hook)
+        module.register_comm_hook(BucketReduction(hook, 1.0, False, threads, _waits_for_nobody), reduce_bucket)
         compute, differences = functools.partial(_gradient, replica), []
         for _ in range(WARM_PAIRS + PAIRS):
             replica.training_loss = alone
@@ -93,6 +91,10 @@ def _in_group_of_one(replica: TorchReplica, draw: Draw) -> float:
     finally:
         _end_group()
     return max(0.0, statistics.median(differences[WARM_PAIRS:]))
+
+
+def _waits_for_nobody(waits: bool) -> None:
+    """A group of one."""
 
 
 def _cpu_s(take: Callable[[ComputePart], Any], compute: ComputePart, without: Collection[int]) -> float:
@@ -156,7 +158,9 @@ class TorchGroup(ProcessGroup):
         hook = hook_of(self._settings, self.backend)
         self._reduction = BucketReduction(hook, weight, on_gpu, self._threads, on_wait)
         with _broken():
-            module = _wrapped(_TrainingLoss(replica))
+            module = _wrapped(_TrainingLoss(replica, on_wait))
+            # Before its second forward pass it tells all members the order of its buckets.
+            module.register_forward_pre_hook(lambda *_: on_wait(True))
             module.register_comm_hook(self._reduction, reduce_bucket)
         replica.training_loss = module
 
@@ -214,12 +218,14 @@ class TorchGroup(ProcessGroup):
 class _TrainingLoss(nn.Module):
     """The loss of a batch as a module, for DistributedDataParallel sees a forward pass only."""
 
-    def __init__(self, replica: TorchReplica) -> None:
+    def __init__(self, replica: TorchReplica, on_wait: OnWait) -> None:
         super().__init__()
         self.module = replica.module
         self._loss = replica.loss
+        self._on_wait = on_wait
 
     def forward(self, batch: Any) -> torch.Tensor:
+        self._on_wait(False)
         return self._loss(batch)
 
 

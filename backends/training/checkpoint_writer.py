@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 from backends.frameworks.base import Layout
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
@@ -11,8 +11,7 @@ from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
 
 #: What a write may take: so many seconds, and one more for so many bytes.
-LEAST_S, BYTES_A_SECOND = 60.0, 1e6
-FLOAT_BYTES = 4
+LEAST_S, BYTES_A_SECOND = 30.0, 1e6
 
 
 class CheckpointWriter:
@@ -57,23 +56,34 @@ class _Write(threading.Thread):
 
     def __init__(self, path: str, saved: Checkpoint, layout: Layout, emit: Emit, now_s: float) -> None:
         super().__init__(daemon=True)
-        self._path, self._saved, self._layout, self._emit = path, saved, layout, emit
-        size = FLOAT_BYTES * (layout.parameters * (1 + len(saved.slots)) + layout.state)
-        self._limit_s = LEAST_S + size / BYTES_A_SECOND
+        self._path, self._layout, self._emit = path, layout, emit
+        self._saved: Optional[Checkpoint] = saved
+        self._limit_s = LEAST_S + _bytes_of(saved) / BYTES_A_SECOND
         self.until_s = now_s + self._limit_s
         self.given_up = False
 
     def run(self) -> None:
         """Write, and emit an event: of the checkpoint, or that it failed."""
+        saved, self._saved = self._saved, None  # it takes as much memory as the run itself
+        assert saved is not None, "it runs once"
         try:
-            checkpoint.write(self._path, self._saved, self._layout, lambda: not self.given_up)
-            if not self.given_up:
-                self._emit(CheckpointWritten(self._path, self._saved.meta["step"], os.path.getsize(self._path)))
+            checkpoint.write(self._path, saved, self._layout, lambda: not self.given_up)
+            found: Any = CheckpointWritten(self._path, saved.meta["step"], os.path.getsize(self._path))
         except (OSError, ValueError) as error:
-            self._emit(CheckpointFailed("%s: %s" % (self._path, error)))
+            found = CheckpointFailed("%s: %s" % (self._path, error))
+        except Exception as error:  # noqa: BLE001 - without a word the operator would wait for it
+            found = CheckpointFailed("%s: %s: %s" % (self._path, type(error).__name__, error))
+        if not self.given_up:
+            self._emit(found)
 
     def give_up(self) -> None:
         """Say once that it hangs."""
         if not self.given_up:
             self.given_up = True
             self._emit(CheckpointFailed("%s: writing takes more than %.0f s: it hangs" % (self._path, self._limit_s)))
+
+
+def _bytes_of(saved: Checkpoint) -> int:
+    arrays = [saved.weights, saved.state, *saved.slots.values()]
+    arrays += [array for own in saved.member_states.values() for array in own]
+    return sum(array.nbytes for array in arrays)

@@ -7,9 +7,9 @@ from backends.frameworks.base import Replica
 
 
 class ComputeClock:
-    """One thread begins and ends, by ``with`` or ``begin``; others read.
+    """One thread at a time begins and ends, by ``with`` or ``begin``; others read.
 
-    longest_s: seconds of the longest gradient, or batch of an evaluation, that has ended.
+    longest_s: seconds of the longest gradient, batch of an evaluation or exchange that has ended.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,10 +29,14 @@ class ComputeClock:
         self.end()
         self._since = self._clock()
 
+    def allow(self, seconds: float) -> None:
+        """Let the next one take as long as if so many seconds had been the longest."""
+        self.longest_s = max(self.longest_s or 0.0, seconds)
+
     def end(self) -> None:
         """Nothing is computed."""
         if self._since is not None:
-            self.longest_s = max(self.longest_s or 0.0, self._clock() - self._since)
+            self.allow(self._clock() - self._since)
             self._since = None
 
     def waits(self, for_others: bool) -> None:

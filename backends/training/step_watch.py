@@ -1,7 +1,7 @@
 """A watch ends the process of a member that hangs, though its heartbeats go on.
 
-A stuck GPU or a file server that does not answer holds up a step for ever. The step goes to another
-member when the host loses this one, and the operator starts it again.
+A stuck GPU or a file server that does not answer holds up a step for ever, and perhaps an exchange.
+The step goes to another member when the host loses this one, and the operator starts it again.
 """
 
 import os
@@ -14,7 +14,7 @@ from backends.training.compute_clock import ComputeClock
 #: What a computation may take: so many times the longest one before it, and so many heartbeat
 #: limits in any case; the first one, in which frameworks prepare much, so many seconds.
 FACTOR, LEAST_LIMITS, FIRST_S = 10.0, 6.0, 1800.0
-#: What an exchange may take in any case: others may make their first step meanwhile.
+#: What an exchange of peers may take in any case: others may make their first step meanwhile.
 EXCHANGE_S = 2.0 * FIRST_S
 #: How the last words of an agent begin that ends itself.
 LAST_WORDS = "the agent ends: "

@@ -1,7 +1,9 @@
 """SSH settings of a device come from the fleet file first, then from OpenSSH's configuration.
 
 OpenSSH takes the home of the account from the password database. Where $HOME names another folder,
-its .ssh counts here: configuration, keys and known hosts alike.
+its .ssh counts here: configuration, keys and known hosts alike. Files that such a configuration
+includes by a relative path, or by ~, are still those of the account. A configuration in $HOME that
+ssh would refuse for its owner or its rights is left out, as if $HOME were the account's.
 """
 
 import getpass
@@ -9,7 +11,9 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -161,26 +165,45 @@ def _account_home() -> str:
 
 def _ask_ssh(device: Device) -> str:
     assert device.host is not None
-    command, config = ["ssh", "-G"], ""
-    if device.ssh_config:
-        command += ["-F", str(device.ssh_config)]
-    elif str(Path.home()) != _account_home():
-        command += ["-F", "/dev/stdin"]
-        config = f'Include "{Path.home()}/.ssh/config"\nInclude {_SYSTEM_CONFIG}\n'
-    command += ["-p", str(device.port)] if device.port else []
-    command += ["-l", device.user] if device.user else []
-    command += ["-o", f"ProxyJump={device.jump}"] if device.jump else []
-    command += ["--", device.host]
+    options = ["-p", str(device.port)] if device.port else []
+    options += ["-l", device.user] if device.user else []
+    options += ["-o", f"ProxyJump={device.jump}"] if device.jump else []
     try:
-        answer = subprocess.run(
-            command, input=config, capture_output=True, timeout=_SSH_TIMEOUT_S, check=False, text=True
-        )
+        with _configuration(device) as configuration:
+            answer = subprocess.run(
+                ["ssh", "-G", *configuration, *options, "--", device.host],
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_TIMEOUT_S, check=False, text=True,
+            )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise RemoteError(f"`ssh -G {device.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec") from error
     if answer.returncode != 0:
         reason = (answer.stderr.strip() or f"exit status {answer.returncode}").splitlines()[0]
         raise RemoteError(f"`ssh -G {device.host}` fails: {reason}; correct the ssh configuration")
     return answer.stdout
+
+
+@contextmanager
+def _configuration(device: Device) -> Iterator[tuple[str, ...]]:
+    """The option that names the configuration of ssh, where it is not that which ssh would take."""
+    own = Path.home() / ".ssh/config"
+    if device.ssh_config:
+        yield ("-F", str(device.ssh_config))
+    elif str(Path.home()) == _account_home() or not _would_be_read(own):
+        yield ()
+    else:
+        with tempfile.NamedTemporaryFile("w", prefix="planner-ssh-", encoding="utf-8") as file:
+            file.write(f'Include "{own}"\nInclude {_SYSTEM_CONFIG}\n')
+            file.flush()
+            yield ("-F", file.name)
+
+
+def _would_be_read(config: Path) -> bool:
+    """Whether ssh takes a configuration: nobody else can change it, or there is none."""
+    try:
+        found = config.stat()
+    except OSError:
+        return True
+    return found.st_uid in (0, os.getuid()) and not found.st_mode & 0o022
 
 
 def _usual(device: Device) -> dict[str, tuple[str, ...]]:

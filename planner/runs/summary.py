@@ -191,7 +191,10 @@ def _with_result(known: RunSummary, run: RunFolder) -> RunSummary:
         "measured": _read_of(RunCosts, saved["measured"]),
         "workers": {name: _read_of(_Worker, worker) for name, worker in saved["workers"].items()},
     }
-    result = decode(_Result, parts, str(run.result))
+    try:
+        result = decode(_Result, parts)
+    except RecordError as error:
+        raise RecordError(f"{run.result}: {error}") from None
     return known._replace(
         state=FINISHED,
         reason=result.ended or "",

@@ -41,6 +41,7 @@ class CheckpointFetcher:
     agent: AgentClient | None = field(default=None, init=False)
     unsaved: str = field(default="the server wrote none", init=False)
     _fetching: threading.Thread | None = field(default=None, init=False)
+    _is_last: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _newest: CheckpointWritten | None = field(default=None, init=False)
     _announced: int = field(default=0, init=False)
@@ -51,29 +52,31 @@ class CheckpointFetcher:
         with self._lock:
             self._newest = written
             self._announced += 1
-            if self._fetching is None:
-                self._fetching = threading.Thread(target=self._catch_up, daemon=True)
-                self._fetching.start()
+            if self._fetching is None or not self._fetching.is_alive():
+                fetching = threading.Thread(target=self._catch_up, daemon=True)
+                fetching.start()
+                self._fetching = fetching
 
     def _catch_up(self) -> None:
-        """Fetch until nothing newer has been written, or until a fetch has failed."""
+        """Fetch until nothing newer has been written, a fetch fails, or the end is waited for."""
         while True:
             fetched = self._fetch()
             with self._lock:
-                if self.up_to_date or not fetched:
+                if self.up_to_date or not fetched or self._is_last:
                     self._fetching = None
                     return
 
     def wait(self, timeout_s: float | None = FETCH_S) -> None:
-        """Wait for the fetch under way to end."""
+        """Wait for the fetch under way to end, after which no other begins by itself."""
+        self._is_last = True
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while (fetching := self._fetching) is not None and time.monotonic() < deadline:
+        while (fetching := self._fetching) is not None and fetching.is_alive() and time.monotonic() < deadline:
             fetching.join(TICK_S)
 
     def finish(self) -> None:
         """Fetch the last checkpoint that the server has written, after the fetch under way."""
         self.wait(None)
-        if self._newest is not None:
+        if self._newest is not None and not self.up_to_date:
             self._fetch()
 
     def _fetch(self) -> bool:

@@ -176,10 +176,10 @@ def hanging():
 
 
 def test_a_step_that_hangs_costs_its_device_and_no_other(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_timing, "SILENCE_S", 15.0)
+    monkeypatch.setattr(step_timing, "SILENCE_S", 60.0)
     (pair / "hanging.py").write_text(HANGING)
     made = new_profiler(pair, models=(f"{pair}/hanging.py:hanging",)).run()
-    assert "no answer to `time steps` within 15 s" in str(made.devices["tx2"].error)
+    assert "no answer to `time steps` within 60 s" in str(made.devices["tx2"].error)
     assert made.devices["desktop"].error is None and len(made.devices["desktop"].steps) == 1
     gone(pair)
 

@@ -159,6 +159,8 @@ class TestOpenSsh:
         found = resolve(Device(name="a", host="tx2"))
         assert found.hostname == "10.0.0.3"
         assert found.known_hosts[0] == own / "lab"
+        (own / "config").chmod(0o666)  # which ssh would refuse
+        assert resolve(Device(name="a", host="tx2")).hostname == "tx2"
 
     def test_jumps_of_jumps(self, config: Path) -> None:
         found = resolve(Device(name="a", host="tx2", ssh_config=config))

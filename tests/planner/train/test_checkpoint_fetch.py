@@ -15,6 +15,7 @@ from planner.errors import DeviceLostError
 from planner.paths import RunFolder
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
+from tests.running import until
 
 WRITTEN = CheckpointWritten("there.npz", 20, 7)
 
@@ -92,8 +93,8 @@ def test_a_checkpoint_that_is_written_during_a_fetch_is_fetched_next(folder: Run
 
     only.fetch = overtaken  # type: ignore[method-assign]
     fetcher.fetch_in_background(WRITTEN)
-    fetcher.wait()
-    assert fetcher.up_to_date and folder.checkpoint.read_bytes() == b"newer"
+    until(lambda: fetcher.up_to_date, lambda: "the newer one is not fetched")
+    assert folder.checkpoint.read_bytes() == b"newer"
 
 
 def test_what_stayed_on_a_lost_device_is_named_with_its_step(folder: RunFolder, tmp_path: Path) -> None:
