@@ -23,7 +23,7 @@ from tests.running import Command, agents, call, fleet_file, gone, plan_file, ru
 with_torch = needs("torch")
 NAMES = ("desktop", "tx1", "tx2")
 ENDLESS = 100_000
-#: A model of one device, the one that removes a file, hangs in its sixth step.
+#: A model of one device, the one that renames a file to its own name, hangs in one of its steps.
 HANGING = """
 import os, time
 from torch import nn
@@ -33,9 +33,9 @@ class Hanging(nn.Sequential):
 
     def forward(self, x):
         self.passes += 1
-        if self.passes == 6:
+        if self.passes == {step}:
             try:
-                os.unlink({hang!r})
+                os.rename({hang!r}, os.environ["PLANNER_TEST_DEVICE"] + ".hangs")
             except FileNotFoundError:
                 pass
             else:
@@ -108,13 +108,14 @@ def test_a_rank_that_is_stopped_is_missed_by_its_heartbeats(three: Path) -> None
 
 
 @with_torch
-@pytest.mark.parametrize("engine", ["torch", "torch:hook=powersgd,start=2"])
-def test_a_rank_whose_step_hangs_is_named_and_ends_all(three: Path, engine: str) -> None:
-    (three / "tiny.py").write_text(HANGING.format(hang=str(three / "hang")))
+@pytest.mark.parametrize(("engine", "step"), [("torch", 2), ("torch:hook=powersgd,start=2", 6)])
+def test_a_rank_whose_step_hangs_is_named_and_ends_all(three: Path, engine: str, step: int) -> None:
+    (three / "tiny.py").write_text(HANGING.format(hang=str(three / "hang"), step=step))
     (three / "hang").touch()
     command = Command(three, *on_torch("--steps", str(ENDLESS), "--engine", engine, "--heartbeat", "6"))
     assert command.ended() == 1
-    assert "the agent ends: a step has taken" in one_line(command)
+    (hung,) = three.glob("*.hangs")
+    assert f"planner: {hung.stem}: the agent ends: a step has taken" in one_line(command)
     gone(three)
 
 
