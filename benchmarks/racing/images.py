@@ -3,7 +3,7 @@
 Pure, but for the specs and data that it reads.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlannerError
@@ -31,7 +31,7 @@ def reached(runs: Iterable[Finished], race: Race, samples: int, members: Mapping
 
     samples: of the training data; members: by environment.
     """
-    return [_reached(run, race, samples, members) for run in runs if _counts(run, race)]
+    return [_reached(run, race, samples, members) for run in runs if _counts(run, race, members)]
 
 
 def is_of(race: Race, environment: Environment, entry: Entry) -> bool:
@@ -50,8 +50,10 @@ def as_planned(name: str) -> Strategy:
     return PARAMETER_SERVER if name == ALONE else parse_strategy(name)
 
 
-def _counts(run: Finished, race: Race) -> bool:
+def _counts(run: Finished, race: Race, environments: Container[str]) -> bool:
     if (run.setting.race, run.setting.purpose) != (race.name, RACE) or run.outcome is None:
+        return False
+    if run.setting.environment not in environments:  # of an earlier version of the race file
         return False
     try:
         as_planned(run.setting.strategy)
