@@ -86,8 +86,8 @@ def reloaded(python: Path, folder: Path, to: str, then: str = "", **environment:
 def judge(fleet: Path) -> str:
     """A line of Python that reads the regression's test set as lists x and y."""
     table = runpy.run_path(str(fleet / "jobs/table.py"))["table"]
-    (fleet / "judge.json").write_text(json.dumps([each.tolist() for each in table(2000, 2)]))
-    return "import json; x, y = json.load(open('judge.json'))\n"
+    (fleet / "table.json").write_text(json.dumps([each.tolist() for each in table(2000, 2)]))
+    return "import json; x, y = json.load(open('table.json'))\n"
 
 
 def data_for_judging(fleet: Path, job: str, **environment: str) -> str:
