@@ -72,6 +72,11 @@ class AgentClient:
         finally:
             watchdog.cancel()
 
+    @property
+    def lost(self) -> bool:
+        """Whether it has ended, or was closed."""
+        return self._lost is not None or self._closed.is_set()
+
     def start(self, order: Any, blob: bytes = b"", sink: Sink | None = None) -> Call:
         """Give one of ``backends.protocol.orders``, followed by a blob, and return at once."""
         number = next(self._numbers)

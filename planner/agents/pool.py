@@ -40,14 +40,21 @@ class AgentPool:
         self.close()
 
     def open(self, devices: Iterable[Device]) -> None:
-        """Reach the devices, all at once; failures go into ``errors``."""
-        by_name = {device.name: device for device in devices}
+        """Reach the devices that have no agent, or whose agent is lost, all at once.
+
+        Failures go into ``errors``.
+        """
+        by_name = {device.name: device for device in devices if not self._is_there(device.name)}
         self.devices.update(by_name)
         in_parallel(by_name, self._open)
+
+    def _is_there(self, name: str) -> bool:
+        return name in self.agents and not self.agents[name].lost
 
     def _open(self, name: str) -> None:
         try:
             self.agents[name] = self.reopen(name)
+            self.errors.pop(name, None)
         except PlannerError as error:
             self.errors[name] = error
 

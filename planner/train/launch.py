@@ -41,8 +41,8 @@ class Launch:
 
     telemetry: of the workers; it fills while they run.
     observers: write the run's events besides its log; closed with the run.
-    pool: agents to use again. They stay when the run is over, though a failed run may have broken
-        some of them.
+    pool: agents to use again. They stay when the run is over; who was lost in it is started again
+        by the next run.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Launch:
 
     def _open_agents(self) -> None:
         self._reporter.report("planner", Reaching(tuple(self._devices)))
-        self._pool.open(device for name, device in self._devices.items() if name not in self._pool.agents)
+        self._pool.open(self._devices.values())
         if self._pool.errors:
             raise RunError("; ".join(str(error) for error in self._pool.errors.values()))
         for name, framework in self.plan.frameworks.items():

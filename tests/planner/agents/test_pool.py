@@ -36,3 +36,12 @@ def test_a_pool_that_was_lent_comes_back_with_the_agents_it_had(pool: AgentPool)
     assert pool.agents["a"].call(ReadClock()) and before.call(ReadClock())
     with pytest.raises(Exception, match="a: "):
         extra.call(ReadClock(), timeout_s=HANG_S)
+
+
+def test_who_was_lost_is_reached_again(pool: AgentPool) -> None:
+    pool.open([A, B])
+    lost, stays = pool.agents["a"], pool.agents["b"]
+    lost.close()
+    pool.open([A, B])
+    assert pool.agents["b"] is stays and pool.agents["a"] is not lost
+    assert pool.agents["a"].call(ReadClock()) and stays.call(ReadClock())
