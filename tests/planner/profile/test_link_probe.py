@@ -223,6 +223,20 @@ def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, monkeypatch: pyte
     assert set(fleet.incasts["b", "in"].bytes_per_s) == {"a", "c"}
 
 
+def test_a_probe_that_hangs_costs_its_own_pair(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_probe, "ANSWER_S", 20.0)
+    for name in "abc":
+        fleet.add(name, iperf3=False)
+
+    def stop_c(what: str, share: float | None) -> None:
+        if what == "a -> c":
+            os.kill(fleet.agents["c"].pid, signal.SIGSTOP)
+
+    fleet.measure(Outstanding((("a", "c"), ("a", "b")), ()), stop_c)
+    assert set(fleet.errors) == {"a -> c"} and set(fleet.links) == {("a", "b")}
+    assert "within 20 s" in fleet.errors["a -> c"]
+
+
 def test_results_come_one_by_one_and_survive_an_interruption(fleet: Fleet) -> None:
     fleet.add("a", iperf3=False)
     fleet.add("b", iperf3=False)
