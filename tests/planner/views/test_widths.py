@@ -25,7 +25,7 @@ from planner.profile.file import Profile
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
 from planner.runs.comparison import compare
-from planner.runs.summary import FINISHED, RunCosts, RunSummary
+from planner.runs.summary import FINISHED, RunCosts, RunSummary, RunTarget
 from planner.views import audit, check, clean, lab, models, power, profile, ranking, runs, training
 from planner.views.training import TrainingProgress
 from power_models.base import PowerModel, Range
@@ -139,7 +139,7 @@ def earlier_runs() -> list[RunSummary]:
         str(PATH), "2026-11-23T12-00-00-model", "2026-11-23T12:00:00", FINISHED, "", "path/to/a/model.py:function",
         NAMES[0], NAMES, "baseline:sender=top-k:share=0.01", "planner", 10**9, 10**9, figures, figures,
         Evaluated(10**9, NAMES[0], 1e-12, {"accuracy": 0.5, "mean_absolute_error": 0.5}, 1.0),
-        {"metric": "mean_absolute_error", "value": 0.5, "reached": True, "step": 10**9}, NAMES, {"server": NAMES[0]},
+        RunTarget("mean_absolute_error", 0.5, True, 10**9), NAMES, {"server": NAMES[0]},
     )  # fmt: skip
     return [run, run._replace(state="damaged", reason="result.json: not JSON", settings={"server": NAMES[1]})]
 
