@@ -89,9 +89,8 @@ def paired(runs: Iterable[dict[str, Any]], outer: str, target: float) -> tuple[l
     alone, sets = {}, {}
     for run in runs:
         case = run["case"]
-        if case.get("compressor", "dense") != "dense":
-            continue
-        if case.get("cosine"):  # which tells what a length comes to, and not when a target is reached
+        # The fit is of whole changes; a cosine does not tell when a target is reached.
+        if case.get("compressor", "dense") != "dense" or case.get("cosine"):
             continue
         steps = next((steps for steps, accuracy in run["curve"] if accuracy >= target), None)
         each = tuple(case["each"])

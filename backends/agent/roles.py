@@ -101,7 +101,7 @@ def run_peer(task: Any, order: orders.RunPeer) -> MemberAccount:
         peer = Peer(parts.connection, parts.replica, *parts.data, made, order.optimizer, order.member.replica.slowdown)
 
         def run() -> TimeSpent:
-            with StepWatch(peer.exchange_clock, EXCHANGE_S, what="exchange"):
+            with StepWatch(peer.exchange_clock, EXCHANGE_S, what="an exchange"):
                 return peer.run(order.listens_on, port, parts.telemetry.on_step)
 
         return StartedRole(run, mailbox.call, mailbox.close, made.metrics)

@@ -1,6 +1,6 @@
-"""Arrays are read from a pickle without numpy's help, which believes what it is told of an array.
+"""Arrays of a pickle are read without numpy, which believes what a file says of an array.
 
-A damaged or hostile file would otherwise have numpy read any memory, or end the process.
+A damaged or hostile file can make numpy read any memory, or end the process.
 """
 
 import pickle
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class PickledArray:
-    """What a pickle says of an array, as it says it."""
+    """What a pickle says of an array, unchecked."""
 
     def __init__(self, *_: Any) -> None:
         self._state: Any = None
@@ -19,7 +19,7 @@ class PickledArray:
         self._state = state
 
     def rows(self, columns: int) -> Optional[np.ndarray]:
-        """It as (count, columns) uint8; None where it is anything else."""
+        """The array as (count, columns) uint8; None where it is another one, or none."""
         if not isinstance(self._state, tuple) or len(self._state) != 5:
             return None
         _, shape, dtype, is_fortran, content = self._state

@@ -35,9 +35,9 @@ class ComputeClock:
 
     def end(self) -> None:
         """Nothing is computed."""
-        if self._since is not None:
-            self.allow(self._clock() - self._since)
-            self._since = None
+        since, self._since = self._since, None
+        if since is not None:
+            self.allow(self._clock() - since)
 
     def waits(self, for_others: bool) -> None:
         """Others are waited for, which is not computing, or no longer."""

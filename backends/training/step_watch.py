@@ -20,15 +20,14 @@ EXCHANGE_S = 2.0 * FIRST_S
 LAST_WORDS = "the agent ends: "
 
 
-def overdue(clock: ComputeClock, least_s: float, what: str = "step") -> Optional[str]:
+def overdue(clock: ComputeClock, least_s: float, what: str = "a step") -> Optional[str]:
     """Why what a clock times counts as hung; None where it does not."""
     seconds, longest_s = clock.seconds(), clock.longest_s
     if longest_s is None:
-        return None if seconds <= max(FIRST_S, least_s) else "the first %s has taken %.0f s" % (what, seconds)
+        return None if seconds <= max(FIRST_S, least_s) else "%s, the first, has taken %.0f s" % (what, seconds)
     if seconds <= max(FACTOR * longest_s, least_s):
         return None
-    taken = "%.0f s, the longest before it %.3g s" % (seconds, longest_s)
-    return "%s %s has taken %s: it hangs" % ("an" if what[0] in "aeio" else "a", what, taken)
+    return "%s has taken %.0f s, the longest before it %.3g s: it hangs" % (what, seconds, longest_s)
 
 
 def end_process(reason: str) -> None:
@@ -45,7 +44,7 @@ class StepWatch:
     """
 
     def __init__(
-        self, clock: ComputeClock, least_s: float, on_hung: Callable[[str], None] = end_process, what: str = "step"
+        self, clock: ComputeClock, least_s: float, on_hung: Callable[[str], None] = end_process, what: str = "a step"
     ) -> None:
         self._clock = clock
         self._least_s = least_s

@@ -20,7 +20,7 @@ Event = Any
 Sink = Callable[[bytes], object]
 
 
-class Giver(Protocol):
+class OrderSender(Protocol):
     """The agent client that has given an order."""
 
     name: str
@@ -35,7 +35,7 @@ class Giver(Protocol):
 class Call:
     """One order under way. sink: for the file that its answer brings, if any."""
 
-    def __init__(self, agent: Giver, number: int, order: Any, sink: Sink | None = None) -> None:
+    def __init__(self, agent: OrderSender, number: int, order: Any, sink: Sink | None = None) -> None:
         self._agent = agent
         self._number = number
         self._order = order

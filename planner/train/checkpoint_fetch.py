@@ -44,14 +44,12 @@ class CheckpointFetcher:
     _is_last: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _newest: CheckpointWritten | None = field(default=None, init=False)
-    _announced: int = field(default=0, init=False)
-    _fetched: int = field(default=0, init=False)
+    _fetched: CheckpointWritten | None = field(default=None, init=False)
 
     def fetch_in_background(self, written: CheckpointWritten) -> None:
         """Fetch a checkpoint of the server in the background, after the fetch under way."""
         with self._lock:
             self._newest = written
-            self._announced += 1
             if self._fetching is None or not self._fetching.is_alive():
                 fetching = threading.Thread(target=self._catch_up, daemon=True)
                 fetching.start()
@@ -76,15 +74,15 @@ class CheckpointFetcher:
     def finish(self) -> None:
         """Fetch the last checkpoint that the server has written, after the fetch under way."""
         self.wait(None)
-        if self._newest is not None and not self.up_to_date:
+        if not self.up_to_date:
             self._fetch()
 
     def _fetch(self) -> bool:
         """Fetch the newest one; whether that has succeeded."""
-        assert self._newest is not None, "one was announced"
-        path = self._newest.path
+        newest = self._newest
+        assert newest is not None, "one was announced"
+        path = newest.path
         temporary = self.folder.checkpoint.with_suffix(".part")
-        announced = self._announced
         try:
             if self.agent is None:
                 self.agent = self.pool.another(self.server)
@@ -92,7 +90,7 @@ class CheckpointFetcher:
                 self.agent.fetch(path, file.write)
             if temporary.stat().st_size:
                 os.replace(temporary, self.folder.checkpoint)
-            self._fetched = announced
+            self._fetched = newest
             return True
         except OSError as error:
             self._failed(path, error.strerror or str(error))
@@ -113,7 +111,7 @@ class CheckpointFetcher:
     @property
     def up_to_date(self) -> bool:
         """Whether the last checkpoint that the server announced is in the run folder."""
-        return self._fetched == self._announced
+        return self._fetched is self._newest
 
     def has(self, step: int) -> bool:
         """Whether the run folder holds the weights after that step, or keeps none."""

@@ -24,19 +24,15 @@ def test_an_array_comes_back_as_it_was():
 
 @pytest.mark.parametrize(
     "value",
-    [
-        ROWS.astype(np.float32),
-        ROWS.astype(np.int8),
-        np.asfortranarray(ROWS),
-        ROWS.reshape(2, 6),
-        ROWS.ravel(),
-        ROWS[:0],
-    ],
-    ids=["float32", "int8", "fortran", "other columns", "one dimension", "empty"],
+    [ROWS.astype(np.float32), ROWS.astype(np.int8), np.asfortranarray(ROWS), ROWS.reshape(2, 6), ROWS.ravel()],
+    ids=["float32", "int8", "fortran", "other columns", "one dimension"],
 )
 def test_other_arrays_are_no_rows(value):
-    rows = loaded(value).rows(3)
-    assert rows is None or rows.shape == (0, 3)
+    assert loaded(value).rows(3) is None
+
+
+def test_an_array_may_be_empty():
+    assert loaded(ROWS[:0]).rows(3).shape == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +54,7 @@ def test_more_rows_than_there_are_bytes_are_none():
     version, shape, dtype, is_fortran, content = found._state
     found.__setstate__((version, (5, 3), dtype, is_fortran, content))
     assert found.rows(3) is None
-    found.__setstate__(
-        (version, shape, dtype, is_fortran, content + "x" if isinstance(content, str) else content + b"x")
-    )
+    found.__setstate__((version, shape, dtype, is_fortran, content + b"x"))
     assert found.rows(3) is None
 
 

@@ -51,11 +51,11 @@ def test_short_steps_may_take_the_least_that_any_may() -> None:
 
 def test_the_first_step_may_take_long() -> None:
     assert overdue(Steps().after(FIRST_S - 1), least_s=60.0) is None
-    assert overdue(Steps().after(FIRST_S + 1), least_s=60.0) == "the first step has taken 1801 s"
+    assert overdue(Steps().after(FIRST_S + 1), least_s=60.0) == "a step, the first, has taken 1801 s"
 
 
 def test_what_hangs_is_named() -> None:
-    told = overdue(Steps(0.1).after(100.0), least_s=1.0, what="exchange")
+    told = overdue(Steps(0.1).after(100.0), least_s=1.0, what="an exchange")
     assert told == "an exchange has taken 100 s, the longest before it 0.1 s: it hangs"
 
 

@@ -39,11 +39,7 @@ EXAMPLES: list[tuple[Any, Any]] = [
 
 
 def as_json(value: Any) -> Any:
-    return json.loads(json.dumps([records.encode(each) for each in value] if isinstance(value, list) else _one(value)))
-
-
-def _one(value: Any) -> Any:
-    return records.encode(value) if hasattr(value, "_fields") else value
+    return json.loads(json.dumps(records.encode(value)))
 
 
 def test_every_order_of_the_agent_has_the_class_of_its_result() -> None:

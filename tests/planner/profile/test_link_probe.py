@@ -225,6 +225,7 @@ def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, monkeypatch: pyte
 
 def test_a_probe_that_hangs_costs_its_own_pair(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_probe, "ANSWER_S", 20.0)
+    monkeypatch.setattr("planner.agents.client.SILENCE_S", 3600.0)  # which would end a stopped agent too
     for name in "abc":
         fleet.add(name, iperf3=False)
 

@@ -81,17 +81,15 @@ def test_an_agent_that_is_lost_is_closed_and_replaced(folder: RunFolder, tmp_pat
 
 def test_a_checkpoint_that_is_written_during_a_fetch_is_fetched_next(folder: RunFolder, tmp_path: Path) -> None:
     folder.path.mkdir()
-    only = FetchAgent(b"older")
-    fetcher = new_fetcher(folder, tmp_path, only)
-    fetch = only.fetch
 
-    def overtaken(path: str, sink: Callable[[bytes], object]) -> None:
-        fetch(path, sink)
-        if only.content == b"older":
-            only.content = b"newer"
-            fetcher.fetch_in_background(WRITTEN._replace(step=40))
+    class Overtaken(FetchAgent):
+        def fetch(self, path: str, sink: Callable[[bytes], object]) -> None:
+            super().fetch(path, sink)
+            if self.content == b"older":
+                self.content = b"newer"
+                fetcher.fetch_in_background(WRITTEN._replace(step=40))
 
-    only.fetch = overtaken  # type: ignore[method-assign]
+    fetcher = new_fetcher(folder, tmp_path, Overtaken(b"older"))
     fetcher.fetch_in_background(WRITTEN)
     until(lambda: fetcher.up_to_date, lambda: "the newer one is not fetched")
     assert folder.checkpoint.read_bytes() == b"newer"

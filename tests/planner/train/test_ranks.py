@@ -112,7 +112,7 @@ def test_a_rank_that_is_stopped_is_missed_by_its_heartbeats(three: Path) -> None
 def test_a_rank_whose_step_hangs_is_named_and_ends_all(three: Path, engine: str, step: int) -> None:
     (three / "tiny.py").write_text(HANGING.format(hang=str(three / "hang"), step=step))
     (three / "hang").touch()
-    command = Command(three, *on_torch("--steps", str(ENDLESS), "--engine", engine, "--heartbeat", "6"))
+    command = Command(three, *on_torch("--steps", str(ENDLESS), "--engine", engine, "--heartbeat", "10"))
     assert command.ended() == 1
     (hung,) = three.glob("*.hangs")
     assert f"planner: {hung.stem}: the agent ends: a step has taken" in one_line(command)
