@@ -3,6 +3,7 @@
 import _thread
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -115,6 +116,19 @@ def test_an_agent_that_is_stopped_ends_with_the_command_that_is_killed(pair: Pat
     signal_all(agents(pair, "tx2"), signal.SIGSTOP)
     command.popen.kill()
     gone(pair)
+
+
+@pytest.mark.skipif(shutil.which("ss") is None, reason="needs ss (iproute2)")
+@pytest.mark.parametrize("strategy", ["parameter-server", "allreduce"])
+def test_a_run_listens_at_the_data_address_only(pair: Path, strategy: str) -> None:
+    hold(pair)
+    command = start(pair, "--strategy", strategy)
+    command.says("tx2 joined")
+    listening = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
+    ours = [line.split() for line in listening if any(f"pid={pid}," in line for pid in agents(pair))]
+    release(pair)
+    assert command.ended() == 0, command.errors
+    assert {fields[3].rpartition(":")[0] for fields in ours} == {"127.0.0.1"}
 
 
 def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
