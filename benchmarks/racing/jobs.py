@@ -1,9 +1,10 @@
 """Which run comes next. Pure."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from .racefile import Race
-from .records import RACE, TUNING, Finished, Setting
+from .records import RACE, TUNING, Finished, Outcome, Setting
 
 
 def trials(race: Race) -> Iterator[Setting]:
@@ -34,15 +35,23 @@ def next_job(race: Race, done: Sequence[Finished]) -> Setting | None:
 
 
 def best_rate(race: Race, done: Sequence[Finished], strategy: str) -> float:
-    """The known one, else that of its most accurate trial; the smallest where all have failed."""
+    """The known one, else that of its best trial; the smallest where all have failed.
+
+    The best trial is the most accurate one; where runs end at the target, the first one there.
+    """
     if strategy in race.rate_of:
         return race.rate_of[strategy]
     found = {
-        run.setting.rate: run.outcome.accuracy
+        run.setting.rate: _merit(race, run.outcome)
         for run in done
         if run.outcome is not None and run.setting._replace(rate=0.0) == _trial(race, strategy)
     }
     return max(found, key=lambda rate: found[rate]) if found else min(race.rates)
+
+
+def _merit(race: Race, outcome: Outcome) -> tuple[float, float]:
+    reached_s = outcome.target_s if race.ends_at_target else None
+    return (-math.inf if reached_s is None else -reached_s, outcome.accuracy)
 
 
 def _trial(race: Race, strategy: str) -> Setting:

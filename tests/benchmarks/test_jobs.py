@@ -73,6 +73,17 @@ def test_the_best_rate_is_that_of_the_most_accurate_trial_of_the_strategy_itself
     assert best_rate(race(), done, "fast") == 0.02
 
 
+def test_where_runs_end_at_the_target_the_best_rate_is_that_of_the_first_one_there() -> None:
+    def reached(rate, target_s, accuracy):
+        finished = trial("fast", rate, accuracy)
+        return finished._replace(outcome=finished.outcome._replace(target_s=target_s))
+
+    ended = race(ends_at_target=True)
+    done = [reached(0.01, 9.0, 0.8), reached(0.02, 7.0, 0.7), reached(0.04, None, 0.9)]
+    assert best_rate(ended, done, "fast") == 0.02
+    assert best_rate(ended, [reached(0.01, None, 0.6), reached(0.02, None, 0.7)], "fast") == 0.02
+
+
 def test_a_rate_that_made_training_diverge_is_not_chosen() -> None:
     assert best_rate(race(), [trial("fast", 0.01, 0.2), failed("fast", TUNING, 0.02)], "fast") == 0.01
 
