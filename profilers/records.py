@@ -69,6 +69,22 @@ class Window(NamedTuple):
     seconds: Dict[str, Tuple[Optional[float], ...]] = {}
 
 
+class MachineSpeed(NamedTuple):
+    """How fast a machine was while something was measured (``profilers.machine_speed``).
+
+    loop_s, stdev_s: mean processor seconds of the reference loop, and their standard deviation;
+        None for too few rounds. rounds: of the loop.
+    stolen_share: of the time of all processors, given to other machines by a hypervisor.
+    throttled_share: of the periods of a quota, those in which it was used up. None where unknown.
+    """
+
+    loop_s: Optional[float]
+    stdev_s: Optional[float]
+    rounds: int
+    stolen_share: Optional[float] = None
+    throttled_share: Optional[float] = None
+
+
 class Facts(NamedTuple):
     """The facts of a device. ``frameworks``: {version, accelerator, device} or {error} by name.
 
@@ -92,6 +108,17 @@ class Facts(NamedTuple):
     clock_s: float
     processor: Optional[str] = None
     precisions: Tuple[str, ...] = ()
+
+
+class SpunCores(NamedTuple):
+    """Cores that spinning threads got (``profilers.spinning``).
+
+    one: by a single thread; every: by ``threads`` threads, one for each usable core.
+    """
+
+    one: float
+    every: float
+    threads: int
 
 
 class SensorFacts(NamedTuple):
@@ -130,6 +157,7 @@ class Repeat(NamedTuple):
     copy_s: Samples
     update_s: Samples
     cpu_s_per_step: float
+    speed: Optional[MachineSpeed] = None
 
 
 class BatchTiming(NamedTuple):
@@ -196,6 +224,10 @@ class StepProfile(NamedTuple):
     job: whether it is a user's job; ``samples``: those of its training data, where known;
         ``own_optimizer``: whether it brings an optimizer.
     data_s: mean seconds of a gradient that it waits for its batch.
+    speed: of the machine, meanwhile; None in profiles of older versions.
+    first_step_s: seconds that the first step takes longer than the second one.
+    evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
+        one, and in profiles of older versions.
     """
 
     model: str
@@ -239,6 +271,9 @@ class StepProfile(NamedTuple):
     clip_s: Samples = Samples("s", ())
     ready: Tuple[float, ...] = ()
     group_cpu_s: Optional[float] = None
+    speed: Optional[MachineSpeed] = None
+    first_step_s: float = 0.0
+    evaluation_s: Optional[float] = None
 
     @property
     def planned_batch(self) -> int:

@@ -1,9 +1,10 @@
-"""A member of a run sends its sensor readings and time spent to the operator every second."""
+"""A member of a run tells the operator its readings, its speed and its time spent every second."""
 
 import threading
 from typing import Any, Callable
 
 from backends.protocol.events import Emit, MemberTelemetry, TimeSpent
+from profilers.machine_speed import SpeedMeter
 from profilers.sampling import Sampler
 
 #: Seconds between two events.
@@ -11,12 +12,19 @@ TELEMETRY_S = 1.0
 
 
 class TelemetrySender:
-    """Emits sensor readings since the last event and the time spent so far, also at the end."""
+    """Emits readings and speed since the last event and the time spent so far, also at the end."""
 
-    def __init__(self, emit: Emit, interval_s: float = TELEMETRY_S, sampler: Callable[[], Any] = Sampler) -> None:
+    def __init__(
+        self,
+        emit: Emit,
+        interval_s: float = TELEMETRY_S,
+        sampler: Callable[[], Any] = Sampler,
+        speed_meter: Callable[[], Any] = SpeedMeter,
+    ) -> None:
         self._emit = emit
         self._interval_s = interval_s
         self._sampler = sampler()
+        self._speed_meter = speed_meter()
         self._spent = TimeSpent()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -27,6 +35,7 @@ class TelemetrySender:
 
     def __enter__(self) -> "TelemetrySender":
         self._sampler.start()
+        self._speed_meter.start()
         self._thread.start()
         return self
 
@@ -39,4 +48,5 @@ class TelemetrySender:
         while not ended:
             ended = self._ended.wait(self._interval_s)
             window = self._sampler.stop() if ended else self._sampler.turn()
-            self._emit(MemberTelemetry(window, self._spent))
+            speed = self._speed_meter.stop() if ended else self._speed_meter.turn()
+            self._emit(MemberTelemetry(window, self._spent, speed))

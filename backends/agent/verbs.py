@@ -12,7 +12,7 @@ from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
 from backends.training import run_spec
-from profilers import addresses_and_ports, device_facts, installed_packages, records
+from profilers import addresses_and_ports, device_facts, installed_packages, records, spinning
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
 
@@ -53,6 +53,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.ListCache: leftovers.list_entries,
     orders.ProbeReachability: lambda task, order: addresses_and_ports.probe_port(task, *order),
     orders.MeasureCommand: command.measure,
+    orders.MeasureCores: lambda task, order: spinning.measure(),
     orders.MeasureIdle: measure_idle,
     orders.ReadClock: lambda task, order: time.time(),
     orders.RemoveEntries: leftovers.remove_entries,

@@ -13,8 +13,8 @@ from backends.frameworks.base import Variable, consecutive
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, add, bytes_of
-from profilers.cores import usable_cores
 from profilers.records import CodecCost, Samples
+from profilers.spinning import available_cores
 
 #: Messages before the residual has settled; messages that are timed, and seconds for them.
 WARM_UP = 3
@@ -33,7 +33,7 @@ LINK_BUDGET_SHARE = 0.25
 def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
     """Costs of every compressor at its defaults, on Gaussian gradients of these variables."""
     small, times = _shrunk(variables)
-    times /= min(1.0, usable_cores())
+    times /= min(1.0, available_cores())
     size = sum(variable.size for variable in small)
     values = np.random.RandomState(0).standard_normal(size).astype(np.float32)
     gradients = (values, values[::-1].copy(), np.roll(values, size // 2))

@@ -5,13 +5,13 @@ Source: Gu et al., steps 1 and 2.
 
 import functools
 import time
-from typing import Any, Callable, Optional, Tuple, TypeVar
+from typing import Any, Callable, List, Optional, Tuple, TypeVar
 
 import numpy as np
 
 from backends import models
 from backends.data import dataset
-from backends.data.loader import ArraySamples, BatchSource
+from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
 from backends.frameworks.base import (
     OWN,
     SGD,
@@ -21,12 +21,14 @@ from backends.frameworks.base import (
     framework,
 )
 from backends.profiling import batch_curve, codec_profile, update_costs
+from backends.profiling.evaluation_speed import evaluation_s
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import records, stats, steptime
+from profilers.machine_speed import SpeedMeter
 from profilers.sampling import Sampler
 
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
@@ -59,17 +61,26 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     built = found.build()
     optimizer = _optimizer(built)
     replica = built.replica
-    drawn = _batches(found, replica, order.batch)
+    train, test = _data(found, replica, order.batch)
+    drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
     loop = _Loop(replica, drawn, spec.slowdown, optimizer)
     probe = MemoryProbe.of_this_process(framework(spec.framework))
-    drawn.batch = batch = probe.largest(order.batch, _at(drawn, loop.step))
+    first_steps_s: List[float] = []
+
+    def first_step() -> None:
+        first_steps_s.append(sum(loop.step()))
+
+    drawn.batch = batch = probe.largest(order.batch, _at(drawn, first_step))
     sampler, windows = Sampler(), []
+    speed_meter, speeds = SpeedMeter(), []
 
     def begin_window() -> None:
         sampler.start()
+        speed_meter.start()
         loop.restart()
 
     def end_window() -> None:
+        speeds.append(speed_meter.stop())
         windows.append(sampler.stop())
 
     hooks = steptime.Hooks(_progress(task, batch), begin_window, end_window, task.stopping.is_set, task.go.is_set)
@@ -122,6 +133,9 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         clip_s=update_costs.clip_s(replica, spec.slowdown),
         optimizers=update_costs.of_others(replica, spec.slowdown, optimizer),
         requested_batch=None if batch == order.batch else order.batch,
+        speed=speeds[0],
+        first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
+        evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
     )
 
 
@@ -134,13 +148,21 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     with code_of(spec):
         found = workload(spec)
         built = found.build()
-        drawn = _batches(found, built.replica, order.batch)
+        train, _ = _data(found, built.replica, order.batch)
+        drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
         loop = _Loop(built.replica, drawn, spec.slowdown, _optimizer(built))
-        times = steptime.measure_repeat(
-            loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set)
+        speed_meter, speeds = SpeedMeter(), []
+
+        def begin_window() -> None:
+            speed_meter.start()
+            loop.restart()
+
+        hooks = steptime.Hooks(
+            _progress(task), begin_window, lambda: speeds.append(speed_meter.stop()), task.stopping.is_set
         )
+        times = steptime.measure_repeat(loop.step, hooks)
     _unless_stopped(task, times)
-    return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
+    return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speeds[0])
 
 
 def _ready(replica: Replica, batches: BatchSource) -> Tuple[float, ...]:
@@ -170,15 +192,13 @@ def _gradient(replica: Replica, batch: Any) -> Callable[[], Any]:
     return functools.partial(step.gradient, replica, batch, SETTINGS)
 
 
-def _batches(found: Workload, replica: Replica, batch: int) -> BatchSource:
-    """Batches of the job's own data, or of noise, which takes a known model as long."""
-    spec = found.spec
+def _data(found: Workload, replica: Replica, batch: int) -> Tuple[Any, EvaluationSet]:
+    """The job's own training and test data, or noise, which takes a known model as long."""
     if found.brought is not None:
-        train = found.brought.train
-    else:
-        images = dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, spec.seed)
-        train = ArraySamples(images.train_images, images.train_labels)
-    return batches(train, batch, spec.seed, micro_batch=spec.micro_batch)
+        return found.brought.train, found.brought.test
+    count = batch * SYNTHETIC_BATCHES
+    images = dataset.synthetic(replica.input_shape, replica.classes, count, found.spec.seed)
+    return ArraySamples(images.train_images, images.train_labels), ArraySamples(images.test_images, images.test_labels)
 
 
 def _optimizer(built: BuiltReplica) -> str:

@@ -6,7 +6,7 @@ Events of a run go into its log, and some of their records into result.json and 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from profilers import addresses_and_ports
-from profilers.records import Window
+from profilers.records import MachineSpeed, Window
 
 
 class ThroughputListening(NamedTuple):
@@ -83,7 +83,7 @@ class Refused(NamedTuple):
 class Evaluated(NamedTuple):
     """A member has evaluated the weights after ``step`` steps. ``metrics``: by name.
 
-    higher_is_better: names of those metrics.
+    higher_is_better: names of those metrics. samples: of the test set; 0 where it is not told.
     """
 
     step: int
@@ -92,6 +92,7 @@ class Evaluated(NamedTuple):
     metrics: Dict[str, float]
     seconds: float
     higher_is_better: Tuple[str, ...] = ("accuracy",)
+    samples: int = 0
 
 
 class Diverged(NamedTuple):
@@ -155,10 +156,14 @@ class TimeSpent(NamedTuple):
 
 
 class MemberTelemetry(NamedTuple):
-    """What a member's sensors and counters read since the last time, and how it spent its time."""
+    """What a member's sensors and counters read since the last time, and how it spent its time.
+
+    speed: of its machine since then; None from an agent of an older version.
+    """
 
     window: Window
     spent: TimeSpent
+    speed: Optional[MachineSpeed] = None
 
 
 #: What an order emits its events with.

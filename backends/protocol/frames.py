@@ -157,6 +157,7 @@ class Scores(NamedTuple):
     metrics: Dict[str, float]
     seconds: float
     higher_is_better: Tuple[str, ...] = ("accuracy",)
+    samples: int = 0
 
 
 class RequestedArrays(NamedTuple):

@@ -63,6 +63,10 @@ class ReadClock(NamedTuple):
     """Seconds since the epoch, by its clock."""
 
 
+class MeasureCores(NamedTuple):
+    """Find out how many cores the agent really gets, by threads that spin for some seconds."""
+
+
 class MeasureIdle(NamedTuple):
     """Counters and sensors while nothing runs there."""
 

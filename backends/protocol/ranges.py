@@ -122,6 +122,8 @@ _NAMES: Dict[str, NumberRange] = {
 _OF_RECORDS: Dict[Tuple[str, str], NumberRange] = {
     ("PeerMessage", "batch"): COUNT,  # 0 where it does not matter
     ("PeerStepDone", "batch"): COUNT,
+    ("SpunCores", "every"): NumberRange(0, 1e6, True),
+    ("SpunCores", "one"): NumberRange(0, 1e6, True),
     ("Window", "seconds"): FINITE,  # means of counters, such as temperatures below 0
 }
 

@@ -96,7 +96,7 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
                 metrics[name] += samples * value
             clock.begin()
     means = {name: total / count for name, total in metrics.items()}
-    return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better)
+    return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better, count)
 
 
 def require_test_samples(test: EvaluationSet) -> None:

@@ -23,6 +23,7 @@ RESULTS: dict[type, Any] = {
     HostRun: events.RunAccount,
     orders.ListCache: tuple[events.CacheEntry, ...],
     orders.MeasureCommand: events.CommandMeasurement,
+    orders.MeasureCores: records.SpunCores,
     orders.MeasureIdle: records.Window,
     orders.ProbeReachability: str | None,
     orders.ReadClock: float,

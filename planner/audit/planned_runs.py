@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from backends import models
 from backends.data import dataset
 from planner.audit.settings import EVERY, Settings
@@ -18,6 +20,7 @@ from planner.plan.recommendation import Recommendation
 from planner.plan.request import RecommendRequest, parse_engine
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile
+from planner.train.training_data import load_dataset
 
 #: Steps that every counted worker makes after its warm-up.
 FEWEST_STEPS = 5
@@ -25,7 +28,8 @@ FEWEST_STEPS = 5
 ENDS_S = 2.5
 #: Factor by which the run that measures the error of extrapolation is longer than the others.
 LONG_RUN_FACTOR = 3.0
-#: Images in the evaluation at the end, as few as possible, because only the time of steps counts.
+#: Images to train on, few enough to be handed out at once; and in the evaluation at the end, as few
+#: as possible, because only the time of steps counts.
 IMAGES, TEST_IMAGES = 512, 8
 
 
@@ -106,16 +110,26 @@ def run_duration_s(plan: Plan, seconds: float) -> float:
     return warm_s + ENDS_S + max(seconds, FEWEST_STEPS * slowest_s)
 
 
-def noise_images(settings: Settings, model: str) -> dataset.Dataset:
-    """Random images in the shape that the model was profiled with.
+def audit_images(settings: Settings, model: str) -> dataset.Dataset:
+    """Images evenly spread over the audit's data set, else noise in the model's profiled shape.
 
-    Raises AuditError where that shape is unknown.
+    Raises AuditError where that shape is unknown, RunError where the data set cannot be read.
     """
+    images = _noise(settings, model) if settings.data is None else _spread(load_dataset(settings.data))
+    return images._replace(test_images=images.test_images[:TEST_IMAGES], test_labels=images.test_labels[:TEST_IMAGES])
+
+
+def _spread(whole: dataset.Dataset) -> dataset.Dataset:
+    count = len(whole.train_labels)
+    chosen = np.linspace(0, count - 1, min(IMAGES, count)).round().astype(int)
+    return whole._replace(train_images=whole.train_images[chosen], train_labels=whole.train_labels[chosen])
+
+
+def _noise(settings: Settings, model: str) -> dataset.Dataset:
     shape, classes = settings.input_shape, settings.classes
     if not models.is_user_model(model):
         description = models.model(model, shape, classes)
         shape, classes = description.input_shape, description.classes
     if shape is None or classes is None:
         raise AuditError(f"{model}: the shape of its images is not known here; name a folder of them with --data")
-    images = dataset.synthetic(shape, classes, IMAGES, settings.seed)
-    return images._replace(test_images=images.test_images[:TEST_IMAGES], test_labels=images.test_labels[:TEST_IMAGES])
+    return dataset.synthetic(shape, classes, IMAGES, settings.seed)

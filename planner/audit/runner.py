@@ -6,7 +6,7 @@ from collections.abc import Callable
 from backends import models
 from planner.agents.pool import AgentPool
 from planner.audit.folder import AuditFolder
-from planner.audit.planned_runs import PlannedRun, long_run, noise_images, planned_runs
+from planner.audit.planned_runs import PlannedRun, audit_images, long_run, planned_runs
 from planner.audit.settings import Settings
 from planner.audit.steady_state import read_log, steady_state
 from planner.errors import AuditError, InterruptedRunError, PlannerError, RecordError
@@ -23,6 +23,8 @@ from planner.train.training_data import JobData, ShippedImages, TrainingData
 #: Learning rate, small enough to avoid overflow on noise; step times do not depend on it.
 LEARNING_RATE = 1e-4
 HEARTBEAT_S = 30.0
+#: A run in which the machine's speed changed by more than this share is made again, once.
+DISTURBED = 0.2
 
 #: Progress callback before each run: its name, number of runs done, number of all runs.
 OnRun = Callable[[str, int, int], None]
@@ -45,8 +47,12 @@ def make_missing_runs(fleet: Fleet, audit: AuditFolder, on_run: OnRun) -> dict[s
             if folder.result.exists():
                 continue
             try:
+                judged_by = None if folder.path == audit.long_run.path else profile
                 _make(run, folder, fleet, settings, agents)
-                _require_readings(folder, None if folder.path == audit.long_run.path else profile)
+                if _disturbance(folder, judged_by) > DISTURBED:
+                    on_run(f"{name} again, for the machine was disturbed", done, len(runs))
+                    _make(run, folder, fleet, settings, agents)
+                    _disturbance(folder, judged_by)
             except InterruptedRunError as error:
                 raise InterruptedRunError(f"stopped in {name}; the same command resumes there") from error
             except PlannerError as error:
@@ -72,7 +78,7 @@ def _make(run: PlannedRun, folder: RunFolder, fleet: Fleet, settings: Settings, 
 
 
 def _data(run: PlannedRun, settings: Settings) -> TrainingData:
-    """Noise, with which a model takes as long, or the data of a job, which reads its own.
+    """Images of the audit's data set, noise without one, or the data of a job, which reads its own.
 
     Raises AuditError for a model or job that is not the one that was profiled.
     """
@@ -83,19 +89,20 @@ def _data(run: PlannedRun, settings: Settings) -> TrainingData:
             raise AuditError(
                 f"{run.model} has changed since it was profiled; profile it again, and begin another audit"
             )
-    return ShippedImages(noise_images(settings, run.model)) if job is None else JobData(job, run.plan.samples)
+    return ShippedImages(audit_images(settings, run.model)) if job is None else JobData(job, run.plan.samples)
 
 
-def _require_readings(folder: RunFolder, profile: Profile | None) -> None:
-    """Raise RecordError, and remove the result so that the run is made again, where it has too few.
+def _disturbance(folder: RunFolder, profile: Profile | None) -> float:
+    """``MeasuredRun.disturbance`` of a finished run; 0 for one whose steady state does not count.
 
-    profile: None for a run whose steady state does not count.
+    Removes the result, so that the run is made again, and raises RecordError where it has too few
+    readings. profile: None for a run whose steady state does not count.
     """
     try:
-        if profile is None:
-            read_log(folder)
-        else:
-            steady_state(folder, profile, 0)
+        if profile is not None:
+            return steady_state(folder, profile, 0).disturbance
+        read_log(folder)
+        return 0.0
     except RecordError:
         folder.result.unlink()
         raise

@@ -25,6 +25,7 @@ class Settings(NamedTuple):
     sample: number of configurations of each model, drawn with the seed; None for all.
     engine: its text, as of ``--engine``.
     input_shape, classes: of the images; None for those of the models.
+    data: folder of the images that runs train on; None for noise.
     """
 
     schema: int
@@ -42,6 +43,7 @@ class Settings(NamedTuple):
     input_shape: tuple[int, ...] | None = None
     classes: int | None = None
     engine: str = OWN
+    data: str | None = None
 
     def added_to(self, before: "Settings") -> "Settings":
         """Extend the settings ``before`` of an audit by models, repetitions or seconds.

@@ -13,21 +13,25 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backends.protocol.events import Built, Dropped, MemberTelemetry, Progress, Replaced, RunAccount, TimeSpent
-from backends.strategies.engine import OWN
 from planner.audit.scoring.measured import Extrapolation, MeasuredRun, SteadyWorker
 from planner.errors import RecordError
 from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan, PlannedWorker
 from planner.profile.file import Profile
+from planner.profile.machine_speed import mean_speed, slowdown
 from planner.profile.power_readings import average
 from planner.train import event_log, worker_result
 from planner.train.events import MemberGivenUp, MemberLost, RunEnded, TimeOver
-from profilers.records import StepProfile, Window
+from profilers.records import MachineSpeed, StepProfile, Window
 
 WARM_STEPS = 2
 #: Minimum share of all steps of a counted worker; the steady state does not wait for others.
 SHARE_THAT_COUNTS = 0.02
+#: Parts of the steady state whose speeds are compared.
+THIRDS = 3
+#: Rounds of the reference loop whose mean is compared: one varies by about a tenth.
+FEWEST_ROUNDS = 5
 #: Events that restart or end the reports of a worker.
 LOSSES = (MemberLost, Dropped, Replaced, MemberGivenUp)
 REMEDY = "remove the folder and repeat the audit"
@@ -39,6 +43,7 @@ class WorkerReport(NamedTuple):
     t_s: float
     spent: TimeSpent
     window: Window
+    speed: MachineSpeed | None = None
 
 
 class RunLog(NamedTuple):
@@ -67,8 +72,8 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
         readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
         found = worker_result.watts(planned, readings, _busy_share(spent, planned) + hosted)
         rate = _rate(spent)
-        drift = _drift(spent, _profiled(profile, plan, name), plan.engine)
-        built_s = log.built_s.get(name, planned.build_s)
+        drift = _drift(mean_speed(each.speed for each in part[1:]), _profiled(profile, plan, name))
+        built_s = log.built_s.get(name, planned.build_s) + _first_steps_s(part[0].spent, spent)
         workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, drift)
         rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
         power_errors.append((found.watts or 0.0) * (found.error or 0.0))
@@ -82,6 +87,7 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
         window_s=log.end_s - begin_s,
         rate_error=math.hypot(*rate_errors) / total,
         power_error=math.hypot(*power_errors) / power if power else 0.0,
+        disturbance=max(_disturbance([each.speed for each in part[1:]]) for part in parts.values()),
     )
 
 
@@ -102,7 +108,7 @@ def read_log(folder: RunFolder) -> RunLog:
     try:
         for t_s, name, event in event_log.read(folder.events):
             if isinstance(event, MemberTelemetry):
-                reports.setdefault(name, []).append(WorkerReport(t_s, event.spent, event.window))
+                reports.setdefault(name, []).append(WorkerReport(t_s, event.spent, event.window, event.speed))
             elif isinstance(event, Built):
                 built_s[name] = event.build_s
             elif isinstance(event, Progress):
@@ -146,6 +152,12 @@ def _rate(spent: TimeSpent) -> float:
     return spent.steps / seconds if seconds else 0.0
 
 
+def _first_steps_s(before: TimeSpent, steady: TimeSpent) -> float:
+    """Seconds that steps before the steady state computed longer than as many in it."""
+    usual_s = steady.busy_s / steady.steps if steady.steps else math.inf
+    return max(0.0, before.busy_s - before.steps * usual_s) if before.steps else 0.0
+
+
 def _rate_error(part: Sequence[WorkerReport]) -> float:
     """Relative standard error of ``_rate`` from the means between reports; of one mean, a step."""
     rates = [rate for pair in itertools.pairwise(part) if (rate := _rate(_spent(pair)))]
@@ -162,12 +174,19 @@ def _busy_share(spent: TimeSpent, planned: PlannedWorker) -> float:
     return (spent.busy_s + spent.exchange_cpu_s / planned.cores) / (spent.busy_s + spent.exchange_s)
 
 
-def _drift(spent: TimeSpent, profiled: StepProfile | None, engine: str) -> float:
-    """Processor seconds of a gradient over those in the profile; 1 where a GPU computes."""
-    if profiled is None or profiled.accelerator != "cpu" or not _rate(spent) or not profiled.cpu_s_per_step:
+def _drift(speed: MachineSpeed | None, profiled: StepProfile | None) -> float:
+    """How many times as long the reference loop took as in the profile; 1 where a GPU computes."""
+    if profiled is None or profiled.accelerator != "cpu":
         return 1.0
-    in_group_s = (profiled.group_cpu_s or 0.0) if engine != OWN else 0.0
-    return spent.gradient_cpu_s / spent.steps / (profiled.cpu_s_per_step + in_group_s)
+    return slowdown(speed, profiled.speed) or 1.0
+
+
+def _disturbance(speeds: Sequence[MachineSpeed | None]) -> float:
+    """``MeasuredRun.disturbance`` of one worker; 0 where a third has too few rounds to tell."""
+    ends = [len(speeds) * third // THIRDS for third in range(THIRDS + 1)]
+    means = [mean_speed(speeds[begin:end]) for begin, end in itertools.pairwise(ends)]
+    loops_s = [each.loop_s for each in means if each is not None and each.loop_s and each.rounds >= FEWEST_ROUNDS]
+    return max(loops_s) / min(loops_s) - 1.0 if len(loops_s) == THIRDS else 0.0
 
 
 def _profiled(profile: Profile, plan: Plan, name: str) -> StepProfile | None:

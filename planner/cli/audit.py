@@ -53,8 +53,9 @@ def audit(
 ) -> None:
     """Run every configuration, and score the predictions.
 
-    Each runs for a short while, and counts for the planned steps at the rate it had. An audit that
-    was stopped goes on where it was. With FOLDER, judge what earlier audits measured, offline.
+    Each runs for a short while, on images of --data or on noise, and counts for the planned steps
+    at the rate it had. An audit that was stopped goes on where it was. With FOLDER, judge what
+    earlier audits measured, offline.
     """
     from backends.strategies.engine import OWN
     from planner import console
@@ -81,7 +82,7 @@ def audit(
         audited = audited_values(judged, model or (), framework, batch_size, steps)
         requested = Settings(
             SCHEMA, label or out.name, str(fleet), *audited, seconds, repetitions, seed, servers, sample, shape,
-            classes, parse_engine(engine).text,
+            classes, parse_engine(engine).text, None if data is None else str(data.absolute()),
         )  # fmt: skip
         reached = load_fleet(fleet)
         if engine != OWN:

@@ -13,6 +13,7 @@ from planner.plan.shared_batch import weighing_samples
 from planner.predict.predict import Prediction, run_time
 from planner.provenance import Provenance
 from profilers.mixed_precision import FP32
+from profilers.records import MachineSpeed
 
 #: What torch.distributed does, as a strategy.
 ALLREDUCE = Strategy.from_text("allreduce")
@@ -22,12 +23,16 @@ class PlannedWorker(NamedTuple):
     """A member as predicted; watts and their factors are None where unknown.
 
     steps: its part of the steps.
-    cycle_s, build_s: T_i^C, and T_i^B including the initial weights.
+    cycle_s, build_s: T_i^C, and T_i^B including the initial weights, and what the first step takes
+        longer than others.
+    evaluation_s: of one sample of the test set; None where unknown.
     power_w: P_i^C; power_source: where all watts come from.
     alpha_time, beta_time, alpha_power, beta_power: factors of Eq. 2 and 3.
     framework: torch in plans from before there was another.
     computing_s: seconds of a step that it computes, as profiled; None in plans of older versions.
     batch: its part of a global batch; None where all workers have the plan's.
+    speed: of its processors in the profile, for which its times are predicted; None where unknown,
+        and where a GPU computes.
     """
 
     name: str
@@ -46,6 +51,8 @@ class PlannedWorker(NamedTuple):
     framework: str = "torch"
     computing_s: float | None = None
     batch: int | None = None
+    speed: MachineSpeed | None = None
+    evaluation_s: float | None = None
 
 
 class Plan(NamedTuple):

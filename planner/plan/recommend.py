@@ -60,7 +60,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         engine=request.engine.text,
         clip_norm=request.clip_norm,
     )
-    return replace(found, notes=(*found.notes, *_round_note(found)))
+    return replace(found, notes=(*found.notes, *_round_note(found), *_speed_note(found)))
 
 
 def _round_note(found: Recommendation) -> list[str]:
@@ -77,6 +77,15 @@ def _round_note(found: Recommendation) -> list[str]:
         f"a round of the best cluster takes {units.seconds(round_s)}{energy}; the exchange is "
         f"{units.seconds(max(0.0, round_s - computed_s))} of it; local steps: {made}"
     ]
+
+
+def _speed_note(found: Recommendation) -> list[str]:
+    """For which speed of the best cluster's processors times are predicted, where it is known."""
+    speeds = {each.name: each.speed for each in found.workers(1)}
+    loops = [f"{name} {units.seconds(speed.loop_s)}" for name, speed in speeds.items() if speed and speed.loop_s]
+    if not loops:
+        return []
+    return [f"times are for the speed of the profile, in which the reference loop took: {', '.join(loops)}"]
 
 
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:

@@ -204,6 +204,8 @@ class Recommendation:
             framework=self.costs.frameworks[device],
             computing_s=float((devices.gradient_s[device] if shares is None else gradient_s) + after_gradient_s),
             batch=self._batches(index).get(self.costs.names[device]),
+            speed=devices.speeds[device],
+            evaluation_s=_known(devices.evaluation_s[device]),
         )
 
     def _cluster(self, place: int) -> tuple["Recommendation", int]:

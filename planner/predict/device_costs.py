@@ -16,7 +16,7 @@ from planner.profile import data_wait
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import Wattage, unavailable, watts_of_parts, watts_of_whole
 from planner.provenance import NAMEPLATE, Provenance
-from profilers.records import Samples, StepProfile
+from profilers.records import MachineSpeed, Samples, StepProfile
 from profilers.stats import mean
 
 #: Gradients around one, over whose mean its variation is told.
@@ -43,15 +43,18 @@ class DeviceCosts(NamedTuple):
     copy_s: copies of a gradient and weights between accelerator and host.
     encode_s, add_s: to choose what one message holds, and to add a peer's.
     update_s: an update of a device that trains alone; service_s: one of a server that it hosts.
-    build_s: until the model is built and its first step can begin.
+    build_s: until the model is built and its first step can begin; first_step_s: that this step
+        takes longer than others, for what is traced, loaded or allocated in it.
     data_s: of ``gradient_s``, seconds that it waits for its batch to be read.
     step_cpu_s: processor seconds of a gradient that compete with a server on the same host,
         0 where another accelerator computes.
-    cores: processor cores that can be used, fractions for quotas.
+    cores: processor cores that it gets, fractions for quotas.
     in_bytes_per_s, out_bytes_per_s: of its link with all peers at once, infinite where no
         contention shows.
     idle_w, busy_w: watts idle and at full load, NaN where unknown.
+    evaluation_s: of one sample of the test set, NaN where unknown.
     variation: the times of a gradient that were measured over their mean, of each device.
+    speeds: of their processors while gradients were timed; None where unknown, or a GPU computes.
     """
 
     gradient_s: Floats
@@ -60,6 +63,7 @@ class DeviceCosts(NamedTuple):
     encode_s: Floats
     update_s: Floats
     build_s: Floats
+    first_step_s: Floats
     service_s: Floats
     add_s: Floats
     step_cpu_s: Floats
@@ -69,7 +73,9 @@ class DeviceCosts(NamedTuple):
     idle_w: Floats
     busy_w: Floats
     data_s: Floats
+    evaluation_s: Floats
     variation: tuple[Floats, ...]
+    speeds: tuple[MachineSpeed | None, ...]
     errors: DeviceErrors
 
     @property
@@ -98,7 +104,7 @@ def of_devices(
     ]
     gradient_s = _array(each.seconds for each in gradients)
     competing_cpu_s = _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
-    known = [profile.devices[name].facts for name in steps]
+    cores = [profile.devices[name].cores for name in steps]
     return DeviceCosts(
         gradient_s=gradient_s,
         image_s=_array(image_s(step) for step in timed),
@@ -106,16 +112,19 @@ def of_devices(
         encode_s=_array(compressor_costs.encode_s(strategy, step) for step in timed),
         update_s=_means(update_costs.update_s(optimizer, step) for step in timed),
         build_s=_array(step.build_s for step in timed),
+        first_step_s=_array(step.first_step_s for step in timed),
         service_s=_array(compressor_costs.service_s(strategy, step) for step in timed),
         add_s=_array(compressor_costs.add_s(strategy, step) for step in timed),
         step_cpu_s=competing_cpu_s * gradient_s / _means(step.gradient_s for step in timed),
-        cores=_array(facts.usable_cores for facts in known if facts is not None),
+        cores=_array(each for each in cores if each is not None),
         in_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
         out_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
         idle_w=_array(watts[name].idle_w for name in steps),
         busy_w=_array(watts[name].busy_w for name in steps),
         data_s=gradient_s * _array(data_wait.share(step) for step in timed),
+        evaluation_s=_array(math.nan if step.evaluation_s is None else step.evaluation_s for step in timed),
         variation=tuple(_over_mean(step.gradient_s) for step in timed),
+        speeds=tuple(step.speed if step.accelerator == "cpu" else None for step in timed),
         errors=DeviceErrors(
             gradient=_array(each.error for each in gradients),
             copy=_errors(step.copy_s for step in timed),

@@ -48,7 +48,7 @@ class Predictions(NamedTuple):
 
     time_s, network_bytes: (C,), of the whole run.
     power_w: (C,), NaN where a member's watts are unknown; besides_w: the part that is no member's.
-    start_s: (C, N), until a member's first step.
+    start_s: (C, N), until a member makes steps in their usual time.
     cycle_s: (C, N), T_i^C, infinite for no member.
     device_w: (C, N), P_i^C, 0 for no member.
     steps: (C, N), S_i, the steps that each worker makes.
@@ -160,13 +160,17 @@ def factors(costs: Costs, mask: int, host: int) -> Factors:
 
 
 def start_times(costs: Costs, candidates: Candidates) -> Floats:
-    """(C, N) seconds until a member's first step begins, 0 for no member."""
+    """(C, N) seconds until a member makes steps in their usual time, 0 for no member.
+
+    What its first step takes longer counts as time before it.
+    """
     members = candidates.members(len(costs.names))
-    build_s = np.where(members, costs.devices.build_s, 0.0)
+    begun_s = np.where(members, costs.devices.build_s + costs.devices.first_step_s, 0.0)
     alone = (members.sum(axis=1) == 1)[:, None]
     if costs.strategy.through_server:
-        return np.where(alone, build_s, np.where(members, _served(costs, candidates, members), 0.0))
-    return np.where(members, build_s.max(axis=1, keepdims=True), 0.0)  # peers wait for one another
+        served_s = _served(costs, candidates, members) + costs.devices.first_step_s
+        return np.where(alone, begun_s, np.where(members, served_s, 0.0))
+    return np.where(members, begun_s.max(axis=1, keepdims=True), 0.0)  # peers wait for one another
 
 
 def _served(costs: Costs, candidates: Candidates, members: Bools) -> Floats:

@@ -2,7 +2,7 @@
 
 import time
 
-from backends.protocol.orders import CollectFacts, MeasureIdle
+from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle
 from planner.agents.client import AgentClient
 from planner.check.findings import without_device_name
 from planner.errors import AgentError, PlanError, PlannerError
@@ -68,7 +68,9 @@ class DeviceProfiler:
         if before is None or reuse.identity(before) != reuse.identity(facts):
             self._recorder.change(lambda profile: profile.without_links(name))
             self._recorder.note(name, idle=None, steps=(), took_s={}, failures={})
-        self._recorder.note(name, facts=facts)
+        self._show(name, "usable cores", None)
+        spun: records.SpunCores = agent.call(MeasureCores(), ANSWER_S)  # the agent, too, goes by them from here on
+        self._recorder.note(name, facts=facts, spun=spun)
         if self._known(device).idle is None:
             self._show(name, "idle power", None)
             began = time.monotonic()

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from backends.frameworks.base import FRAMEWORKS
 from planner.json_records import decode, load
-from profilers import records
+from profilers import records, spinning
 
 #: Training steps that are planned by default (Gu et al., section IV).
 DEFAULT_STEPS = 100_000
@@ -31,6 +31,7 @@ class DeviceProfile(NamedTuple):
 
     device: what the fleet file declares of it, by key (``Declared``); None where undeclared.
     facts, idle: None where the device failed before.
+    spun: cores that spinning threads got; None where that was not measured.
     error: why it cannot take part, or None.
     took_s: seconds of each part; a model's is ``timing_of`` or, in older files, its name.
     failures: by model, why it could not be timed.
@@ -43,6 +44,12 @@ class DeviceProfile(NamedTuple):
     error: str | None
     took_s: dict[str, float]
     failures: dict[str, str] = {}
+    spun: records.SpunCores | None = None
+
+    @property
+    def cores(self) -> float | None:
+        """Cores that count in predictions: those it may use, or fewer that it really got."""
+        return None if self.facts is None else spinning.fewer(self.facts.usable_cores, self.spun)
 
     def failed(self, models: Iterable[str]) -> bool:
         """Whether the device can be used for none of these models."""

@@ -5,6 +5,7 @@ Steps in a row show how much they differ, not that something else ran beside all
 
 import itertools
 
+from planner.profile.machine_speed import mean_speed
 from planner.units import seconds
 from profilers.records import Repeat, Samples, StepProfile
 from profilers.stats import median
@@ -62,13 +63,14 @@ def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfi
 
 
 def _pooled(timed: StepProfile, other: StepProfile | Repeat) -> StepProfile:
-    """Append the steps of another repeat; processor time is the mean over all steps."""
+    """Append the steps of another repeat; processor time and speed are means over all steps."""
     own, more = len(timed.gradient_s.values), len(other.gradient_s.values)
     return timed._replace(
         gradient_s=_joined(timed.gradient_s, other.gradient_s),
         copy_s=_joined(timed.copy_s, other.copy_s),
         update_s=_joined(timed.update_s, other.update_s),
         cpu_s_per_step=(own * timed.cpu_s_per_step + more * other.cpu_s_per_step) / (own + more),
+        speed=mean_speed([timed.speed, other.speed]),
     )
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from backends.protocol.events import Evaluated, RunAccount
 from backends.training.stopping import EARLY_ENDS, StopRule
-from planner.plan.file import Plan
+from planner.plan.file import Plan, PlannedWorker
 from planner.predict.batch_size import notes_scaled
 from planner.predict.predict import Prediction
 from planner.profile.power_readings import uncertainty
 from planner.provenance import Provenance
 from planner.train.deviation_causes import deviation_notes
+from planner.train.equal_speed import at_equal_speed, slowdowns
 from planner.train.worker_result import WorkerResult
 from profilers.records import encode
 
@@ -21,9 +22,14 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
 
     The training time is the wall time from the start until the last update, less what evaluations
     before it cost the cluster: the evaluating worker's seconds, times its share of the steps where
-    nobody waits for it. The power is that of the workers, plus ``besides_w`` as planned.
+    nobody waits for it. ``wall_s`` and ``evaluation_s`` tell both, as measured and as predicted
+    (null where an evaluation was not profiled). The power is that of the workers, plus
+    ``besides_w`` as planned.
     A resumed run is compared with a prediction for the steps that it made itself.
 
+    equal_speed: prediction and error for devices as fast as they were in the run, by their
+    reference loops, with the factors in which these took longer than in the profile; null where
+    a loop did not run, or a GPU computed.
     energy_uncertainty: half of the energy's 95 % interval, as a share; null where unknown.
     """
     made = sum(part.steps for part in parts.values())
@@ -33,9 +39,12 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
     held_up = plan.strategy.evaluation_stops_all(len(plan.workers))
     shares = {name: 1.0 if held_up else part.steps / max(1, made) for name, part in parts.items()}
     evaluation_s = math.fsum(each.seconds * shares.get(each.worker, 0.0) for each in before_the_end)
+    evaluation_planned_s = _evaluation_s(before_the_end, planned, shares)
     time_s = account.elapsed_s - evaluation_s
     measured = _figures(Prediction(time_s, _total_w(parts, plan.besides_w)))
     predicted = _figures(predicted_plan.prediction)
+    factors = slowdowns(predicted_plan, parts)
+    at_speed = at_equal_speed(predicted_plan, factors)
     return {
         "model": plan.model,
         "steps": plan.steps,
@@ -52,6 +61,8 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
             **predicted,
             "energy_uncertainty": plan.energy_uncertainty,
             "provenance": encode(Provenance.joined(worker.power_source for worker in plan.workers)),
+            "wall_s": None if evaluation_planned_s is None else predicted_plan.prediction.time_s + evaluation_planned_s,
+            "evaluation_s": evaluation_planned_s,
         },
         "measured": {
             **measured,
@@ -61,6 +72,12 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
             "evaluation_s": evaluation_s,
         },
         "error": {key: _relative(measured[key], predicted[key]) for key in measured},
+        "equal_speed": at_speed
+        and {
+            "slowdowns": factors,
+            "predicted": (adjusted := _figures(at_speed)),
+            "error": {key: _relative(measured[key], adjusted[key]) for key in measured},
+        },
         "besides_w": plan.besides_w,
         "evaluations": encode(account.evaluations),
         "notes": [
@@ -103,6 +120,22 @@ def _total_w(parts: Mapping[str, WorkerResult], besides_w: float) -> float | Non
     """Watts of all workers, plus ``besides_w``; None where those of a worker are unknown."""
     known = [part.watts for part in parts.values() if part.watts is not None]
     return math.fsum([*known, besides_w]) if len(known) == len(parts) else None
+
+
+def _evaluation_s(
+    evaluations: Sequence[Evaluated], planned: Mapping[str, PlannedWorker], shares: Mapping[str, float]
+) -> float | None:
+    """Predicted seconds by which evaluations hold the run up; None where one of them is unknown.
+
+    shares: by worker, of the seconds of its evaluations.
+    """
+    found = 0.0
+    for each in evaluations:
+        sample_s = planned[each.worker].evaluation_s if each.worker in planned else None
+        if sample_s is None or not each.samples:
+            return None
+        found += each.samples * sample_s * shares.get(each.worker, 0.0)
+    return found
 
 
 def _error(parts: Mapping[str, WorkerResult], besides_w: float) -> float | None:

@@ -6,13 +6,13 @@ from typing import Any
 from backends.protocol.events import Built, MemberTelemetry, TimeSpent
 from planner.agents.call import Event
 from planner.train.events import MemberEnded
-from profilers.records import Window
+from profilers.records import MachineSpeed, Window
 
 
 class Telemetry:
     """What members have reported, by name.
 
-    windows: what a member's sensors measured, in turn.
+    windows: what a member's sensors measured, in turn; speeds: of its machine, likewise.
     spent: where its time went, one entry for each time it was started.
     built_s: seconds that its model took to build.
     compressors: figures of its compressor at the end, such as the CNC ratio.
@@ -20,6 +20,7 @@ class Telemetry:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.windows: dict[str, list[Window]] = {name: [] for name in names}
+        self.speeds: dict[str, list[MachineSpeed | None]] = {name: [] for name in self.windows}
         self.spent: dict[str, list[TimeSpent]] = {name: [] for name in self.windows}
         self.built_s: dict[str, float] = {}
         self.compressors: dict[str, dict[str, Any]] = {}
@@ -32,6 +33,7 @@ class Telemetry:
         """Collect an event of this member; other events than those of its work are ignored."""
         if isinstance(event, MemberTelemetry):
             self.windows[name].append(event.window)
+            self.speeds[name].append(event.speed)
             self.spent[name][-1:] = [event.spent]
         elif isinstance(event, Built):
             self.built_s[name] = event.build_s

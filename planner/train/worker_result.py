@@ -8,11 +8,12 @@ import numpy as np
 
 from backends.protocol.events import RunAccount, TimeSpent
 from planner.plan.file import Plan, PlannedWorker
+from planner.profile.machine_speed import mean_speed
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.train.telemetry import Telemetry
 from power_models import nameplate
-from profilers.records import MODEL, UNAVAILABLE, Window
+from profilers.records import MODEL, UNAVAILABLE, MachineSpeed, Window
 
 
 class WorkerResult(NamedTuple):
@@ -27,6 +28,7 @@ class WorkerResult(NamedTuple):
     build_s: seconds that its model took to build.
     sender: figures of its compressor at the end.
     data_s: of ``busy_s``, seconds that it waited for batches to be read.
+    speed: of its machine over the run; None where unknown.
     """
 
     steps: int
@@ -41,6 +43,7 @@ class WorkerResult(NamedTuple):
     build_s: float | None = None
     sender: Mapping[str, Any] = {}
     data_s: float = 0.0
+    speed: MachineSpeed | None = None
 
 
 def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str, WorkerResult]:
@@ -66,7 +69,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
         result[name] = WorkerResult(
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
             disagreements(measured), max(1, len(told.spent[name])), told.built_s.get(name),
-            told.compressors.get(name, {}), data_s,
+            told.compressors.get(name, {}), data_s, mean_speed(told.speeds[name]),
         )  # fmt: skip
     return result
 

@@ -16,8 +16,8 @@ from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 
 TIES_NOTE = "with ties: the best cluster, or one that the measurements cannot tell from it (95 %)"
 DRIFT_NOTE = (
-    "no drift: predicted again with the speed that each device had in that very run, as its processor time for a "
-    "gradient shows; errors are medians over repetitions"
+    "no drift: predicted again for the speed that each device had in that run by its reference loop (fixed work "
+    "beside the steps); errors are medians over repetitions"
 )
 RULE_NOTES = (
     "rules that predict no watts: they use the watts under load",

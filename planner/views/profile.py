@@ -69,8 +69,20 @@ def notes(profile: Profile) -> list[str]:
         found += [note for timed in device.steps for note in (*repeats.notes(timed), *data_wait.notes(timed))]
         found += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
         found += [note for timed in device.steps for note in _memory_notes(timed)]
+        found += _core_notes(device)
         noted += [f"{name}: {note}" for note in dict.fromkeys(found)]
     return noted
+
+
+def _core_notes(device: DeviceProfile) -> list[str]:
+    """Where it gets fewer cores than it may use, which predictions go by."""
+    facts, spun = device.facts, device.spun
+    if facts is None or spun is None or device.cores == facts.usable_cores:
+        return []
+    return [
+        f"it may use {facts.usable_cores:g} cores, and {spun.threads} spinning threads got {spun.every:.2f}: "
+        "something outside of it takes the rest, and predictions count what it got"
+    ]
 
 
 def _memory_notes(timed: StepProfile) -> list[str]:

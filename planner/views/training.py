@@ -30,6 +30,8 @@ from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from profilers.records import Window
 
+#: Figures that are predicted and measured, in the order of the table.
+FIGURES = ("time_s", "power_w", "energy_j", "edp_js")
 #: Events that get a line of their own, besides evaluations.
 EVENT_TEXTS = {
     events.Joined: "{} joined",
@@ -165,9 +167,24 @@ def _line(event: Event) -> str:
 def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     """Measured beside predicted, each worker's part, and the metrics on the way."""
     stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
-    notes = [*result["notes"], *_end(result), *[EMULATED_NOTE] * bool(stand_ins), *_courses(result["evaluations"])]
+    notes = [
+        *result["notes"],
+        *_wall(result),
+        *_end(result),
+        *[EMULATED_NOTE] * bool(stand_ins),
+        *_courses(result["evaluations"]),
+    ]
     notes += [f"run folder: {folder.path}", f"export: planner export {shlex.quote(str(folder.path))} --to model.pt"]
     return stack([_totals(result), _workers(result, stand_ins)], notes)
+
+
+def _wall(result: Mapping[str, Any]) -> list[str]:
+    """The wall time with its evaluations, predicted and measured, where there were any."""
+    predicted_s, measured_s = (result[kind].get("wall_s") for kind in ("predicted", "measured"))
+    if predicted_s is None or not result["measured"]["evaluation_s"]:
+        return []
+    error = _signed(predicted_s / measured_s - 1.0)
+    return [f"with evaluations: {seconds(predicted_s)} predicted, {seconds(measured_s)} measured, error {error}"]
 
 
 def _end(result: Mapping[str, Any]) -> list[str]:
@@ -217,8 +234,11 @@ def _totals(result: Mapping[str, Any]) -> TextTable:
             kind + " (emulated)" * _source(at).emulated, seconds(at["time_s"]), watts(at["power_w"]),
             joules(at["energy_j"]), percent(at["energy_uncertainty"]), number(at["edp_js"], "Js"),
         )  # fmt: skip
-    time, power, energy, edp = (result["error"][key] for key in ("time_s", "power_w", "energy_j", "edp_js"))
+    time, power, energy, edp = (result["error"][key] for key in FIGURES)
     made.add_row("error of prediction", _signed(time), _signed(power), _signed(energy), "", _signed(edp))
+    if result.get("equal_speed"):
+        time, power, energy, edp = (result["equal_speed"]["error"][key] for key in FIGURES)
+        made.add_row("error at equal speed", _signed(time), _signed(power), _signed(energy), "", _signed(edp))
     return made
 
 

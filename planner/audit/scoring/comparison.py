@@ -23,7 +23,7 @@ class Compared(NamedTuple):
     """One quantity as measured and as predicted, None where unknown.
 
     error: predicted / measured - 1.
-    steady_error: the same without drift, predicted from the gradient times of the run itself.
+    steady_error: the same without drift, predicted for the speed of the machines during the run.
     """
 
     measured: float | None
@@ -33,9 +33,9 @@ class Compared(NamedTuple):
 
 
 class WorkerComparison(NamedTuple):
-    """One worker: its cycle T_i^C, build time and watts.
+    """One worker: its cycle T_i^C, its build time with what first steps take longer, and watts.
 
-    drift: processor seconds of a gradient over those in the profile.
+    drift: how many times as long its reference loop took as in the profile.
     provenance: source of the watts.
     """
 
@@ -119,26 +119,14 @@ def _medians(runs: Sequence[Comparison]) -> Comparison:
 
 
 def _without_drift(case: Case, index: int) -> Predictions:
-    """One configuration, predicted for devices as fast as they were while it ran.
-
-    A worker on the server's device also spends processor time on the server's messages, which the
-    model must predict. Its drift is therefore taken from its run alone in the same repetition, and
-    is at most that of this run. Without a run alone no drift is assumed. With torch.distributed
-    that is measured apart, and what an exchange slows a gradient down is part of its drift.
-    """
-    costs, config = case.costs, case.configs[index]
-    alone = {config.workers: run for config, run in zip(case.configs, case.runs, strict=True)}
+    """One configuration, predicted for devices as fast as they were while it ran."""
+    costs = case.costs
     drift = np.ones(len(costs.names))
-    for name in config.workers:
-        in_cluster = case.runs[index].workers[name].drift
-        run_alone = alone.get((name,))
-        by_itself = 1.0 if run_alone is None else run_alone.workers[name].drift
-        has_server = name == config.server and costs.torch is None
-        drift[costs.names.index(name)] = min(in_cluster, by_itself) if has_server else in_cluster
+    for name in case.configs[index].workers:
+        drift[costs.names.index(name)] = case.runs[index].workers[name].drift
     drifted = costs.with_gradients(costs.devices.gradient_s * drift)
     if drifted.torch is not None:
-        torch = drifted.torch._replace(beside=drifted.torch.alone, own_cpu_s=drifted.torch.own_cpu_s * drift)
-        drifted = drifted._replace(torch=torch)
+        drifted = drifted._replace(torch=drifted.torch._replace(own_cpu_s=drifted.torch.own_cpu_s * drift))
     masks, hosts = case.candidates
     return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), case.steps)
 
@@ -164,7 +152,7 @@ def _quantities(step_s: float, of: Prediction) -> dict[str, float | None]:
 def _worker(case: Case, index: int, name: str, predictions: Predictions, driftless: Predictions) -> WorkerComparison:
     device = case.costs.names.index(name)
     measured: SteadyWorker = case.runs[index].workers[name]
-    build_s = float(case.costs.devices.build_s[device])
+    build_s = float((case.costs.devices.build_s + case.costs.devices.first_step_s)[device])
     watts = (float(predictions.device_w[index, device]), float(driftless.device_w[0, device]))
     return WorkerComparison(
         _compared(measured.cycle_s, float(predictions.cycle_s[index, device]), float(driftless.cycle_s[0, device])),

@@ -15,9 +15,10 @@ from planner.provenance import Provenance
 class SteadyWorker(NamedTuple):
     """One worker in its steady state.
 
+    build_s: until its model was built, and what its first steps took longer than others.
     watts: None where unknown.
     provenance: source of the watts.
-    drift: processor seconds of a gradient over those in the profile; 1.0 where unknown.
+    drift: how many times as long its reference loop took as in the profile; 1.0 where unknown.
     """
 
     steps_per_s: float
@@ -38,6 +39,8 @@ class MeasuredRun(NamedTuple):
     window_s: measured length of the steady state.
     rate_error: relative standard error of the workers' total steps/s within the run.
     power_error: relative standard error of their total watts within the run.
+    disturbance: how much longer a worker's reference loop took in one third of the steady state
+        than in another, as a share; 0 where that is unknown.
     """
 
     model: str
@@ -47,6 +50,7 @@ class MeasuredRun(NamedTuple):
     window_s: float
     rate_error: float
     power_error: float
+    disturbance: float = 0.0
 
     @property
     def steps_per_s(self) -> float:

@@ -1,4 +1,4 @@
-"""A member's telemetry has every window of its sampler, and the time spent at its end."""
+"""A member's telemetry has all windows and speeds of its machine, and the time spent at its end."""
 
 import queue
 
@@ -6,54 +6,56 @@ import pytest
 
 from backends.agent.telemetry import TelemetrySender
 from backends.protocol.events import MemberTelemetry, TimeSpent
-from profilers.records import Window
+from profilers.records import MachineSpeed, Window
 from tests.running import HANG_S
 
 FIRST, LAST = Window(1.0, {}, ()), Window(2.0, {}, ())
+FAST, SLOW = MachineSpeed(0.001, None, 1), MachineSpeed(0.002, None, 1)
 NEVER_S = 3600.0
 
 pytestmark = pytest.mark.timeout(20)
 
 
-class FakeSampler:
-    """Gives FIRST at each turn and LAST at its end."""
+class Fake:
+    """Gives one thing at each turn and another one at its end."""
+
+    def __init__(self, turn, stop):
+        self.turn, self.stop = lambda: turn, lambda: stop
 
     def start(self) -> None:
         pass
 
-    def turn(self) -> Window:
-        return FIRST
 
-    def stop(self) -> Window:
-        return LAST
+def sender(emit, interval_s=NEVER_S):
+    return TelemetrySender(emit, interval_s, lambda: Fake(FIRST, LAST), lambda: Fake(FAST, SLOW))
 
 
 def test_the_last_window_is_sent_at_the_end_with_the_time_spent_until_then():
     sent = []
-    with TelemetrySender(sent.append, NEVER_S, FakeSampler) as telemetry:
+    with sender(sent.append) as telemetry:
         telemetry.on_step(TimeSpent(1, 0.5))
         telemetry.on_step(TimeSpent(2, 1.0))
-    assert sent == [MemberTelemetry(LAST, TimeSpent(2, 1.0))]
+    assert sent == [MemberTelemetry(LAST, TimeSpent(2, 1.0), SLOW)]
 
 
 def test_a_member_that_makes_no_step_still_sends_its_sensors():
     sent = []
-    with TelemetrySender(sent.append, NEVER_S, FakeSampler):
+    with sender(sent.append):
         pass
-    assert sent == [MemberTelemetry(LAST, TimeSpent())]
+    assert sent == [MemberTelemetry(LAST, TimeSpent(), SLOW)]
 
 
 def test_windows_follow_one_another_until_the_end():
     sent = queue.Queue()
-    with TelemetrySender(sent.put, 0.001, FakeSampler):
+    with sender(sent.put, 0.001):
         before = [sent.get(timeout=HANG_S) for _ in range(3)]
-    assert before == [MemberTelemetry(FIRST, TimeSpent())] * 3
-    assert sent.queue[-1] == MemberTelemetry(LAST, TimeSpent())
+    assert before == [MemberTelemetry(FIRST, TimeSpent(), FAST)] * 3
+    assert sent.queue[-1] == MemberTelemetry(LAST, TimeSpent(), SLOW)
     assert [each.window for each in list(sent.queue)[:-1]] == [FIRST] * (sent.qsize() - 1)
 
 
 def test_a_failure_in_the_member_does_not_lose_its_last_window():
     sent = []
-    with pytest.raises(ZeroDivisionError), TelemetrySender(sent.append, NEVER_S, FakeSampler):
+    with pytest.raises(ZeroDivisionError), sender(sent.append):
         raise ZeroDivisionError
     assert [each.window for each in sent] == [LAST]

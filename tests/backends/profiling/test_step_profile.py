@@ -57,6 +57,14 @@ class OnGpu(Softmax):
         self._updated = False
 
 
+def test_the_first_step_tells_what_it_takes_longer_and_a_sample_what_its_evaluation_takes(tmp_path: Path) -> None:
+    order = TimeSteps(ReplicaSpec("torch", tiny_model(tmp_path), input_shape=(28, 28, 1), classes=10), 4, "adaptive")
+    found = step_profile.time_steps(Job(go_after=1), order)
+    assert found.first_step_s >= 0.0
+    assert found.evaluation_s is not None and found.evaluation_s > 0.0
+    assert found.speed is not None and found.speed.rounds > 0
+
+
 def test_no_step_copies_what_a_worker_does_not_copy() -> None:
     replica = OnGpu()
     loop = step_profile._Loop(replica, DrawnBatches(), 1.0)

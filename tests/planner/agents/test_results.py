@@ -29,6 +29,7 @@ EXAMPLES: list[tuple[Any, Any]] = [
     (orders.FindMissing(("abc",)), ["abc"]),
     (orders.FindPackages(("numpy",)), {"numpy": "2.0", "tqdm": None}),
     (orders.ListCache(), [events.CacheEntry("run-1", "run", 5, 1.0, False)]),
+    (orders.MeasureCores(), records.SpunCores(1.0, 1.5, 2)),
     (orders.MeasureIdle(1.0), profiles.window()),
     (orders.ReadClock(), 1.5),
     (orders.FindFreePort(), 4000),

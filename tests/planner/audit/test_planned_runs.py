@@ -4,13 +4,15 @@ import itertools
 
 import pytest
 
-from planner.audit.planned_runs import audited_ranks, long_run, noise_images, planned_runs, ranking, run_duration_s
+from planner.audit.planned_runs import audit_images, audited_ranks, long_run, planned_runs, ranking, run_duration_s
 from planner.audit.settings import Settings, audited_values
 from planner.errors import AuditError
 from planner.profile.file import Profile
+from planner.train.training_data import load_dataset
 from profilers.records import SCHEMA
 from tests.planner.plans import plan, planned
 from tests.planner.profiles import device, profile, step
+from tests.running import FASHION
 
 THREE = profile({"slow": device(step(0.4)), "fast": device(step(0.1)), "middle": device(step(0.2))})
 
@@ -94,12 +96,21 @@ def test_a_run_lasts_until_the_slowest_worker_that_counts_has_made_enough_steps(
 
 
 def test_the_images_are_of_the_models_own_shape_or_the_data_sets() -> None:
-    own = noise_images(requested()._replace(models=("cifar10",)), "cifar10")
+    own = audit_images(requested()._replace(models=("cifar10",)), "cifar10")
     assert own.train_images.shape[1:] == (32, 32, 3) and own.classes == 10
-    given = noise_images(requested()._replace(input_shape=(28, 28, 1), classes=7), "cipher")
+    given = audit_images(requested()._replace(input_shape=(28, 28, 1), classes=7), "cipher")
     assert given.train_images.shape[1:] == (28, 28, 1) and given.classes == 7
 
 
 def test_a_models_file_does_not_say_what_images_it_takes() -> None:
     with pytest.raises(AuditError, match=r"mine.py:net: the shape of its images is not known here; .*--data"):
-        noise_images(requested(), "mine.py:net")
+        audit_images(requested(), "mine.py:net")
+
+
+def test_images_of_a_data_set_are_spread_over_all_of_it() -> None:
+    whole = load_dataset(str(FASHION))
+    found = audit_images(requested()._replace(data=str(FASHION)), "cipher")
+    assert len(found.train_labels) == len(found.train_images) == min(512, len(whole.train_labels))
+    assert len(found.test_labels) == 8
+    assert (found.train_images[0] == whole.train_images[0]).all()
+    assert (found.train_images[-1] == whole.train_images[-1]).all()

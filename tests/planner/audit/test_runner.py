@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from backends import models
+from planner.audit import runner
 from planner.audit.folder import AuditFolder
 from planner.audit.runner import make_missing_runs
 from planner.audit.settings import Settings, audited_values
@@ -33,7 +34,10 @@ def begun(folder: Path) -> AuditFolder:
     judged, audit = profiles.profile(devices), AuditFolder(folder / "audit")
     audited = audited_values(judged, (), None, None, None)
     audit.begin(
-        Settings(SCHEMA, "audit", "fleet.toml", *audited, 1.0, 1, 0, "fastest", input_shape=(28, 28, 1), classes=10),
+        Settings(
+            SCHEMA, "audit", "fleet.toml", *audited, 1.0, 1, 0, "fastest", input_shape=(28, 28, 1), classes=10,
+            data=str(FASHION),
+        ),
         judged,
     )  # fmt: skip
     return audit
@@ -138,3 +142,16 @@ def test_an_audit_that_was_stopped_goes_on_and_is_judged_again_offline(tmp_path:
 
     refused = call(tmp_path, "audit", *options, "--seed", "1")
     assert refused.status == 1 and "has seed 0, not 1" in refused.errors
+
+
+@pytest.mark.parametrize(("disturbance", "times"), [(0.5, 2), (0.1, 1)])
+def test_a_disturbed_run_is_made_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbance: float, times: int
+) -> None:
+    audit, made, told = begun(tmp_path), [], []
+    monkeypatch.setattr(runner, "_make", lambda run, folder, *_: made.append(str(folder.path)))
+    monkeypatch.setattr(runner, "_disturbance", lambda folder, judged_by: disturbance if judged_by else 0.0)
+    failures = make_missing_runs(load_fleet(tmp_path / "fleet.toml"), audit, lambda name, *_: told.append(name))
+    assert not failures
+    assert sorted(made.count(each) for each in set(made)) == [1, times, times, times]  # the long run is not judged
+    assert sum("the machine was disturbed" in each for each in told) == 3 * (times - 1)

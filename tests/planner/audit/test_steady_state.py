@@ -18,11 +18,13 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.provenance import Provenance
 from planner.train.events import MemberLost, RunEnded, TimeOver
-from profilers.records import PowerReading, Window
+from profilers.records import MachineSpeed, PowerReading, Window
 from tests.planner.plans import plan, planned
 from tests.planner.profiles import device, profile, step
 
-PROFILE = profile({"a": device(step(0.1, accelerator="cpu", cpu_s_per_step=0.08)), "b": device(step(0.4))})
+#: Of the reference loop, in the profile and during the runs.
+PROFILED, MEANWHILE = MachineSpeed(0.002, None, 10), MachineSpeed(0.0025, None, 2)
+PROFILE = profile({"a": device(step(0.1, accelerator="cpu", speed=PROFILED)), "b": device(step(0.4, speed=PROFILED))})
 
 
 NOTHING_YET = MemberProgress(0, None, 0, None, True)
@@ -34,15 +36,21 @@ def line(t_s: float, source: str, event: Any) -> dict[str, Any]:
 
 
 def report(
-    name: str, t_s: float, steps: int, cycle_s: float, busy: float = 0.5, watts: float | None = 20.0
+    name: str,
+    t_s: float,
+    steps: int,
+    cycle_s: float,
+    busy: float = 0.5,
+    watts: float | None = 20.0,
+    speed: MachineSpeed = MEANWHILE,
 ) -> dict[str, Any]:
     """A worker ``t_s`` seconds after the log began.
 
     It has made ``steps`` of ``cycle_s``, and computed for the share ``busy`` of that time.
     """
-    spent = TimeSpent(steps, busy * cycle_s * steps, (1 - busy) * cycle_s * steps, gradient_cpu_s=0.1 * steps)
+    spent = TimeSpent(steps, busy * cycle_s * steps, (1 - busy) * cycle_s * steps)
     reading = PowerReading("plug", "emulated", "board", watts, 0.0, 5)
-    return line(t_s, name, MemberTelemetry(Window(2.0, {}, (reading,)), spent))
+    return line(t_s, name, MemberTelemetry(Window(2.0, {}, (reading,)), spent, speed))
 
 
 def built(name: str, seconds: float) -> dict[str, Any]:
@@ -77,6 +85,17 @@ EVENTS = [
     *ENDS,
     account(),
 ]
+
+
+def test_what_first_steps_take_longer_counts_with_the_time_to_build(tmp_path: Path) -> None:
+    # b computes for 1 s of each step of 2 s, and computed 3 s longer before its first report.
+    slow = [report("b", t, t // 2, 2.0) for t in range(2, 24, 2)]
+    for each in slow:
+        each["spent"]["busy_s"] += 3.0
+    events = [event for event in EVENTS if (event["from"], event["type"]) != ("b", "member_telemetry")]
+    measured = steady_state(run(tmp_path, [*slow, *events]), PROFILE, 0)
+    assert measured.workers["b"].build_s == pytest.approx(1.5 + 3.0)
+    assert measured.workers["b"].cycle_s == pytest.approx(2.0)
 
 
 def test_a_step_takes_its_share_of_the_seconds_between_reports(tmp_path: Path) -> None:
@@ -134,9 +153,9 @@ def test_without_sensors_watts_follow_from_the_share_of_the_time_that_is_busy(tm
     assert measured.workers["a"].watts == pytest.approx(10 + 40 * (0.5 + 6 / 30 / 2))  # and the server's, on 2 cores
 
 
-def test_drift_is_what_gradients_cost_now_over_what_they_cost_when_profiled(tmp_path: Path) -> None:
+def test_drift_is_what_the_reference_loop_takes_now_over_what_it_took_in_the_profile(tmp_path: Path) -> None:
     measured = steady_state(run(tmp_path, EVENTS), PROFILE, 0)
-    assert measured.workers["a"].drift == pytest.approx(0.1 / 0.08)
+    assert measured.workers["a"].drift == pytest.approx(0.0025 / 0.002)
     assert measured.workers["b"].drift == 1.0  # its GPU's work is not the processor's
 
 
@@ -199,3 +218,14 @@ def test_the_error_of_the_watts_is_that_of_their_mean_between_reports(tmp_path: 
     shaking = [report("a", t, 2 * t, 0.5, watts=20.0 + (t // 2) % 2) for t in range(2, 22, 2)]
     events = [event for event in EVENTS if event["from"] != "a" or "spent" not in event]
     assert 0.0 < steady_state(run(tmp_path, [*shaking, *events]), PROFILE, 0).power_error < 0.02
+
+
+@pytest.mark.parametrize(("rounds", "disturbance"), [(5, 0.5), (1, 0.0)])
+def test_a_loop_that_took_longer_for_a_while_tells_a_disturbance_if_it_made_enough_rounds(
+    tmp_path: Path, rounds: int, disturbance: float
+) -> None:
+    # Of nine reports in the steady state, the loop takes 3 ms in the last three, and 2 ms before.
+    speeds = [MachineSpeed(0.003 if t > 14 else 0.002, None, rounds) for t in range(2, 22, 2)]
+    slowed = [report("a", t, 2 * t, 0.5, speed=speed) for t, speed in zip(range(2, 22, 2), speeds, strict=True)]
+    events = [event for event in EVENTS if (event["from"], event["type"]) != ("a", "member_telemetry")]
+    assert steady_state(run(tmp_path, [*slowed, *events]), PROFILE, 0).disturbance == pytest.approx(disturbance)

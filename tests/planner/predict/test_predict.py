@@ -102,9 +102,9 @@ def test_the_run_time_is_the_root_of_equation_four(workers: list[tuple[float, fl
 LAYERS = (200_000, 25_000, 20_000, 5_000)
 
 
-def begins_s(strategy: str, mask: int = 7, host: int = 2) -> np.ndarray:
+def begins_s(strategy: str, mask: int = 7, host: int = 2, first_step_s: float = 0.0) -> np.ndarray:
     devices = {
-        name: profiles.device(profiles.step(build_s=build_s, layers=LAYERS))
+        name: profiles.device(profiles.step(build_s=build_s, layers=LAYERS, first_step_s=first_step_s))
         for name, build_s in (("a", 1.0), ("b", 5.0), ("c", 2.0))
     }
     found = costs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
@@ -131,6 +131,12 @@ def test_peers_have_made_the_same_weights_and_wait_for_one_another() -> None:
 
 def test_one_alone_only_builds() -> None:
     assert begins_s("layer-drop", mask=1, host=0).tolist() == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("strategy, mask, host", [("parameter-server", 7, 2), ("baseline", 7, 0), ("baseline", 1, 0)])
+def test_what_a_first_step_takes_longer_is_time_before_the_usual_ones(strategy: str, mask: int, host: int) -> None:
+    later_s = begins_s(strategy, mask, host, first_step_s=0.75) - begins_s(strategy, mask, host)
+    assert later_s == pytest.approx([0.75 * (mask >> device & 1) for device in range(3)])
 
 
 def test_a_plan_tells_it_and_holds_for_other_numbers_of_steps() -> None:

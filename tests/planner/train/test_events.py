@@ -9,7 +9,7 @@ import pytest
 from backends.protocol import events
 from backends.protocol.json_messages import name_of
 from planner.train.events import RUN_EVENTS
-from profilers.records import PowerReading, Reading, Window
+from profilers.records import MachineSpeed, PowerReading, Reading, Window
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "events.md"
 #: Of commands that are not runs.
@@ -22,6 +22,7 @@ RECORDS = {
     "window": Window,
     "reading": Reading,
     "power reading": PowerReading,
+    "machine speed": MachineSpeed,
 }
 EXPECTED = {name_of(kind): kind for kind in RUN_EVENTS if kind not in ELSEWHERE} | RECORDS
 

@@ -6,7 +6,6 @@ from backends.strategies.engine import Engine
 from planner.audit.scoring.cases import cases_of
 from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, compare, without_drift
 from planner.audit.scoring.measured import MeasuredRun
-from planner.predict.costs import costs_of
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from tests.planner import audits, profiles
@@ -60,33 +59,11 @@ def test_drift_of_members_alone_counts() -> None:
     assert found.workers["b"].drift == 1.5
 
 
-def test_what_a_worker_beside_the_server_spends_more_is_no_drift() -> None:
+def test_the_loop_tells_the_drift_of_the_server_s_device_too() -> None:
     fleet = audits.fleet(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4)
-    runs = [drifted(run, 1.1) for run in audits.as_predicted(fleet) if len(run.workers) == 2]
+    runs = [drifted(run, 1.2) for run in audits.as_predicted(fleet) if len(run.workers) == 2]
     for (_, server), each in judged(fleet, runs).items():
-        assert each.workers[server].cycle_s.steady_error == pytest.approx(0.0, abs=1e-3)
-
-
-@pytest.mark.parametrize(("alone", "beside", "counts"), [(1.1, 1.3, 1.1), (1.3, 1.1, 1.1), (1.1, 1.0, 1.0)])
-def test_how_slow_the_server_s_device_was_is_known_from_its_run_alone_if_that_is_less(
-    alone: float, beside: float, counts: float
-) -> None:
-    found, wanted = (steady_errors(*drifts) for drifts in ((alone, beside), (counts, counts)))
-    assert found == pytest.approx(wanted)
-    assert all((error > 0.02) == (counts > 1.0) for error in found.values())
-
-
-def steady_errors(alone: float, beside: float) -> dict[tuple[str, str], float]:
-    """The steady errors of the workers on the server's host, in clusters of two.
-
-    ``beside``: the drift of that worker there; ``alone``: its drift in its run alone.
-    """
-    fleet = audits.fleet(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4)
-    assert costs_of(fleet).devices.step_cpu_s == pytest.approx([0.4, 0.4])
-    runs = [drifted(run, alone if len(run.workers) == 1 else beside) for run in audits.as_predicted(fleet)]
-    found = {key: each for key, each in judged(fleet, runs).items() if len(key[0]) == 2}
-    assert all(each.figures["step"].error == pytest.approx(0.0, abs=1e-9) for each in found.values())
-    return {key: each.workers[key[1]].cycle_s.steady_error or 0.0 for key, each in found.items()}
+        assert (each.workers[server].cycle_s.steady_error or 0.0) > 0.1
 
 
 def test_with_torch_gradients_are_timed_beside_exchanges_and_the_drift_of_all_counts() -> None:

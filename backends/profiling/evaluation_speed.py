@@ -1,0 +1,29 @@
+"""This module times how long a sample of the test set takes to be read and evaluated."""
+
+import itertools
+import time
+from typing import Optional
+
+from backends.data.loader import EvaluationSet
+from backends.frameworks.base import Replica
+
+#: Batches that are timed, at the most, and seconds after which no more are begun.
+MOST_BATCHES, ENOUGH_S = 16, 0.5
+
+
+def evaluation_s(replica: Replica, test: EvaluationSet, batch: int) -> Optional[float]:
+    """Seconds of one sample, in batches of that size; None without samples.
+
+    The first batch is evaluated once before: a framework may trace its computation for it.
+    """
+    first = next(iter(test.batches(batch)), None)
+    if first is None:
+        return None
+    replica.evaluate(first[1])
+    began_s, samples = time.perf_counter(), 0
+    for count, part in itertools.islice(test.batches(batch), MOST_BATCHES):
+        replica.evaluate(part)
+        samples += count
+        if time.perf_counter() - began_s > ENOUGH_S:
+            break
+    return (time.perf_counter() - began_s) / samples

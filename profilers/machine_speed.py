@@ -1,0 +1,116 @@
+"""A reference loop of fixed work shows how fast a machine computes at some time.
+
+Its processor seconds at two times are compared: a machine slows down when it is warm, and where
+other work shares its caches and its memory. The loop runs beside what it is compared with.
+"""
+
+import threading
+from typing import Callable, List, Optional
+
+import numpy as np
+
+from profilers import cores, stats
+from profilers.cores import thread_cpu_s
+from profilers.file_tree import FileTree
+from profilers.lost_time import LostTime
+from profilers.records import MachineSpeed
+
+#: Share of the usable cores, of one at most, that the loop may take.
+CPU_SHARE = 0.005
+#: Shortest and longest seconds between two rounds of the loop.
+LEAST_PERIOD_S, MOST_PERIOD_S = 0.2, 5.0
+#: A round is three parts, of about a third of a millisecond each on a server of 2023: arithmetic
+#: on a vector in the cache, reads from random places of 4 MB, and interpreted code. In equal parts
+#: they follow training steps better than any one of them (benchmarks/machine_speed.py).
+CACHED, PASSES = 1 << 16, 32
+SOURCE, READS = 1 << 20, 1 << 17
+INTERPRETED = 12000
+
+
+class ReferenceLoop:
+    """The fixed work. A call does a round of it and gives the processor seconds that it took."""
+
+    def __init__(self) -> None:
+        self._cached = np.linspace(0.5, 1.5, CACHED, dtype=np.float32)
+        self._result = np.empty_like(self._cached)
+        random = np.random.RandomState(0)
+        self._source = random.uniform(size=SOURCE).astype(np.float32)
+        self._places = random.randint(0, SOURCE, READS)
+        self._read = np.empty(READS, np.float32)
+        self()  # the first round brings the arrays into the memory
+
+    def __call__(self) -> float:
+        began_s = thread_cpu_s()
+        for _ in range(PASSES):
+            np.multiply(self._cached, self._cached, out=self._result)
+            np.add(self._result, self._cached, out=self._result)
+        np.take(self._source, self._places, out=self._read, mode="clip")
+        total = 0
+        for number in range(INTERPRETED):
+            total += number * number
+        return thread_cpu_s() - began_s
+
+
+class SpeedMeter:
+    """Runs a reference loop in the background, every now and then, while something is measured.
+
+    ``start`` and ``stop`` bound a measurement; any number of them may follow each other.
+    loop, usable_cores, tree: the machine's own, unless others are given.
+    """
+
+    def __init__(
+        self,
+        loop: Optional[Callable[[], float]] = None,
+        usable_cores: Optional[float] = None,
+        tree: Optional[FileTree] = None,
+    ) -> None:
+        self._loop = ReferenceLoop() if loop is None else loop
+        self._share = CPU_SHARE * min(1.0, cores.usable_cores() if usable_cores is None else usable_cores)
+        self._tree = FileTree("/") if tree is None else tree
+        self._stop = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+        self._taken_s: List[float] = []
+
+    def start(self) -> None:
+        """Begin a measurement."""
+        assert self._thread is None, "stop the meter before starting it again"
+        self._lost = LostTime(self._tree)
+        self._taken_s = []
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._run, name="reference loop", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> MachineSpeed:
+        """End the measurement; its last round may have been long before."""
+        assert self._thread is not None, "start the meter before stopping it"
+        self._stop.set()
+        self._thread.join()
+        self._thread = None
+        return self._speed()
+
+    def turn(self) -> MachineSpeed:
+        """What was measured since the start or the turn before. The loop goes on in its rhythm."""
+        found, self._lost = self._speed(), LostTime(self._tree)
+        return found
+
+    def _speed(self) -> MachineSpeed:
+        taken_s, self._taken_s = self._taken_s, []
+        return MachineSpeed(
+            stats.mean(taken_s) if taken_s else None,
+            stats.stdev(taken_s) if len(taken_s) > 1 else None,
+            len(taken_s),
+            self._lost.stolen_share,
+            self._lost.throttled_share,
+        )
+
+    def _run(self) -> None:
+        wait_s = 0.0
+        while not self._stop.wait(wait_s):
+            taken_s = self._loop()
+            self._taken_s.append(taken_s)
+            wait_s = period_s(taken_s, self._share)
+
+
+def period_s(loop_s: float, share: float) -> float:
+    """Seconds between rounds of so many processor seconds, of which ``share`` may be taken."""
+    return min(MOST_PERIOD_S, max(LEAST_PERIOD_S, loop_s / share))

@@ -1,0 +1,46 @@
+"""Speeds at several times are joined round by round, and compared by the time of the loop."""
+
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.profile.machine_speed import mean_speed, slowdown
+from profilers.records import MachineSpeed
+
+rounds = st.lists(st.floats(1e-4, 1e-1), min_size=1, max_size=8)
+
+
+def of(values, **lost):
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    return MachineSpeed(statistics.fmean(values), spread, len(values), **lost)
+
+
+@given(st.lists(rounds, min_size=1, max_size=5))
+def test_the_mean_of_several_times_is_that_of_all_their_rounds(times):
+    found, every = mean_speed(map(of, times)), [value for values in times for value in values]
+    assert found is not None and found.rounds == len(every)
+    assert found.loop_s == pytest.approx(statistics.fmean(every))
+    if len(every) > 1:
+        assert found.stdev_s == pytest.approx(statistics.stdev(every), abs=1e-9)
+
+
+def test_times_without_a_round_do_not_count():
+    assert mean_speed([None, MachineSpeed(None, None, 0), of([0.002])]) == of([0.002])
+    assert mean_speed([None, MachineSpeed(None, None, 0)]) is None
+
+
+def test_lost_time_is_the_mean_of_the_times_that_tell_it():
+    found = mean_speed([of([1.0], stolen_share=0.2), of([1.0]), of([1.0], stolen_share=0.4, throttled_share=0.5)])
+    assert found is not None and found.stolen_share == pytest.approx(0.3) and found.throttled_share == 0.5
+
+
+def test_a_machine_is_slower_by_as_much_as_its_loop_takes_longer():
+    assert slowdown(of([0.003]), of([0.002])) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("unknown", [None, MachineSpeed(None, None, 0)])
+def test_where_either_speed_is_unknown_so_is_the_slowdown(unknown):
+    assert slowdown(unknown, of([0.002])) is None
+    assert slowdown(of([0.002]), unknown) is None
