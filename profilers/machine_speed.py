@@ -18,13 +18,14 @@ from profilers.records import MachineSpeed
 #: Share of the usable cores, of one at most, that the loop may take.
 CPU_SHARE = 0.005
 #: Shortest and longest seconds between two rounds of the loop.
-LEAST_PERIOD_S, MOST_PERIOD_S = 0.2, 5.0
-#: A round is three parts, of about a third of a millisecond each on a server of 2023: arithmetic
-#: on a vector in the cache, reads from random places of 4 MB, and interpreted code. In equal parts
-#: they follow training steps better than any one of them (benchmarks/machine_speed.py).
-CACHED, PASSES = 1 << 16, 32
-SOURCE, READS = 1 << 20, 1 << 17
-INTERPRETED = 12000
+LEAST_PERIOD_S, MOST_PERIOD_S = 0.05, 5.0
+#: A round is three parts, of about a tenth of a millisecond each on a server of 2023: arithmetic on
+#: a vector in the cache, reads from random places of 4 MB, and interpreted code. In equal parts
+#: they follow training steps better than any one of them (benchmarks/machine_speed.py). Many short
+#: rounds tell more than a few long ones, for a round sees a moment only.
+CACHED, PASSES = 1 << 16, 8
+SOURCE, READS = 1 << 20, 1 << 15
+INTERPRETED = 3000
 
 
 class ReferenceLoop:

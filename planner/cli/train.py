@@ -43,7 +43,8 @@ def train(
         int | None, Option(min=0, help="Evaluate every so many steps; 0 for once an epoch [0].")
     ] = None,
     checkpoint_every: Annotated[
-        int | None, Option(min=0, help="Save a checkpoint every so many steps; 0 for ten in a run [0].")
+        int | None,
+        Option(min=0, help="Save a checkpoint every so many steps; 0 for ten in a run, at most one a minute [0]."),
     ] = None,
     heartbeat: Annotated[float | None, Option(help="Seconds of silence after which a worker is dropped [10].")] = None,
     strategy: Annotated[

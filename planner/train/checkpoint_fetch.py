@@ -4,6 +4,7 @@ import math
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,14 +19,18 @@ from planner.paths import RunFolder
 from planner.train.event_log import EventReporter
 
 FETCH_S = 300.0
+#: Share of the time in which checkpoints are fetched, at most: a fetch takes processor and link of
+#: the server's device.
+FETCH_SHARE = 0.05
 
 
 @dataclass
 class CheckpointFetcher:
     """Fetches the server's newest checkpoint into the run folder, whole or not at all.
 
-    It fetches as long as there is a newer one. So a device that is lost takes with it what was
-    written since the last checkpoint here: an interval, or what is written during a fetch.
+    It fetches as long as there is a newer one, and then rests for as long as ``FETCH_SHARE`` asks.
+    So a device that is lost takes with it what was written since the last checkpoint here: an
+    interval, or what is written during a fetch and the rest after it.
 
     before: the folder of the run that is resumed.
     agent: fetches the files; the server's own agent goes on reporting events meanwhile.
@@ -40,8 +45,9 @@ class CheckpointFetcher:
     keep_weights: bool = True
     agent: AgentClient | None = field(default=None, init=False)
     unsaved: str = field(default="the server wrote none", init=False)
+    clock: Callable[[], float] = time.monotonic
     _fetching: threading.Thread | None = field(default=None, init=False)
-    _is_last: bool = field(default=False, init=False)
+    _ending: threading.Event = field(default_factory=threading.Event, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _newest: CheckpointWritten | None = field(default=None, init=False)
     _fetched: CheckpointWritten | None = field(default=None, init=False)
@@ -58,15 +64,18 @@ class CheckpointFetcher:
     def _catch_up(self) -> None:
         """Fetch until nothing newer has been written, a fetch fails, or the end is waited for."""
         while True:
+            began_s = self.clock()
             fetched = self._fetch()
+            if fetched:
+                self._ending.wait((1.0 / FETCH_SHARE - 1.0) * (self.clock() - began_s))
             with self._lock:
-                if self.up_to_date or not fetched or self._is_last:
+                if self.up_to_date or not fetched or self._ending.is_set():
                     self._fetching = None
                     return
 
     def wait(self, timeout_s: float | None = FETCH_S) -> None:
         """Wait for the fetch under way to end, after which no other begins by itself."""
-        self._is_last = True
+        self._ending.set()
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while (fetching := self._fetching) is not None and fetching.is_alive() and time.monotonic() < deadline:
             fetching.join(TICK_S)

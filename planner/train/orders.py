@@ -21,6 +21,9 @@ from planner.train.training_data import Placed, TrainingData
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
 TOTAL_MOMENTUM = 0.9
+#: Seconds between checkpoints, at least, where none are asked for: to write one and to fetch it
+#: takes processor and link from the training.
+LEAST_BETWEEN_S = 60.0
 
 
 class Options(NamedTuple):
@@ -30,7 +33,7 @@ class Options(NamedTuple):
     job: how the user named the job; None for a known model or a model file.
     warmup: steps.
     evaluate_every: steps; 0 for once an epoch.
-    checkpoint_every: steps; 0 for a tenth of the run.
+    checkpoint_every: steps; 0 for a tenth of the run, or a minute if that is longer.
     heartbeat_s: seconds of silence after which a worker is dropped.
     keep_weights: without it, no checkpoint is written.
     rate, weight_decay: None for the optimizer's default.
@@ -192,7 +195,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, options.clip_norm),
         schedule=schedule(options.schedule, plan.steps, options.warmup),
         checkpoint_path=checkpoint,
-        checkpoint_every=options.checkpoint_every or tenth,
+        checkpoint_every=options.checkpoint_every or max(tenth, _steps_between(plan)),
         evaluate_every=options.evaluate_every or epoch,
         heartbeat_s=options.heartbeat_s,
         resume=resume,
@@ -214,6 +217,12 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         stop_rule=stop_rule(options),
         batches=plan.batches if plan.has_global_batch else {},
     )
+
+
+def _steps_between(plan: Plan) -> int:
+    """Steps that take ``LEAST_BETWEEN_S`` as predicted, but not more than the run has."""
+    share = LEAST_BETWEEN_S / plan.prediction.time_s if plan.prediction.time_s > 0 else 1.0
+    return math.ceil(min(1.0, share) * plan.steps)
 
 
 def cache_name(folder: Path, suffix: str) -> str:

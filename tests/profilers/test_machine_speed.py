@@ -78,7 +78,7 @@ def test_rounds_take_no_more_than_their_share_of_a_slow_device(monkeypatch):
     monkeypatch.setattr(machine_speed, "MOST_PERIOD_S", 5.0)
     assert period_s(0.001, 0.005) == pytest.approx(0.2)
     assert period_s(0.001, 0.005 * 0.15) == pytest.approx(1 / 0.75)
-    assert period_s(0.0, 0.005) == 0.2
+    assert period_s(0.0, 0.005) == 0.05
     assert period_s(1.0, 0.005) == 5.0
 
 

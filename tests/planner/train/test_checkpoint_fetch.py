@@ -1,5 +1,6 @@
 """Checkpoints are fetched, also when a disk is full or an agent is lost."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,61 @@ def test_a_checkpoint_that_is_written_during_a_fetch_is_fetched_next(folder: Run
     fetcher.fetch_in_background(WRITTEN)
     until(lambda: fetcher.up_to_date, lambda: "the newer one is not fetched")
     assert folder.checkpoint.read_bytes() == b"newer"
+
+
+class Clock:
+    """Seconds that pass with every fetch."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Slow(FetchAgent):
+    """An agent whose fetches take 10 s by the clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(b"weights")
+        self.clock = clock
+
+    def fetch(self, path: str, sink: Callable[[bytes], object]) -> None:
+        self.clock.now_s += 10.0
+        super().fetch(path, sink)
+
+
+class Rest(threading.Event):
+    """Notes for how long is waited, and does not wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout)
+        return self.is_set()
+
+
+def test_after_a_fetch_the_device_is_left_alone_for_nineteen_times_as_long(folder: RunFolder, tmp_path: Path) -> None:
+    folder.path.mkdir()
+    clock, rest = Clock(), Rest()
+    fetcher = new_fetcher(folder, tmp_path, Slow(clock))
+    fetcher.clock, fetcher._ending = clock, rest
+    fetcher.fetch_in_background(WRITTEN)
+    fetcher.wait()
+    assert rest.seconds == [pytest.approx(190.0)]
+
+
+def test_the_end_of_the_run_ends_the_rest_and_the_last_checkpoint_is_fetched(folder: RunFolder, tmp_path: Path) -> None:
+    folder.path.mkdir()
+    fetcher = new_fetcher(folder, tmp_path, Slow(clock := Clock()))
+    fetcher.clock = clock
+    fetcher.fetch_in_background(WRITTEN)
+    until(lambda: fetcher.up_to_date, lambda: "it is not fetched")
+    fetcher.fetch_in_background(WRITTEN._replace(step=40))  # in the rest, which lasts for minutes
+    assert not fetcher.up_to_date
+    fetcher.finish()
+    assert fetcher.up_to_date and clock.now_s == 20.0
 
 
 def test_what_stayed_on_a_lost_device_is_named_with_its_step(folder: RunFolder, tmp_path: Path) -> None:

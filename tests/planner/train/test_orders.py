@@ -18,6 +18,8 @@ from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
 from planner.errors import PlanError, RecordError
 from planner.json_records import load
+from planner.plan.file import Plan
+from planner.predict.predict import Prediction
 from planner.train import orders
 from planner.train.orders import Options
 from planner.train.training_data import Placed, ShippedImages
@@ -67,16 +69,26 @@ def images(count: int) -> ShippedImages:
 # -- orders ----------------------------------------------------------------------------------------
 
 
+def lasting(seconds: float, steps: int = 1000) -> Plan:
+    """A plan that is predicted to take so long."""
+    return plan(planned("a"), steps=steps)._replace(prediction=Prediction(seconds, 80.0))
+
+
 def test_left_to_itself_a_run_saves_ten_times_and_evaluates_once_an_epoch() -> None:
-    order = orders.run_spec(plan(planned("a"), steps=1000), Options("x"), images(96), "ckpt", None)
+    order = orders.run_spec(lasting(6000.0), Options("x"), images(96), "ckpt", None)
     assert (order.checkpoint_every, order.evaluate_every) == (100, 3)
-    tiny = orders.run_spec(plan(planned("a"), steps=3), Options("x"), images(8), "ckpt", None)
+    tiny = orders.run_spec(lasting(6000.0, steps=3), Options("x"), images(8), "ckpt", None)
     assert (tiny.checkpoint_every, tiny.evaluate_every) == (1, 1)
+
+
+@pytest.mark.parametrize(("seconds", "every"), [(600.0, 100), (300.0, 200), (100.0, 600), (30.0, 1000), (0.0, 1000)])
+def test_but_not_more_often_than_once_a_minute_as_predicted(seconds: float, every: int) -> None:
+    assert orders.run_spec(lasting(seconds), Options("x"), images(96), "ckpt", None).checkpoint_every == every
 
 
 def test_a_tenth_of_the_run_stands_for_an_epoch_of_a_stream() -> None:
     stream: Any = SimpleNamespace(samples=None, described=dict)
-    order = orders.run_spec(plan(planned("a"), steps=1000), Options(), stream, "ckpt", None)
+    order = orders.run_spec(lasting(6000.0), Options(), stream, "ckpt", None)
     assert (order.checkpoint_every, order.evaluate_every) == (100, 100)
 
 
