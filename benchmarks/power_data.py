@@ -13,14 +13,14 @@ from power_models.columns import choose
 from power_models.evaluate import ModelScores, cross_validate, folds
 from power_models.table import CsvFile, read_csv
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "power"
+FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 
-def files(*names: str) -> dict[str, CsvFile]:
+def files(*names: str, folder: str = "power") -> dict[str, CsvFile]:
     """Those of the named files that are there; a missing one is named on standard error."""
     found = {}
     for name in names:
-        path = FOLDER / name
+        path = FOLDER / folder / name
         if path.is_file():
             found[name] = read_csv(path)
         else:

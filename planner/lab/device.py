@@ -79,7 +79,8 @@ class LabDevice:
         limit_bytes = device.memory_bytes
         memory = None if limit_bytes is None else self._groups.memory(self._group, limit_bytes)
         usage, seed, tree = self._groups.usage(self._group), sum(self.name.encode()), str(self._tree)
-        config = Config(tree, device.kind, usage, network.PORT, device.cpus, device.power, seed, memory)
+        power, terms = device.power, device.terms
+        config = Config(tree, device.kind, usage, network.PORT, device.cpus, power, seed, memory, terms)
         json_records.save(config, self._config)
 
     def forget_sensors(self) -> None:

@@ -1,7 +1,8 @@
 """An emulated device's power follows a stated physical model, with constants by kind of device.
 
-P = idle + dynamic * utilisation + joules per byte * bytes per second + noise. It is linear in its
-parts, as is Eq. 1 of Gu et al.
+P = idle + dynamic * load share + joules per byte * bytes per second + noise. The load share is the
+utilisation, bent by the terms of ``planner.lab.power_terms`` unless the spec wants it linear, as
+Eq. 1 of Gu et al. is.
 Utilisation is the device's CPU time over its quota, so that 1 is a fully used device. The processor
 represents all compute units of that kind of device, including its GPU.
 """
@@ -15,7 +16,7 @@ class PhysicalPower(NamedTuple):
     """The power model of a device.
 
     idle_w: watts of an idle device.
-    dynamic_w: watts that full use of its processors adds.
+    dynamic_w: watts that full use of its processors adds, once it is warm.
     joules_per_byte: of its network, for bytes sent and received.
     noise_w: standard deviation of a reading.
     period_s: seconds between two readings of the sensor; each reading is a mean over them.
@@ -77,9 +78,12 @@ def from_table(kind: str, table: Mapping[str, object]) -> PhysicalPower:
     return MODELS[kind]._replace(**{key: _value(key, value) for key, value in table.items()})
 
 
-def watts(model: PhysicalPower, utilisation: float, bytes_per_s: float, random: Random) -> float:
-    """Watts of one reading, never below 0; utilisation is 0..1, bytes are sent and received."""
-    drawn_w = model.idle_w + model.dynamic_w * utilisation + model.joules_per_byte * bytes_per_s
+def watts(model: PhysicalPower, load_share: float, bytes_per_s: float, random: Random) -> float:
+    """Watts of one reading, never below 0.
+
+    load_share: 0..1 of the dynamic watts; bytes are sent and received.
+    """
+    drawn_w = model.idle_w + model.dynamic_w * load_share + model.joules_per_byte * bytes_per_s
     return max(0.0, drawn_w + random.gauss(0.0, model.noise_w))
 
 

@@ -3,8 +3,8 @@
 It runs as long as CONFIG.json exists, in the device's network namespace and outside of its control
 group. In every period it reads the group's CPU time and the interface's bytes, and writes the
 resulting files of the device's power monitors and /proc (``planner.lab.power``,
-``planner.lab.device_files``). CONFIG.json is read again whenever it is replaced.
-It imports nothing heavy, because each device has such a program.
+``planner.lab.power_terms``, ``planner.lab.device_files``). CONFIG.json is read again whenever it is
+replaced. It imports nothing heavy, because each device has such a program.
 """
 
 import os
@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from planner import json_records
 from planner.errors import PlannerError
-from planner.lab import device_files, power, power_monitors
+from planner.lab import device_files, power, power_monitors, power_terms
 from planner.lab.kernel_counters import CpuCounter, KernelCounters, MemoryCounters
 from planner.lab.power import PhysicalPower
+from planner.lab.power_terms import PowerTerms
 
 #: Seconds between two readings of the memory, which is slow to read and to change.
 MEMORY_PERIOD_S = 1.0
@@ -35,6 +36,7 @@ class Config(NamedTuple):
     power: None for no power sensors, only /proc.
     seed: of the noise.
     memory: None without a limit.
+    terms: what bends its watts; None where they are linear in the utilisation.
     """
 
     tree: str
@@ -45,6 +47,7 @@ class Config(NamedTuple):
     power: PhysicalPower | None
     seed: int
     memory: MemoryCounters | None = None
+    terms: PowerTerms | None = None
 
 
 def load_config(path: str) -> Config:
@@ -55,17 +58,18 @@ class SensorEmulator:
     """Computes sensor files from counters, period by period."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config  # a later one may change processors and power, not the counters
+        self.config = config  # a later one may change processors, power and terms, not the counters
         self._random = Random(config.seed)
         self._sources = KernelCounters(config.usage, config.interface, config.memory)
         self._before = self._sources.counts()
         self._busy_s = self._owed_s = self._lasted_s = 0.0
+        self._warmth = 0.0  # a device that is switched on is as warm as when it idles
         self._memory_due_s = self._before.at_s
         self._memory: dict[str, str] = {}
         device_files.write_labels(config.tree, config.kind if config.power else None)
         if config.memory is None:
             device_files.show_own(config.tree, "proc/meminfo")
-        texts = self._texts(0.0, 0.0)
+        texts = self._texts(0.0, 0.0, 0.0)
         self._files = device_files.SwappedFiles(config.tree, texts)
         self._files.write(texts)
 
@@ -75,7 +79,7 @@ class SensorEmulator:
         lasted_s = self._before.at_s - before.at_s
         utilisation = max(0.0, self._before.cpu_s - before.cpu_s) / lasted_s / self.config.cpus
         bytes_per_s = max(0, self._before.network_bytes - before.network_bytes) / lasted_s
-        self._files.write(self._texts(self._load(utilisation, lasted_s), bytes_per_s))
+        self._files.write(self._texts(self._load(utilisation, lasted_s), bytes_per_s, lasted_s))
 
     @property
     def period_s(self) -> float:
@@ -98,21 +102,31 @@ class SensorEmulator:
         self._lasted_s += lasted_s
         return busy_s / lasted_s
 
-    def _texts(self, utilisation: float, bytes_per_s: float) -> dict[str, str]:
+    def _texts(self, utilisation: float, bytes_per_s: float, lasted_s: float) -> dict[str, str]:
         config = self.config
         if config.memory and self._before.at_s >= self._memory_due_s:
             self._memory_due_s = self._before.at_s + MEMORY_PERIOD_S
             text = device_files.meminfo(config.memory.limit_bytes, self._sources.memory_bytes())
             self._memory = {"proc/meminfo": text}
         load = {"proc/stat": device_files.stat(config.cpus, self._busy_s, self._lasted_s)}
-        return self._power(utilisation, bytes_per_s) | load | self._memory
+        return self._power(utilisation, bytes_per_s, lasted_s) | load | self._memory
 
-    def _power(self, utilisation: float, bytes_per_s: float) -> dict[str, str]:
+    def _power(self, utilisation: float, bytes_per_s: float, lasted_s: float) -> dict[str, str]:
         model = self.config.power
         if model is None:
             return {}
-        total_w = power.watts(model, utilisation, bytes_per_s, self._random)
-        return power_monitors.readings(self.config.kind, total_w, min(total_w, model.dynamic_w * utilisation))
+        share = self._load_share(utilisation, lasted_s)
+        total_w = power.watts(model, share, bytes_per_s, self._random)
+        return power_monitors.readings(self.config.kind, total_w, min(total_w, model.dynamic_w * share))
+
+    def _load_share(self, utilisation: float, lasted_s: float) -> float:
+        """Share of the dynamic watts, after the device was warmed by this period."""
+        terms = self.config.terms
+        if terms is None:
+            return utilisation
+        warmth = power_terms.heated(terms, self._warmth, utilisation, lasted_s)
+        self._warmth = warmth.after
+        return power_terms.load_share(terms, utilisation, warmth.mean)
 
 
 def run(path: str) -> None:

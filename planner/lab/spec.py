@@ -10,7 +10,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from planner.errors import suggest
 from planner.fleet import toml_file
 from planner.fleet.quantities import parse_duration, parse_rate, parse_size
+from planner.lab import power_terms
 from planner.lab.power import PhysicalPower, from_table
+from planner.lab.power_terms import PowerTerms
 
 #: Minimum share of a core: below it, a device waits 25 ms and more for its next quota
 #: (``cgroups.LEAST_US``).
@@ -20,7 +22,11 @@ MOST_DEVICES = 253
 
 
 class DeviceSpec(NamedTuple):
-    """One device. ``power`` is None where it has no sensors."""
+    """One device.
+
+    power: None where it has no sensors.
+    terms: what bends its watts; None without sensors, and where they are linear.
+    """
 
     name: str
     kind: str
@@ -31,6 +37,7 @@ class DeviceSpec(NamedTuple):
     idle_watts: float | None
     max_watts: float | None
     power: PhysicalPower | None
+    terms: PowerTerms | None = None
 
 
 def parse_cpus(value: float) -> float:
@@ -77,7 +84,15 @@ class _Device(toml_file.TomlTable):
     idle_watts: _Watts | None = None
     max_watts: _Watts | None = None
     sensors: bool = True
+    linear_power: bool = False
     power: Annotated[dict[str, Any], Field(validate_default=True)] = {}
+
+    @field_validator("linear_power")
+    @classmethod
+    def _linear_power(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("sensors") is False:
+            raise ValueError("means nothing where sensors = false; remove it")
+        return value
 
     @field_validator("power")
     @classmethod
@@ -115,6 +130,7 @@ class Change(toml_file.TomlTable):
 
 
 class _SpecFile(toml_file.TomlTable):
+    seed: Annotated[int, Field(ge=0)] = 0
     devices: Annotated[dict[str, _Device], Field(min_length=1, max_length=MOST_DEVICES)]
     links: list[Link] = []
     schedule: list[Change] = []
@@ -139,16 +155,18 @@ def parse_spec(text: str, path: Path) -> Spec:
     tables: dict[str, type[toml_file.TomlTable]] = {"devices": _Device, "links": Link, "schedule": Change}
     file = toml_file.parse(_SpecFile, tables, text, path, 'cpus = 1.0 and rate = "100mbit"', _repeated_links)
     return Spec(
-        tuple(_device(name, entry) for name, entry in file.devices.items()),
+        tuple(_device(name, entry, file.seed) for name, entry in file.devices.items()),
         tuple(file.links),
         tuple(sorted(file.schedule, key=lambda change: change.at_s)),
         path,
     )
 
 
-def _device(name: str, entry: _Device) -> DeviceSpec:
+def _device(name: str, entry: _Device, seed: int) -> DeviceSpec:
     power = from_table(entry.kind, entry.power) if entry.sensors else None
-    return DeviceSpec(name=name, power=power, **entry.model_dump(exclude={"power", "sensors"}))
+    terms = power_terms.draw(seed, name, entry.kind) if power and not entry.linear_power else None
+    others = entry.model_dump(exclude={"power", "sensors", "linear_power"})
+    return DeviceSpec(name=name, power=power, terms=terms, **others)
 
 
 def _repeated_links(table: dict[str, Any]) -> Iterator[toml_file.Mistake]:

@@ -11,6 +11,7 @@ from planner.audit.scoring.comparison import Comparison
 from planner.audit.scoring.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
 from planner.audit.scoring.selections import Hits, Selection, Spread, Summary
 from planner.predict.clusters import ClusterConfig
+from planner.provenance import COUNTER, SENSOR
 from planner.units import percent, seconds
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 
@@ -24,6 +25,12 @@ RULE_NOTES = (
     "by FLOPS: only CPUs count",
     "one α, one β: fitted to these very measurements, which favours this rule",
     "measured before: chooses by what the other repetitions of the same runs measured",
+)
+#: Against what watts are scored where devices are emulated.
+EMULATED_POWER_NOTE = (
+    "power*: scored against an emulation that has the planner's own form, idle watts and a share of the dynamic ones; "
+    "a lab bends it by terms that the planner does not have, unless its spec switches them off; docs/audit.md says "
+    "how this form fares on real machines"
 )
 #: Errors in the summary.
 SUMMARISED = (("alone", True, ("step", "power")), ("clusters", False, ("time", "power", "energy")))
@@ -44,8 +51,8 @@ def render(board: Scoreboard, top: int = 10) -> RenderableType:
 
 
 def to_json(board: Scoreboard) -> dict[str, Any]:
-    """{"audits", "emulated", "summary", "rules", "configurations", "paper"}; what is unknown is
-    null.
+    """{"audits", "emulated", "power_scored_against", "summary", "rules", "configurations",
+    "paper"}; what is unknown is null.
     """
     made: dict[str, Any] = _plain(
         {
@@ -60,6 +67,7 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
                 for label, steps in board.steps.items()
             },
             "emulated": board.emulated,
+            "power_scored_against": _power_scored_against(board),
             "summary": {
                 "selections": board.planner.summary,
                 "breakdown": {group: board.breakdown(group) for group in GROUPS},
@@ -87,6 +95,13 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
     return made
 
 
+def _power_scored_against(board: Scoreboard) -> str:
+    if board.emulated:
+        return "an emulation of its form"
+    kinds = {part.provenance.kind for each in board.configurations for part in each.workers.values()}
+    return "sensors" if kinds <= {COUNTER, SENSOR} else "its own form"
+
+
 def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
     return {who: board.errors(alone, **where) for who, alone in (("alone", True), ("clusters", False))}
 
@@ -109,6 +124,8 @@ def _summary(board: Scoreboard) -> TextTable:
                 reported = {"step": paper.step_error, "power": paper.power_error}.get(quantity) if alone else None
                 made.add_row(f"error of {quantity}{marks}, {who}: mean, worst", _error(errors.raw), _range(reported))
                 made.add_row("  no drift", _error(errors.steady), "-")
+                if quantity == "power" and errors.raw is not None:
+                    made.add_row("  scored against", _power_scored_against(board), "-")
     if board.single.repeated is not None:
         made.add_row("time of one run, clusters: mean, worst", _error(board.single.predicted), "-")
         made.add_row("  predicted by its other repetitions", _error(board.single.repeated), "-")
@@ -207,7 +224,7 @@ def _missed(board: Scoreboard, missed: list[Selection], top: int) -> TextTable:
 
 
 def _notes(board: Scoreboard) -> list[str]:
-    found = [TIES_NOTE, f"paper: {scoreboard.SOURCE}", *[EMULATED_NOTE] * board.emulated]
+    found = [TIES_NOTE, f"paper: {scoreboard.SOURCE}", *[EMULATED_NOTE, EMULATED_POWER_NOTE] * board.emulated]
     found += [
         f"{label}: {count} runs are missing; of their repetitions no choice is counted"
         for label, count in board.missing.items() if count

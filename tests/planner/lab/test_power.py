@@ -14,11 +14,11 @@ QUIET = PhysicalPower(idle_w=3.0, dynamic_w=12.0, joules_per_byte=4e-9, noise_w=
 
 
 @pytest.mark.parametrize(
-    ("utilisation", "bytes_per_s", "drawn_w"),
+    ("load_share", "bytes_per_s", "drawn_w"),
     [(0.0, 0.0, 3.0), (1.0, 0.0, 15.0), (0.5, 0.0, 9.0), (0.0, 125e6, 3.5), (1.0, 250e6, 16.0)],
 )
-def test_watts_are_idle_and_load_and_network(utilisation: float, bytes_per_s: float, drawn_w: float) -> None:
-    assert watts(QUIET, utilisation, bytes_per_s, Random(1)) == pytest.approx(drawn_w)
+def test_watts_are_idle_and_load_and_network(load_share: float, bytes_per_s: float, drawn_w: float) -> None:
+    assert watts(QUIET, load_share, bytes_per_s, Random(1)) == pytest.approx(drawn_w)
 
 
 def test_readings_scatter_as_stated_around_the_model() -> None:
@@ -35,8 +35,8 @@ def test_a_seed_gives_the_same_readings_again() -> None:
 
 
 @given(st.floats(0, 1), st.floats(0, 1e9), st.integers(0, 99), st.floats(0, 1e3))
-def test_noise_makes_no_negative_watts(utilisation: float, bytes_per_s: float, seed: int, noise_w: float) -> None:
-    assert watts(QUIET._replace(noise_w=noise_w), utilisation, bytes_per_s, Random(seed)) >= 0.0
+def test_noise_makes_no_negative_watts(load_share: float, bytes_per_s: float, seed: int, noise_w: float) -> None:
+    assert watts(QUIET._replace(noise_w=noise_w), load_share, bytes_per_s, Random(seed)) >= 0.0
 
 
 def test_every_kind_has_a_model_and_monitors_and_keeps_its_own_limits() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from planner.errors import FleetError
 from planner.fleet.quantities import parse_duration, parse_size
+from planner.lab import power_terms
 from planner.lab.power import MODELS
 from planner.lab.spec import DeviceSpec, load_spec, parse_spec
 
@@ -55,8 +56,8 @@ def test_a_whole_spec() -> None:
     spec = parse_spec(WHOLE, Path("lab.toml"))
     tx2 = MODELS["tx2"]._replace(idle_w=4.0)
     assert spec.devices == (
-        DeviceSpec("pc", "pc", 1.0, 125e6, None, 0.0, None, None, MODELS["pc"]),
-        DeviceSpec("tx2", "tx2", 0.5, 12.5e6, 2_000_000_000, 0.02, 2.0, 15.0, tx2),
+        DeviceSpec("pc", "pc", 1.0, 125e6, None, 0.0, None, None, MODELS["pc"], power_terms.draw(0, "pc", "pc")),
+        DeviceSpec("tx2", "tx2", 0.5, 12.5e6, 2_000_000_000, 0.02, 2.0, 15.0, tx2, power_terms.draw(0, "tx2", "tx2")),
     )
     assert [tuple(dict(link).values()) for link in spec.links] == [("pc", "tx2", 3.75e6, False)]
     changes = [tuple(dict(change).values()) for change in spec.schedule]
@@ -76,7 +77,27 @@ def test_a_link_may_be_one_way() -> None:
 
 def test_a_device_without_sensors_needs_no_known_kind() -> None:
     spec = parse_spec('[devices.a]\ncpus = 1\nrate = "1mbit"\nkind = "toaster"\nsensors = false\n', Path("lab.toml"))
-    assert spec.devices[0].power is None
+    assert spec.devices[0].power is None and spec.devices[0].terms is None
+
+
+def test_another_seed_makes_other_units_of_the_same_kinds() -> None:
+    one, same, other = (parse_spec(f"seed = {seed}\n{WHOLE}", Path("lab.toml")) for seed in (3, 3, 4))
+    assert one == same
+    for device, changed in zip(one.devices, other.devices, strict=True):
+        assert device.terms != changed.terms
+        assert device._replace(terms=None) == changed._replace(terms=None)
+
+
+def test_a_device_with_linear_power_has_no_terms() -> None:
+    spec = parse_spec(WHOLE.replace('kind = "tx2"', 'kind = "tx2"\nlinear_power = true'), Path("lab.toml"))
+    assert [device.terms is None for device in spec.devices] == [False, True]
+    assert spec.devices[1].power == MODELS["tx2"]._replace(idle_w=4.0)
+
+
+def test_a_seed_is_a_whole_number() -> None:
+    for seed in ("-1", "1.5", '"x"', "true"):
+        (line,) = mistakes(f"seed = {seed}\n{WHOLE}")
+        assert line.startswith("lab.toml:1: seed: input should be")
 
 
 def test_all_mistakes_at_once_each_with_its_line() -> None:
@@ -123,9 +144,10 @@ def test_a_direction_has_one_rate() -> None:
     ]
 
 
-def test_a_table_for_power_means_nothing_without_sensors() -> None:
-    (line,) = mistakes('[devices.a]\ncpus = 1\nrate = "1mbit"\nsensors = false\npower = { idle_w = 1 }\n')
-    assert line == "lab.toml:5: devices.a.power: means nothing where sensors = false; remove it"
+@pytest.mark.parametrize("entry", ["power = { idle_w = 1 }", "linear_power = true"])
+def test_what_is_said_of_power_means_nothing_without_sensors(entry: str) -> None:
+    (line,) = mistakes(f'[devices.a]\ncpus = 1\nrate = "1mbit"\nsensors = false\n{entry}\n')
+    assert line == f"lab.toml:5: devices.a.{entry.split()[0]}: means nothing where sensors = false; remove it"
 
 
 @pytest.mark.parametrize("text", ["", "devices = 3", "[devices]", "[devices.a]\n[[devices.a.b]]\n", "x ="])

@@ -51,6 +51,19 @@ def test_emulated_watts_are_marked_everywhere() -> None:
     assert "*" not in shown(view.render(board(audits.SOURCE)))
 
 
+def test_the_summary_says_that_emulated_power_has_the_form_of_the_prediction() -> None:
+    emulated, real = (shown(view.render(board(source)), 120) for source in (EMULATED, audits.SOURCE))
+    for text, against in ((emulated, "an emulation of its form"), (real, "sensors")):
+        rows = [line for line in text.splitlines() if line.startswith("  scored against")]
+        assert len(rows) == 2 and all(against in line for line in rows)
+    assert "has the planner's own form" in emulated and "has the planner's own form" not in real
+    declared = Provenance("nameplate", ("board",))
+    for source, against in (
+        (EMULATED, "an emulation of its form"), (audits.SOURCE, "sensors"), (declared, "its own form")
+    ):  # fmt: skip
+        assert view.to_json(board(source))["power_scored_against"] == against
+
+
 def test_json_is_complete_and_has_no_nan() -> None:
     made = board()
     told = json.loads(json.dumps(view.to_json(made), allow_nan=False))
