@@ -1,18 +1,24 @@
-"""Predicted over measured steps of real GPU nodes that train with NCCL over TCP.
+"""Predicted over measured times of real GPU nodes that train with NCCL over TCP.
 
 Data of others (Adnan082/diloco-measured): four nodes with an L40S each, links of 50 Mbit/s to
-9.5 Gbit/s; DDP, local SGD and DiLoCo of a model with 30.8 million parameters. The ring limit is
-computing and 2 (n - 1) / n of the model's bytes at iperf3's rate.
+9.5 Gbit/s; DDP, local SGD and DiLoCo of a model with 30.8 million parameters. A "step" is the mean
+step of a run, a "round" its local steps and their exchange, an "exchange" what that step takes
+beyond computing. A step of a run with many local steps is computing for the most part, so that its
+exchange tells more of the model. The ring limit is computing and 2 (n - 1) / n of the model's bytes
+at iperf3's rate. Errors are predicted / measured - 1.
 
-1. Mean absolute errors of the mean step with the constants of the product, which were fitted to
-   these runs; further runs are held out from this project. "rings only": no trees in the model.
-2. The same with constants fitted to all runs but those of the group: its link, its algorithm or
-   its number of local steps. A group's own constant then stays what it is without a fit.
-3. The constants, and from where to where they come by leaving a group out.
+1. By algorithm and link, with the constants of the product, which were fitted to the mean steps of
+   these very runs, and the run's own seconds of computing. "rings only": no trees in the model.
+2. Held out: constants fitted to the mean steps, and computing taken from the median, of all runs
+   but those of the group: its link, its algorithm or its number of local steps. A group's own
+   constant then stays what it is without a fit.
+3. How far repetitions of a run are from the mean of the others, where there are some: no
+   prediction can be better than that on these runs.
+4. The constants, and from where to where they come by leaving a group out.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,15 +30,21 @@ from measured_clusters import (
     UNSHAPED,
     Constants,
     Run,
+    Timed,
+    computing_as,
     fitted,
-    predicted_s,
+    measured,
+    predicted,
     read,
-    relative_errors,
-    ring_limit_s,
+    repeated,
+    ring_limit,
 )
-from reporting import parser, show
+from reporting import Spread, parser, show
+
+from planner.arrays import Floats
 
 LINK, ALGORITHM, LOCAL_STEPS = "link", "algorithm", "local_steps"
+Pairs = list[tuple[Timed, Run]]
 
 
 def main() -> None:
@@ -41,37 +53,53 @@ def main() -> None:
         print(f"skipped: {FILE.name} is not beside this checkout", file=sys.stderr)
         return
     runs = read()
-    show("1. GPU nodes, constants of the product", in_sample(runs), options.json)
+    show("1. GPU nodes, fitted to these runs", list(in_sample(runs)), options.json)
     rows, fits = held_out(runs)
-    show("2. GPU nodes, constants fitted without the group", rows, options.json)
-    show("3. Constants", constants(fits), options.json)
+    show("2. GPU nodes, the group held out of the fit and of computing", rows, options.json)
+    show(
+        "3. GPU nodes, a run by its other repetitions",
+        list(_rows("repeated", "its other repetitions", repeated(runs))),
+        options.json,
+    )
+    show("4. Constants", constants(fits), options.json)
 
 
-def in_sample(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """A row for each algorithm and link, then for all of DDP and all local updates."""
+def in_sample(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """Rows for each algorithm and link, all of DDP, all local updates and these by exchanges."""
     groups = sorted({(run.algorithm, run.link) for run in runs})
     named = [
         (f"{algorithm}, {link}", [run for run in runs if (run.algorithm, run.link) == (algorithm, link)])
         for algorithm, link in groups
     ]
-    return [_errors(*each) | {"rings only %": _rings_only(each[1])} for each in named + _kinds(runs)]
+    local = [run for run in runs if run.algorithm != DDP]
+    first = [
+        ("local updates, only the first exchange", [run for run in local if run.exchanges == 1]),
+        ("local updates, several exchanges", [run for run in local if run.exchanges > 1]),
+    ]
+    for name, chosen in named + _kinds(runs) + first:
+        rings_only = [(predicted(run, trees=False), run) for run in chosen]
+        rows = _rows(name, f"these {len(runs)}", [(predicted(run), run) for run in chosen])
+        for row, each in zip(rows, _of(chosen), strict=True):
+            yield row | {"rings only %": _mean(_errors(rings_only, each))}
 
 
 def held_out(runs: Sequence[Run]) -> tuple[list[dict[str, Any]], list[Constants]]:
-    """A row for each group, and the constants fitted without it."""
+    """Rows for each group, and the constants fitted without it."""
     rows, fits = [], []
     for column in (LINK, ALGORITHM, LOCAL_STEPS):
-        errors: dict[str, list[float]] = {}
+        every: dict[str, Pairs] = {}
         for value in sorted({getattr(run, column) for run in runs}):
             held = [run for run in runs if getattr(run, column) == value]
-            fit = fitted([run for run in runs if getattr(run, column) != value])
+            known = [run for run in runs if getattr(run, column) != value]
+            fit = fitted(known)
             fits.append(fit)
+            predict = _predictor(fit, known, knows_line=value != UNSHAPED)
             for name, chosen in _kinds(held):
-                predict = _predictor(fit, knows_line=value != UNSHAPED)
-                rows.append(_errors(f"{column} {value}: {name}", chosen, predict))
-                errors.setdefault(name, []).extend(abs(relative_errors(chosen, predict)))
-        for name, found in errors.items():
-            rows.append(_row(f"{column}, each held out: {name}", [run for run in runs if _kind(run) == name], found))
+                pairs = [(predict(run), run) for run in chosen]
+                rows += _rows(f"{column} {value}: {name}", f"{len(known)} others", pairs)
+                every.setdefault(name, []).extend(pairs)
+        for name, pairs in every.items():
+            rows += _rows(f"each {column}: {name}", "all but its own", pairs)
     return rows, fits
 
 
@@ -95,34 +123,45 @@ def constants(fits: Sequence[Constants]) -> list[dict[str, Any]]:
     ]
 
 
-def _predictor(fit: Constants, knows_line: bool) -> Callable[[Run], float]:
-    return lambda run: predicted_s(run, fit, LINE_BYTES_PER_S if knows_line else 0.0)
-
-
-def _kind(run: Run) -> str:
-    return "DDP" if run.algorithm == DDP else "local updates"
+def _predictor(fit: Constants, known: Sequence[Run], knows_line: bool) -> Callable[[Run], Timed]:
+    line_bytes_per_s = LINE_BYTES_PER_S if knows_line else 0.0
+    return lambda run: predicted(computing_as(run, known), fit, line_bytes_per_s)
 
 
 def _kinds(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
-    return [(kind, [run for run in runs if _kind(run) == kind]) for kind in sorted({_kind(run) for run in runs})]
+    kinds = {"DDP": [run for run in runs if run.algorithm == DDP]}
+    kinds["local updates"] = [run for run in runs if run.algorithm != DDP]
+    return [(name, chosen) for name, chosen in kinds.items() if chosen]
 
 
-def _rings_only(runs: Sequence[Run]) -> float:
-    return 100 * float(abs(relative_errors(runs, lambda run: predicted_s(run, trees=False))).mean())
+def _of(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What is told of these runs: a step of DDP is a round."""
+    return ("step", "exchange") if all(run.algorithm == DDP for run in runs) else Timed._fields
 
 
-def _errors(name: str, runs: Sequence[Run], predict: Callable[[Run], float] = predicted_s) -> dict[str, Any]:
-    return _row(name, runs, abs(relative_errors(runs, predict)))
+def _rows(name: str, calibrated: str, pairs: Pairs) -> Iterator[dict[str, Any]]:
+    runs = [run for _, run in pairs]
+    for each in _of(runs):
+        errors = _errors(pairs, each)
+        yield {
+            "runs of": name,
+            "calibrated on": calibrated,
+            "time of": each,
+            "runs": len(runs),
+            "ring limit %": _mean(_errors([(ring_limit(run), run) for run in runs], each)),
+            "mean %": _mean(errors),
+            "worst %": float(abs(errors).max()),
+            "median (range) %": Spread.of(errors.tolist()),
+        }
 
 
-def _row(name: str, runs: Sequence[Run], found: Any) -> dict[str, Any]:
-    return {
-        "runs of": name,
-        "runs": len(runs),
-        "ring limit %": 100 * float(abs(relative_errors(runs, ring_limit_s)).mean()),
-        "model %": 100 * float(np.mean(found)),
-        "worst %": 100 * float(np.max(found)),
-    }
+def _errors(pairs: Pairs, each: str) -> Floats:
+    """(runs,) predicted over measured, less 1, in per cent."""
+    return np.array([100 * (getattr(said, each) / getattr(measured(run), each) - 1) for said, run in pairs])
+
+
+def _mean(errors: Floats) -> float:
+    return float(abs(errors).mean())
 
 
 if __name__ == "__main__":

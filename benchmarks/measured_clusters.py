@@ -1,7 +1,7 @@
 """Training that others measured on four nodes with NCCL over TCP is read and predicted here.
 
-A prediction knows a run's link, the model's bytes and the seconds of computing. NCCL's constants
-are those of the product or fitted to other runs.
+A prediction knows a run's link, the model's bytes and the seconds of computing, which are those of
+the run itself or of other runs. NCCL's constants are those of the product or fitted to other runs.
 """
 
 import csv
@@ -30,7 +30,12 @@ LAYER = 1 << 18
 
 
 class Run(NamedTuple):
-    """One row of the data; columns that no prediction needs are left out."""
+    """One row of the data.
+
+    step_s: mean seconds of a step without an exchange, those of computing where each step has one.
+    exchange_step_s: those of a step with an exchange, without the first of several: where a run has
+        several, their mean step holds half a second more than these account for.
+    """
 
     algorithm: str
     link: str
@@ -42,7 +47,17 @@ class Run(NamedTuple):
     optimizer_s: float
     steps: int
     exchanges: int
+    step_s: float
+    exchange_step_s: float
     mean_step_s: float
+
+
+class Timed(NamedTuple):
+    """Seconds of a run's mean step, of a round of local steps and of an exchange between steps."""
+
+    step: float
+    round: float
+    exchange: float
 
 
 class Constants(NamedTuple):
@@ -71,10 +86,48 @@ def read(file: Path = FILE) -> list[Run]:
         return [_run(row) for row in csv.DictReader(lines)]
 
 
-def ring_limit_s(run: Run) -> float:
-    """Mean seconds of a step by computing and the bytes of a ring at iperf3's rate alone."""
+def ring_limit(run: Run) -> Timed:
+    """Computing, and the bytes of a ring at iperf3's rate alone."""
     ring_s = 2 * (run.workers - 1) / run.workers * run.model_bytes / run.bytes_per_s
-    return run.compute_s + run.optimizer_s + run.exchanges / run.steps * ring_s
+    step_s = run.compute_s + run.optimizer_s
+    return Timed(step_s + run.exchanges / run.steps * ring_s, run.local_steps * step_s + ring_s, ring_s)
+
+
+def measured(run: Run) -> Timed:
+    """What was measured; an exchange is what its step took beyond computing."""
+    round_s = (run.local_steps - 1) * run.step_s + run.exchange_step_s
+    return Timed(run.mean_step_s, round_s, run.exchange_step_s - run.compute_s - run.optimizer_s)
+
+
+def predicted(
+    run: Run, constants: Constants = OURS, line_bytes_per_s: float = LINE_BYTES_PER_S, trees: bool = True
+) -> Timed:
+    """What the model predicts of the same."""
+    step_s, computing_s = predicted_s(run, constants, line_bytes_per_s, trees), run.compute_s + run.optimizer_s
+    if run.algorithm == DDP:
+        return Timed(step_s, step_s, step_s - computing_s)
+    # The only exchange of a run is the first one. Of several, the first is in the mean step alone.
+    connects_s = _connects_s(run, constants)
+    exchange_s = ((step_s - computing_s) * run.steps - connects_s) / run.exchanges
+    exchange_s += connects_s if run.exchanges == 1 else 0.0
+    return Timed(step_s, run.local_steps * computing_s + exchange_s, exchange_s)
+
+
+def repeated(runs: Sequence[Run]) -> list[tuple[Timed, Run]]:
+    """Every run that was repeated, and the mean of its other repetitions."""
+    found = []
+    for run in runs:
+        others = [each for each in runs if each is not run and _case(each) == _case(run)]
+        if others:
+            found.append((Timed(*np.mean([measured(each) for each in others], axis=0).tolist()), run))
+    return found
+
+
+def computing_as(run: Run, others: Sequence[Run]) -> Run:
+    """The run, computing for as long as others do in the median."""
+    return run._replace(
+        compute_s=float(np.median([each.compute_s + each.optimizer_s for each in others])), optimizer_s=0.0
+    )
 
 
 def predicted_s(
@@ -89,13 +142,12 @@ def predicted_s(
         free = ByteCosts(none, none)
         work = Work(run.compute_s * each, run.optimizer_s * each, free, free, 0.0 * each, 0.0 * each)
         return synchronous(work, buckets(_layers(run)), transport, network).step_s
-    connects_s = transport.connect_s if run.local_steps > WARM_UP_STEPS and run.exchanges else 0.0
-    exchanges_s = run.exchanges * exchange_s(transport, network, run.model_bytes) + connects_s
+    exchanges_s = run.exchanges * exchange_s(transport, network, run.model_bytes) + _connects_s(run, constants)
     return run.compute_s + run.optimizer_s + exchanges_s / run.steps
 
 
 def relative_errors(runs: Sequence[Run], predict: Callable[[Run], float]) -> Floats:
-    """(runs,) predicted over measured seconds, less 1."""
+    """(runs,) predicted over measured seconds of the mean step, less 1."""
     return np.array([predict(run) / run.mean_step_s - 1 for run in runs])
 
 
@@ -110,6 +162,15 @@ def fitted(runs: Sequence[Run]) -> Constants:
         residuals, np.array(_BEGIN) / _UNIT, bounds=([0, 0, 0, 1], [10, 50, 10, 4]), loss="soft_l1", f_scale=0.03
     )
     return Constants(*(float(value) for value in found.x * _UNIT))
+
+
+def _case(run: Run) -> tuple[str, str, int]:
+    return run.algorithm, run.link, run.local_steps
+
+
+def _connects_s(run: Run, constants: Constants) -> float:
+    """Seconds of connecting within the steps that were measured."""
+    return constants.connect_s if run.local_steps > WARM_UP_STEPS and run.exchanges else 0.0
 
 
 def _network(run: Run, constants: Constants, line_bytes_per_s: float) -> Network:
@@ -137,5 +198,7 @@ def _run(row: dict[str, str]) -> Run:
         optimizer_s=float(row["optimizer_s"]),
         steps=int(row["steps"]),
         exchanges=int(row["exchanges"]),
+        step_s=float(row["step_without_exchange_s"] or 0) or float(row["compute_s"]) + float(row["optimizer_s"]),
+        exchange_step_s=float(row["step_with_exchange_s"]),
         mean_step_s=float(row["mean_step_s"]),
     )
