@@ -18,6 +18,8 @@ EXCHANGE_SHARE = 0.1
 #: Steps of a round at the most where they are chosen, however long the exchange takes: the most
 #: with which it was measured what rounds are worth.
 MOST_CHOSEN = 400
+#: Rounds of a run at the least where they are chosen: the gain was measured over more.
+FEWEST_ROUNDS = 10
 
 
 def _at_least_one(text: str) -> int:

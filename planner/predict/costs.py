@@ -55,7 +55,7 @@ class Costs(NamedTuple):
     shares: of a global batch; None where all have the same batch. ``batch`` is then that of the
         steps that were asked for.
     state_bytes: of what a model has beside its trained weights.
-    rounds_efficiency: as in ``RunLength``.
+    rounds_efficiency: as in ``RunLength``; run_steps: its steps.
     """
 
     names: tuple[str, ...]
@@ -83,6 +83,7 @@ class Costs(NamedTuple):
     shares: BatchShares | None = None
     state_bytes: int = 0
     rounds_efficiency: RoundsEfficiency | None = None
+    run_steps: int | None = None
 
     @property
     def engine(self) -> Engine:
@@ -208,6 +209,7 @@ def costs_of(
         shares=shares,
         state_bytes=first.state_bytes,
         rounds_efficiency=run.rounds_efficiency,
+        run_steps=run.steps,
     )
 
 

@@ -2,14 +2,15 @@
 
 Where neither steps nor seconds are named, a round is so long that its exchange takes a tenth of it
 (``EXCHANGE_SHARE``): computing goes on for nine times what the exchange takes, but not for more
-than ``MOST_CHOSEN`` steps of the member by whose speed the others make theirs.
+than ``MOST_CHOSEN`` steps of the member by whose speed the others make theirs, and so that a run
+has ``FEWEST_ROUNDS``.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.local_updates import EXCHANGE_SHARE, MOST_CHOSEN, LocalSpec
+from backends.strategies.local_updates import EXCHANGE_SHARE, FEWEST_ROUNDS, MOST_CHOSEN, LocalSpec
 from planner.arrays import Bools, Floats
 
 
@@ -32,10 +33,13 @@ class Rounds(NamedTuple):
         return local._replace(every=int(self.every[candidate]))
 
 
-def of_candidates(local: LocalSpec, step_s: Floats, exchange_s: Floats, members: Bools) -> Rounds:
+def of_candidates(
+    local: LocalSpec, step_s: Floats, exchange_s: Floats, members: Bools, run_steps: int | None = None
+) -> Rounds:
     """The rounds of all candidates.
 
-    step_s: (C, N) of a local step; exchange_s: (C,) of a round's exchange; members: (C, N).
+    step_s: (C, N) of a local step; exchange_s: (C,) of a round's exchange; members: (C, N);
+    run_steps: of all members in a run; None for as many as there may be.
     """
     step_s = np.where(members, step_s, 1.0)
     fastest_s = np.where(members, step_s, np.inf).min(axis=1)
@@ -46,7 +50,9 @@ def of_candidates(local: LocalSpec, step_s: Floats, exchange_s: Floats, members:
     elif local.name != "time" and local.every is not None:
         seconds = local.every * reference_s
     else:
-        seconds = np.clip((1 / EXCHANGE_SHARE - 1) * exchange_s, reference_s, MOST_CHOSEN * reference_s)
+        own_steps = np.inf if run_steps is None else run_steps / np.maximum(1, members.sum(axis=1))
+        most = np.clip(own_steps / FEWEST_ROUNDS, 1.0, MOST_CHOSEN)
+        seconds = np.clip((1 / EXCHANGE_SHARE - 1) * exchange_s, reference_s, most * reference_s)
     every = np.maximum(1.0, np.round(seconds / reference_s))
     if local.name == "steps":
         steps = np.broadcast_to(every[:, None], members.shape)

@@ -70,7 +70,7 @@ def rounds(costs: Costs, candidates: Candidates) -> Rounds:
         exchange_s = _exchange_s(costs, candidates, members)
     alone = members.sum(axis=1) == 1
     exchange_s = np.where(alone, 0.0, exchange_s)  # its own end of a loopback need not be measured
-    found = local_rounds.of_candidates(local, local_step_s(costs, candidates), exchange_s, members)
+    found = local_rounds.of_candidates(local, local_step_s(costs, candidates), exchange_s, members, costs.run_steps)
     return found._replace(steps=np.where(alone[:, None], 1.0, found.steps))
 
 

@@ -30,6 +30,8 @@ from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from profilers.records import Window
 
+#: Share of the steps from which on their mean rate tells the time that is left.
+FEW_STEPS = 0.05
 #: Figures that are predicted and measured, in the order of the table.
 FIGURES = ("time_s", "power_w", "energy_j", "edp_js")
 #: Events that get a line of their own, besides evaluations.
@@ -75,6 +77,7 @@ class TrainingProgress:
         self._stand_ins: set[str] = set()
         self._said = ""
         self._counted_s = time.monotonic()
+        self._predicted_s = 0.0
 
     def on_profile(self, name: str, what: str, share: float | None) -> None:
         """A device's, or the links', next stage."""
@@ -83,6 +86,7 @@ class TrainingProgress:
     def on_plan(self, plan: Plan) -> None:
         """Print what will run."""
         self._stand_ins = {worker.name for worker in plan.workers if worker.power_source.emulated}
+        self._predicted_s = plan.prediction.time_s
         server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
         how = "" if plan.strategy.same_as(PARAMETER_SERVER) else f", {plan.strategy.text}"
@@ -128,10 +132,15 @@ class TrainingProgress:
             self.live.console.print(line, soft_wrap=True)
 
     def _progress_text(self) -> str:
-        """Steps, percentage, and the time that is left at the mean rate so far."""
+        """Steps, percentage, and the time that is left at the mean rate so far.
+
+        While few steps are made, as before the end of a first round, what was predicted counts.
+        """
         at = self._at
         share = at.done / max(at.total, 1)
         left_s = at.elapsed_s * (1 / share - 1) if share else None
+        if share < FEW_STEPS and self._predicted_s > at.elapsed_s:
+            left_s = self._predicted_s - at.elapsed_s
         return f"{at.done:,} of {at.total:,} steps, {percent(share, 0)}, {seconds(left_s)} left"
 
     def _bar(self) -> RenderableType:

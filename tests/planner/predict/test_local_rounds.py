@@ -62,6 +62,15 @@ def test_a_round_that_nobody_named_has_no_more_steps_than_were_measured(text: st
     assert steps(text, exchange_s=1e3)[reference] == MOST_CHOSEN
 
 
+@pytest.mark.parametrize(("run_steps", "most"), [(3 * 10 * 50, 50), (3 * 10 * 1000, MOST_CHOSEN), (3, 1)])
+def test_a_run_has_at_least_ten_rounds_of_each_member(run_steps: int, most: int) -> None:
+    local = LocalSpec.from_text("steps")
+    found = local_rounds.of_candidates(local, STEP_S, np.array([1e3]), ALL, run_steps)
+    assert found.steps[0].tolist() == [most] * 3
+    named = local_rounds.of_candidates(LocalSpec.from_text("steps:every=300"), STEP_S, np.array([1e3]), ALL, run_steps)
+    assert named.steps[0].tolist() == [300] * 3
+
+
 @given(st.sampled_from(["steps", "time", "speed"]), st.floats(0, 10), st.permutations([0.1, 0.2, 0.25, 1.0]))
 def test_each_makes_a_step_at_least_and_the_fast_no_fewer(text: str, exchange_s: float, step_s: list[float]) -> None:
     members = np.ones((1, 4), bool)
