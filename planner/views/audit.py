@@ -76,6 +76,11 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
                     group: {name: _errors_json(board, **{group: name}) for name in board.names(group)}
                     for group in ERROR_GROUPS
                 },
+                "coverage": _coverage_json(board),
+                "coverage_by": {
+                    group: {name: _coverage_json(board, **{group: name}) for name in board.names(group)}
+                    for group in ERROR_GROUPS
+                },
                 "worst_run": {"alone": board.worst_run(alone=True), "clusters": board.worst_run(alone=False)},
                 "single_runs": board.single,
                 "extrapolation": board.extrapolated(),
@@ -106,6 +111,10 @@ def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
     return {who: board.errors(alone, **where) for who, alone in (("alone", True), ("clusters", False))}
 
 
+def _coverage_json(board: Scoreboard, **where: str) -> dict[str, Any]:
+    return {who: board.coverage(alone, **where) for who, alone in (("alone", True), ("clusters", False))}
+
+
 def _summary(board: Scoreboard) -> TextTable:
     made = TextTable(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
     paper, ours, mark = scoreboard.REPORTED, board.planner.summary, "*" * board.emulated
@@ -126,6 +135,7 @@ def _summary(board: Scoreboard) -> TextTable:
                 made.add_row("  no drift", _error(errors.steady), "-")
                 if quantity == "power" and errors.raw is not None:
                     made.add_row("  scored against", _power_scored_against(board), "-")
+        made.add_row(f"time inside its 90 % interval, {who}", _hits(board.coverage(alone)), "-")
     if board.single.repeated is not None:
         made.add_row("time of one run, clusters: mean, worst", _error(board.single.predicted), "-")
         made.add_row("  predicted by its other repetitions", _error(board.single.repeated), "-")

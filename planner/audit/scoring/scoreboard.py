@@ -10,9 +10,10 @@ import numpy as np
 from planner.audit.scoring.baselines import PLANNER, RULES, Choice, FittedFactors, fit, recommended
 from planner.audit.scoring.cases import Case, Estimates, Key, cases_of
 from planner.audit.scoring.comparison import QUANTITIES, Comparison, compare, estimates, without_drift
+from planner.audit.scoring.coverage import Interval, coverage, intervals
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit
 from planner.audit.scoring.repeatability import Repeatability, from_other_repetitions, repeatability
-from planner.audit.scoring.selections import Selection, Spread, Summary, measurement_errors, select, summarise
+from planner.audit.scoring.selections import Hits, Selection, Spread, Summary, measurement_errors, select, summarise
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from planner.plan.recommend import recommend
@@ -93,6 +94,7 @@ class Scoreboard(NamedTuple):
     single: errors of single runs, by the prediction and by the other repetitions.
     fitted, extrapolations, overheads: by audit.
     missing: by audit, the number of runs that were not made.
+    intervals: of single runs.
     """
 
     steps: dict[str, int]
@@ -103,6 +105,7 @@ class Scoreboard(NamedTuple):
     extrapolations: dict[str, tuple[Extrapolation, ...]]
     overheads: dict[str, tuple[Overhead, ...]]
     missing: dict[str, int]
+    intervals: tuple[Interval, ...] = ()
 
     @property
     def planner(self) -> RuleScore:
@@ -129,6 +132,10 @@ class Scoreboard(NamedTuple):
             )
             for quantity in QUANTITIES
         }
+
+    def coverage(self, alone: bool, **where: str) -> Hits | None:
+        """Runs whose time is inside of its 90 % interval, of devices alone or of clusters."""
+        return coverage(self.intervals, alone, **where)
 
     def worst_run(self, alone: bool) -> float | None:
         """The largest error of the time of a single run."""
@@ -175,6 +182,7 @@ def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
         extrapolations={audit.label: audit.extrapolations for audit in audits},
         overheads={audit.label: _overheads(audit) for audit in audits},
         missing={audit.label: len(audit.missing) for audit in audits},
+        intervals=intervals(cases),
     )
 
 
