@@ -31,6 +31,7 @@ class RunFolder:
         self.events = path / "events.jsonl"
         self.checkpoint = path / "checkpoint.npz"
         self.result = path / "result.json"
+        self.partition = path / "partition.json"
         self.log = path / "remote.log"
 
     @classmethod

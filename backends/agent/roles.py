@@ -207,10 +207,10 @@ def prepare(task: Any, member: orders.MemberSpec) -> Tuple[Workload, MemberData]
     framework(member.replica.framework).accelerator()
     loaded = workload(member.replica)
     with code_of(member.replica):
-        data = member_data(member, loaded, files.fetch)
-    task.emit(Ready())
+        own = member_data(member, loaded, files.fetch)
+    task.emit(Ready(own.labels, own.division))
     await_go(task)
-    return loaded, data
+    return loaded, own.data
 
 
 def await_go(task: Any) -> None:

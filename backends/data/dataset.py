@@ -159,12 +159,18 @@ def apportion(count: int, share: np.ndarray) -> np.ndarray:
 
     No part is 0 where count allows.
     """
-    sizes: np.ndarray = np.floor(share).astype(np.int64)
-    # The stable sort resolves ties by position, on every machine alike.
-    sizes[np.argsort(sizes - share, kind="mergesort")[: count - int(sizes.sum())]] += 1
+    sizes = largest_remainders(count, share)
     while sizes.min() == 0 and count >= sizes.size:
         sizes[sizes.argmax()] -= 1
         sizes[sizes.argmin()] += 1
+    return sizes
+
+
+def largest_remainders(count: int, share: np.ndarray) -> np.ndarray:
+    """As ``apportion``; a part may be 0."""
+    sizes: np.ndarray = np.floor(share).astype(np.int64)
+    # The stable sort resolves ties by position, on every machine alike.
+    sizes[np.argsort(sizes - share, kind="mergesort")[: count - int(sizes.sum())]] += 1
     return sizes
 
 

@@ -5,6 +5,8 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Uni
 
 import numpy as np
 
+from backends.data.partition import as_labels
+
 #: Positions of samples.
 Chosen = Union[slice, np.ndarray]
 
@@ -48,6 +50,10 @@ class SampleSet(EvaluationSet):
     def batch(self, chosen: Chosen) -> Any:
         """These samples as one batch."""
 
+    @abc.abstractmethod
+    def labels(self) -> np.ndarray:
+        """(count,) whole numbers or texts. Raises ValueError where the samples have no labels."""
+
     def batches(self, size: int) -> Iterator[Tuple[int, Any]]:
         for start in range(0, len(self), size):
             stop = min(start + size, len(self))
@@ -69,17 +75,24 @@ class ArraySamples(SampleSet):
     def batch(self, chosen: Chosen) -> Tuple[np.ndarray, ...]:
         return tuple(array[chosen] for array in self.arrays)
 
+    def labels(self) -> np.ndarray:
+        return as_labels(self.arrays[-1], len(self))
+
 
 class ItemSamples(SampleSet):
     """Samples of a user's data set, which are read one by one.
 
     items: has a length, and gives the sample at a position.
     collate: makes a batch of a list of samples.
+    read_labels: gives the labels of all items.
     """
 
-    def __init__(self, items: Any, collate: Callable[[List[Any]], Any]) -> None:
+    def __init__(
+        self, items: Any, collate: Callable[[List[Any]], Any], read_labels: Callable[[Any], np.ndarray]
+    ) -> None:
         self._items = items
         self._collate = collate
+        self._read_labels = read_labels
 
     def __len__(self) -> int:
         return len(self._items)
@@ -89,6 +102,9 @@ class ItemSamples(SampleSet):
         if hasattr(self._items, "__getitems__"):  # some data sets of torch read many at once
             return self._collate(self._items.__getitems__(list(positions)))
         return self._collate([self._items[position] for position in positions])
+
+    def labels(self) -> np.ndarray:
+        return self._read_labels(self._items)
 
 
 class PartOfSamples(SampleSet):
@@ -103,6 +119,10 @@ class PartOfSamples(SampleSet):
 
     def batch(self, chosen: Chosen) -> Any:
         return self._samples.batch(self._positions[chosen])
+
+    def labels(self) -> np.ndarray:
+        own: np.ndarray = self._samples.labels()[self._positions]
+        return own
 
 
 class BatchSource(abc.ABC):

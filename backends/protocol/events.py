@@ -34,7 +34,15 @@ class Printed(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A member has its framework and its data, and waits for the word to begin."""
+    """A member has its framework and its data, and waits for the word to begin.
+
+    labels: its training samples by label, where these are known.
+    division: a digest of how all samples were divided, where it has divided them itself by label;
+        equal for all members.
+    """
+
+    labels: Dict[str, int] = {}
+    division: str = ""
 
 
 class Built(NamedTuple):

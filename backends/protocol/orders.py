@@ -278,16 +278,24 @@ class RepeatSteps(NamedTuple):
     batch: int
 
 
+#: The partition in which all devices' samples are drawn alike.
+IID = "iid"
+
+
 class DataPart(NamedTuple):
     """A member's part of training data that every member can read.
 
     weights: of all members, in proportion to which the samples are dealt out.
     seed: the same for all.
+    partition: text of a ``data.partition.Partition``.
+    names: of all members; a partition by label needs them.
     """
 
     weights: Tuple[float, ...]
     member: int  # the place of this one among them
     seed: int
+    partition: str = IID
+    names: Tuple[str, ...] = ()
 
 
 class MemberSpec(NamedTuple):

@@ -76,6 +76,7 @@ _NAMES: Dict[str, NumberRange] = {
     "idle_watts": _AMOUNT,
     "input_shape": _FROM_ONE,
     "interval": _AMOUNT,
+    "labels": COUNT,
     "layers": COUNT,
     "max_watts": _AMOUNT,
     "member": COUNT,

@@ -15,6 +15,7 @@ from backends.data.streams import SampleStream
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job, LoadedJob
 from backends.jobs.user_job import ARGUMENTS, UserJob, require_arguments, type_in_words
+from backends.pytorch.labels import labels_of
 
 #: Samples of the batch that a job is tried with: batch normalisation cannot learn from one.
 TRIED = 2
@@ -61,7 +62,7 @@ def _samples(name: str, data: Any, collate: Optional[Callable[[List[Any]], Any]]
     if type(data) is TensorDataset and collate is None:  # all rows of a batch are then read at once
         return ArraySamples(*data.tensors)
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        samples = ItemSamples(data, collate or _collate)
+        samples = ItemSamples(data, collate or _collate, labels_of)
         if not len(samples):
             raise ValueError("its %s is empty" % name)
         return samples

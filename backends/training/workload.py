@@ -2,18 +2,19 @@
 
 import contextlib
 import time
-from typing import Any, Callable, ContextManager, NamedTuple, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, NamedTuple, Optional, Tuple
 
 from backends.data import dataset
 from backends.data.background import BackgroundLoader
 from backends.data.folder_content import require_folder
 from backends.data.loader import ArraySamples, BatchLoader, BatchSource, EvaluationSet, PartOfSamples, SampleSet
 from backends.data.micro_batches import in_parts
+from backends.data.partition import counted, own_samples
 from backends.frameworks.base import Replica, framework, usable_threads
 from backends.jobs import user_job
-from backends.jobs.failure import own_code, refusal
+from backends.jobs.failure import JobFailure, own_code, refusal
 from backends.jobs.job import Job, LoadedJob
-from backends.protocol.orders import DataPart, MemberSpec, ReplicaSpec
+from backends.protocol.orders import IID, DataPart, MemberSpec, ReplicaSpec
 from backends.training import step
 from profilers import cores
 from profilers.mixed_precision import FP32
@@ -98,30 +99,66 @@ def code_of(spec: ReplicaSpec) -> ContextManager[Any]:
     return contextlib.ExitStack() if spec.job is None else own_code(spec.job.folder, spec.job.text)
 
 
-def batches(train: Any, batch: int, seed: int, part: DataPart = ALL, micro_batch: int = 0) -> BatchSource:
-    """Batches of training samples, or of one member's part, read ahead where that pays.
+class OwnData(NamedTuple):
+    """A member's data, and what is known of its training samples.
+
+    labels: samples by label, where the partition or the images have some.
+    division: as in ``Ready``.
+    """
+
+    data: MemberData
+    labels: Dict[str, int] = {}
+    division: str = ""
+
+
+def batches(train: Any, batch: int, seed: int, micro_batch: int = 0, part: DataPart = ALL) -> BatchSource:
+    """Batches of training samples, read ahead where that pays.
 
     train: a ``data.loader.SampleSet`` or a ``data.streams.SampleStream``.
     micro_batch: as in ReplicaSpec.
+    part: of a stream; a set is that of one member already.
     """
-    if not isinstance(train, SampleSet):
-        loader: BatchSource = train.loader(batch, part.weights, part.member)
-        return BackgroundLoader(in_parts(loader, micro_batch))
-    if len(part.weights) > 1:
-        train = PartOfSamples(train, dataset.shards(len(train), part.weights, part.seed)[part.member])
-    return BackgroundLoader(in_parts(BatchLoader(train, batch, seed), micro_batch))
+    if isinstance(train, SampleSet):
+        return BackgroundLoader(in_parts(BatchLoader(train, batch, seed), micro_batch))
+    return BackgroundLoader(in_parts(train.loader(batch, part.weights, part.member), micro_batch))
 
 
-def member_data(member: MemberSpec, found: Workload, read: Callable[[str], bytes]) -> MemberData:
+def member_data(member: MemberSpec, found: Workload, read: Callable[[str], bytes]) -> OwnData:
     """A member's batches, and the test set, evaluated in batches no larger than those of a step.
 
-    read: gives the content of a file on this device, as images are shipped.
+    read: gives the content of a file on this device, as images are shipped. Raises JobFailure for
+    a partition by label of data whose labels cannot be read, or that leaves a member no sample.
     """
-    brought = found.brought
-    train, test = (brought.train, brought.test) if brought is not None else _shipped(member, read)
+    labels, division, part = {}, "", member.part or ALL
+    if found.brought is None:
+        train, test = _shipped(member, read)
+        labels = counted(train.labels())
+    else:
+        train, test = found.brought.train, found.brought.test
+        if len(part.weights) > 1 or part.partition != IID:
+            train, labels, division = _own_part(train, part)
     most = member.replica.micro_batch
     test.most_at_once = min(test.most_at_once, most or member.batch)
-    return batches(train, member.batch, member.seed, member.part or ALL, most), test
+    return OwnData((batches(train, member.batch, member.seed, most, part), test), labels, division)
+
+
+def _own_part(train: Any, part: DataPart) -> Tuple[Any, Dict[str, int], str]:
+    """A member's part of a set, its labels, and the division; a stream is divided later."""
+    by_label = part.partition != IID
+    if not isinstance(train, SampleSet):
+        if by_label:
+            raise _cannot_divide(part, "its train is read in order, and not by position; give a Dataset with a length")
+        return train, {}, ""
+    try:
+        own = own_samples(part, len(train), train.labels)
+        chosen = PartOfSamples(train, own.positions)
+        return chosen, counted(chosen.labels()) if by_label else {}, own.digest
+    except ValueError as error:
+        raise _cannot_divide(part, str(error)) from error
+
+
+def _cannot_divide(part: DataPart, reason: str) -> JobFailure:
+    return JobFailure("--partition %s: %s, or leave --partition out" % (part.partition, reason))
 
 
 def _shipped(member: MemberSpec, read: Callable[[str], bytes]) -> Tuple[ArraySamples, ArraySamples]:

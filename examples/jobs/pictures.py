@@ -24,6 +24,7 @@ class Folder(Dataset):
         self.files = [
             (file, number) for number, name in enumerate(self.classes) for file in sorted((path / name).glob("*.png"))
         ]
+        self.targets = [number for _, number in self.files]  # for --partition, which opens no picture
 
     def __len__(self):
         return len(self.files)

@@ -39,6 +39,10 @@ def train(
     seed: Annotated[
         int | None, Option(min=0, help="Seed of the first weights, of who gets which samples, and of their order [0].")
     ] = None,
+    partition: Annotated[
+        str | None,
+        Option(help="How samples are divided among devices: iid, labels=N or dirichlet=ALPHA (docs/data.md) [iid]."),
+    ] = None,
     evaluate_every: Annotated[
         int | None, Option(min=0, help="Evaluate every so many steps; 0 for once an epoch [0].")
     ] = None,
@@ -119,6 +123,7 @@ def train(
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
         "strategy": strategy, "engine": engine, "target": target, "patience": patience, "optimizer": optimizer,
         "clip_norm": clip_norm, "micro_batch": micro_batch, "precision": precision,
+        "partition": partition,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
     request = TrainRequest(

@@ -4,7 +4,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from backends.network import framing
@@ -20,20 +20,24 @@ from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
 from planner.errors import PlannerError, RunError
 from planner.fleet.device import Fleet
+from planner.json_records import save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train import orders
 from planner.train.checkpoint_fetch import CheckpointFetcher
+from planner.train.data_division import DataDivision, data_division
 from planner.train.event_log import EventReporter, Observer, OnEvent
 from planner.train.events import Reaching, Sending, Started
 from planner.train.monitor import RunMonitor, ServerProcess, remove
 from planner.train.orders import Options
 from planner.train.telemetry import Telemetry
-from planner.train.training_data import TrainingData, parts
+from planner.train.training_data import TrainingData
 from planner.train.worker_restart import READY_S, RankSupervisor, Signals, WorkerSupervisor, expect
 
 #: The coordinator of peers, in a run's events.
 COORDINATOR = "coordinator"
+#: The order that hosts a run, and what its members are ready with.
+StartedRun = tuple[Call, dict[str, Ready]]
 
 
 class Launch:
@@ -41,18 +45,20 @@ class Launch:
 
     telemetry: of the workers; it fills while they run.
     observers: write the run's events besides its log; closed with the run.
+    division: of the data; that of the plan if not given.
     pool: agents to use again. They stay when the run is over; who was lost in it is started again
         by the next run.
     """
 
     def __init__(
         self, plan: Plan, fleet: Fleet, data: TrainingData, options: Options, folder: RunFolder, on_event: OnEvent,
-        pool: AgentPool | None = None, observers: Iterable[Observer] = (),
+        pool: AgentPool | None = None, observers: Iterable[Observer] = (), division: DataDivision | None = None,
     ) -> None:  # fmt: skip
         self.plan = plan
         self._devices = {name: fleet.device(name) for name in plan.names}
         self.data = data
         self.options = options
+        self.division = division or data_division(plan, options)
         self.folder = folder
         self._pool_is_lent = pool is not None
         self._pool = pool or AgentPool(folder.log)
@@ -72,6 +78,7 @@ class Launch:
         keep = self.options.keep_weights
         fetcher = CheckpointFetcher(self._pool, self.plan.server, self.folder, before, self._reporter, keep)
         try:
+            self.data.check_parts(self.division.parts())
             with self._pool.lent() if self._pool_is_lent else self._pool:
                 self._open_agents()
                 server = self._start(resume)
@@ -98,11 +105,12 @@ class Launch:
             members = self._members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
             if len(members) == 1:
                 call = agent.start(TrainAlone(members[self.plan.server], run))
-                expect(call, Ready)
+                ready = {self.plan.server: expect(call, Ready)}
             elif self._has_ranks:
-                call = self._start_ranks(agent, run, members)
+                call, ready = self._start_ranks(agent, run, members)
             else:
-                call = self._start_cluster(agent, run, members)
+                call, ready = self._start_cluster(agent, run, members)
+            self._keep_division(ready)
         except (PlannerError, KeyboardInterrupt):
             remove(agent, files)  # nothing has been written to them yet
             raise
@@ -144,9 +152,7 @@ class Launch:
 
         A resumed run, which has ``done`` steps, draws other batches than it did before.
         """
-        plan, options = self.plan, self.options
-        samples = {worker.name: worker.steps * plan.batches[worker.name] / plan.batch for worker in plan.workers}
-        shares = parts(plan.names, samples, options.seed)
+        plan, options, shares = self.plan, self.options, self.division.parts()
         self.data.check(self._pool.agents, self._devices)
         self._addresses = data_addresses(self._devices, self._pool.agents)
 
@@ -160,7 +166,7 @@ class Launch:
 
         return in_parallel(plan.names, place_data)
 
-    def _start_cluster(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> Call:
+    def _start_cluster(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> StartedRun:
         authority = Authority()
         address = self._addresses[self.plan.server]
         peers = not self.plan.strategy.through_server
@@ -172,10 +178,9 @@ class Launch:
             supervisor = WorkerSupervisor(name, self._pool, name == self.plan.server, self.telemetry, self._signals)
             self._supervisors[name] = supervisor
             supervisor.start(orders.role(self.plan, self.options, member, to_host, self._addresses[name]))
-        self._wait_for_workers()
-        return call
+        return call, self._wait_for_workers()
 
-    def _start_ranks(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> Call:
+    def _start_ranks(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> StartedRun:
         """Start the first rank, which is the host too, and with its port the others."""
         plan, first = self.plan, self.plan.server
         call = agent.start(orders.rank(plan, members[first], run, self._addresses))
@@ -185,17 +190,25 @@ class Launch:
                 supervisor = RankSupervisor(name, self._pool, False, self.telemetry, self._signals)
                 self._supervisors[name] = supervisor
                 supervisor.start(orders.rank(plan, member, run, self._addresses, port))
-        expect(call, Ready)
-        self._wait_for_workers()
-        return call
+        ready = expect(call, Ready)
+        return call, {first: ready, **self._wait_for_workers()}
 
-    def _wait_for_workers(self) -> None:
-        """Raises RunError where a worker fails or is late."""
+    def _wait_for_workers(self) -> dict[str, Ready]:
+        """What they are ready with. Raises RunError where a worker fails or is late."""
         deadline = time.monotonic() + READY_S
-        while late := sorted(name for name, supervisor in self._supervisors.items() if not supervisor.ready):
+        while late := sorted(name for name, supervisor in self._supervisors.items() if supervisor.ready is None):
             failures = [each.failure for each in self._supervisors.values() if each.failure is not None]
             if failures:
                 raise RunError("; ".join(failures))
             if time.monotonic() > deadline:
                 raise RunError(f"{', '.join(late)}: not ready within {READY_S:g} s")
             time.sleep(0.02)
+        return {name: each.ready for name, each in self._supervisors.items() if each.ready is not None}
+
+    def _keep_division(self, ready: Mapping[str, Ready]) -> None:
+        """Tell what the members hold, and keep it. Raises RunError as ``DataDivision.held``."""
+        for name, each in ready.items():
+            self._reporter.report(name, each)
+        if self.division.by_label:
+            self.division = self.division.held(ready)
+            save(self.division, self.folder.partition)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from backends.data.partition import Partition
 from backends.frameworks.base import MOMENTUM, SLOT_NAMES
 from backends.jobs.job import ACCURACY
-from backends.protocol.orders import HostAddress, MemberSpec, RunPeer, RunWorker
+from backends.protocol.orders import IID, HostAddress, MemberSpec, RunPeer, RunWorker
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, schedule
@@ -40,6 +41,7 @@ class Options(NamedTuple):
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
     clip_norm: to which gradients are scaled down; None for no limit.
     micro_batch: most samples that a device computes at once; 0 for the plan's.
+    partition: how samples are divided among devices, text of a ``data.partition.Partition``.
     precision: in which forward and backward passes are computed; None for the plan's.
     strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
     engine: what moves the gradients, text of an ``Engine``; None for the plan's.
@@ -67,6 +69,7 @@ class Options(NamedTuple):
     clip_norm: float | None = None
     micro_batch: int = 0
     precision: str | None = None
+    partition: str = IID
 
 
 def check(options: Options) -> None:
@@ -85,6 +88,10 @@ def check(options: Options) -> None:
         parse_strategy(options.strategy)
     if options.engine is not None:
         parse_engine(options.engine)
+    try:
+        Partition.from_text(options.partition)
+    except ValueError as error:
+        raise PlanError(f"--partition {options.partition}: {error}") from error
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
     stop_rule(options)

@@ -32,6 +32,7 @@ from planner.profile.file import DEFAULT_STEPS
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
 from planner.train import orders
+from planner.train.data_division import data_division
 from planner.train.event_log import OnEvent
 from planner.train.launch import Launch
 from planner.train.orders import Options
@@ -42,6 +43,7 @@ from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import load_dataset
 from planner.train.worker_result import worker_results
 from profilers.mixed_precision import FP16, FP32
+from profilers.records import encode
 
 
 class TrainRequest(NamedTuple):
@@ -101,9 +103,12 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
         callbacks.on_note(engine_note)
     if plan.clip_norm is not None and predicted.clip_norm is None:
         callbacks.on_note(f"gradients are clipped to a norm of {plan.clip_norm:g}, and the prediction is without it")
+    division = data_division(plan, options, before)
     folder = RunFolder.create(request.runs, plan.model)
     observers = request.trackers.open(plan, folder)
-    launch = Launch(plan, fleet, source.data(plan), options, folder, callbacks.on_event, observers=observers)
+    launch = Launch(
+        plan, fleet, source.data(plan), options, folder, callbacks.on_event, observers=observers, division=division
+    )
     return carry_out(launch, before.checkpoint if before else None), folder
 
 
@@ -118,6 +123,9 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
     account = launch.run(resume, lasting_s)
     result = run_result(plan, account, worker_results(plan, account, launch.telemetry))
     result.update(end_of(account, orders.stop_rule(launch.options)))
+    if launch.division.by_label:
+        result["partition"] = encode(launch.division)
+        result["notes"] += launch.division.notes(launch.data.samples)
     if launch.data.classes is not None:
         result["notes"] += learning_notes(account.evaluations, launch.data.classes)
     save(result, folder.result)

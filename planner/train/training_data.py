@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from backends.data import dataset as data
-from backends.protocol.orders import DataPart, FindFile, ReplicaSpec
+from backends.data.partition import own_samples
+from backends.protocol.orders import IID, DataPart, FindFile, ReplicaSpec
 from planner.agents.client import AgentClient
 from planner.errors import RunError
 from planner.fleet.device import Device
@@ -61,6 +62,10 @@ class TrainingData(ABC):
         return {}
 
     @abstractmethod
+    def check_parts(self, parts: Mapping[str, DataPart]) -> None:
+        """Raises RunError where it is known here that the data cannot be divided so."""
+
+    @abstractmethod
     def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
         """Raises PlannerError where data that are on the devices already do not fit together."""
 
@@ -84,6 +89,14 @@ class ShippedImages(TrainingData):
         self._dataset = dataset
         self._test = packed(dataset.test_images, dataset.test_labels)
 
+    def check_parts(self, parts: Mapping[str, DataPart]) -> None:
+        """See TrainingData. All members' parts come of one division."""
+        part = next(iter(parts.values()))
+        try:
+            self._own(part)
+        except ValueError as error:
+            raise RunError(f"--partition {part.partition}: {error}") from error
+
     def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
         """There are none: all are sent."""
 
@@ -97,7 +110,7 @@ class ShippedImages(TrainingData):
         self, agent: AgentClient, device: Device, plan: Plan, part: DataPart, on_send: Callable[[int], None]
     ) -> Placed:
         images = self._dataset
-        own = data.shards(len(images.train_labels), part.weights, part.seed)[part.member]
+        own = self._own(part)
         shard = packed(images.train_images[own], images.train_labels[own])
         on_send(len(shard.content) + len(self._test.content))
         replica = ReplicaSpec(
@@ -110,6 +123,11 @@ class ShippedImages(TrainingData):
         )
         return Placed(replica, store_once(agent, shard), store_once(agent, self._test))
 
+    def _own(self, part: DataPart) -> np.ndarray:
+        """The positions of a member's images, (n,) int64. Raises ValueError as ``own_samples``."""
+        labels = self._dataset.train_labels
+        return own_samples(part, len(labels), lambda: labels).positions
+
 
 class JobData(TrainingData):
     """A user's job, which reads its data on each device; members share them by position."""
@@ -119,6 +137,9 @@ class JobData(TrainingData):
     def __init__(self, job: JobReference, samples: int | None) -> None:
         self.samples = samples
         self.job = job
+
+    def check_parts(self, parts: Mapping[str, DataPart]) -> None:
+        """Its labels are known on the devices only."""
 
     def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
         require_equal_data(agents, devices)
@@ -145,13 +166,14 @@ def load_dataset(directory: str) -> data.Dataset:
         raise RunError(str(error)) from error
 
 
-def parts(workers: Sequence[str], steps: Mapping[str, float], seed: int) -> dict[str, DataPart]:
+def parts(workers: Sequence[str], steps: Mapping[str, float], seed: int, partition: str = IID) -> dict[str, DataPart]:
     """The part of each worker, in proportion to the steps of the usual batch expected of it.
 
-    Every sample is then seen about equally often, whatever the speeds.
+    Every sample is then seen about equally often, whatever the speeds. A partition by label keeps
+    to the proportion as far as the labels permit.
     """
-    weights = tuple(max(steps[name], FEWEST_STEPS) for name in workers)
-    return {name: DataPart(weights, member, seed) for member, name in enumerate(workers)}
+    weights, names = tuple(max(steps[name], FEWEST_STEPS) for name in workers), tuple(workers)
+    return {name: DataPart(weights, member, seed, partition, names) for member, name in enumerate(names)}
 
 
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:

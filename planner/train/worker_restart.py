@@ -45,7 +45,7 @@ class WorkerSupervisor:
     """Restarts one worker, in a thread of its own, until the run is over.
 
     beside_server: whether the worker is on the server's device.
-    ready: the worker has been ready to begin.
+    ready: what the worker was ready to begin with; None before.
     joined: the server has let it in.
     failure: why it was given up.
     fails_run: whether that ends the run, though others may work: the user's own code has failed, or
@@ -57,7 +57,7 @@ class WorkerSupervisor:
     beside_server: bool
     telemetry: Telemetry
     signals: Signals
-    ready: bool = field(default=False, init=False)
+    ready: Ready | None = field(default=None, init=False)
     joined: bool = field(default=False, init=False)
     failure: str | None = field(default=None, init=False)
     fails_run: bool = field(default=False, init=False)
@@ -140,8 +140,7 @@ class WorkerSupervisor:
         self.joined = False
         self._agent = agent
         call = agent.start(order)
-        expect(call, Ready)
-        self.ready = True
+        self.ready = expect(call, Ready)
         self.signals.go.wait()
         call.go()
         account: MemberAccount = call.result(on_event=lambda event: events.put((name, event)))

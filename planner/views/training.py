@@ -27,6 +27,7 @@ from planner.provenance import Provenance
 from planner.train.events import LogFailed, MemberGivenUp, MemberLost
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, joules, number, percent, seconds, watts
+from planner.views import partition
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from profilers.records import Window
 
@@ -174,7 +175,7 @@ def _line(event: Event) -> str:
 
 
 def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
-    """Measured beside predicted, each worker's part, and the metrics on the way."""
+    """Measured beside predicted, each worker's part, its labels, and the metrics on the way."""
     stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
     notes = [
         *result["notes"],
@@ -184,7 +185,8 @@ def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
         *_courses(result["evaluations"]),
     ]
     notes += [f"run folder: {folder.path}", f"export: planner export {shlex.quote(str(folder.path))} --to model.pt"]
-    return stack([_totals(result), _workers(result, stand_ins)], notes)
+    held = [partition.table(result["partition"])] if "partition" in result else []
+    return stack([_totals(result), _workers(result, stand_ins), *held], notes)
 
 
 def _wall(result: Mapping[str, Any]) -> list[str]:

@@ -217,6 +217,17 @@ def labels_beyond():
     return plain(TensorDataset(x, labels), model=nn.Linear(1, 10), loss=nn.functional.cross_entropy,
                  metrics={"mae": lambda outputs, targets: 0.0})
 
+class Tens(Pairs):
+    opened = 0
+    def __init__(self):
+        self.targets = [at % 10 for at in range(64)]
+    def __getitem__(self, at):
+        Tens.opened += 1
+        return super().__getitem__(at)
+
+def labelled():
+    return plain(Tens(), test=Pairs())
+
 def wrong_width():
     return plain(model=nn.Sequential(nn.Linear(1, 8), nn.ReLU(), nn.Linear(9, 1)))
 
@@ -368,7 +379,7 @@ def loaded(folder: Path, name: str, kind: str = "torch") -> Workload:
 def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
     """The mean absolute errors of the test data before and after some steps."""
     member = MemberSpec("a", found.spec, "", "", 16, 1)
-    batches, test = member_data(member, found, lambda path: b"")
+    batches, test = member_data(member, found, lambda path: b"").data
     replica = found.build().replica
     before = evaluate(replica, test).metrics["mae"]
     for _ in range(steps):
@@ -448,7 +459,7 @@ def test_what_a_step_waits_for_its_data_is_measured(tmp_path, monkeypatch, name,
     monkeypatch.setattr(time, "perf_counter", clock)
     monkeypatch.setattr(background, "WORTH_S", float("inf"))  # nothing is read ahead
     found = loaded(tmp_path, name, kind)
-    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 8, 1), found, lambda path: b"")
+    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 8, 1), found, lambda path: b"").data
     loop = _Loop(found.build().replica, Asking(batches, clock), 1.0)
     try:
         assert [loop.step() for _ in range(3)] == [(2.0, 0.0, 0.0)] * 3
@@ -459,7 +470,7 @@ def test_what_a_step_waits_for_its_data_is_measured(tmp_path, monkeypatch, name,
 
 def own_steps(found: Workload, steps: int, state: np.ndarray | None = None) -> tuple[Replica, list[float]]:
     """A replica after some steps with the job's own optimizer, and the losses on the way."""
-    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 64, 1), found, lambda path: b"")
+    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 64, 1), found, lambda path: b"").data
     replica = found.build().replica
     if state is not None:
         replica.set_own_state(state)
@@ -605,9 +616,44 @@ def test_members_draw_from_parts_of_their_own(tmp_path) -> None:
     drawn = []
     for member in range(2):
         spec = MemberSpec("a", found.spec, "", "", 4, 1, DataPart((3.0, 1.0), member, 7))
-        batches, _ = member_data(spec, found, lambda path: b"")
+        batches, _ = member_data(spec, found, lambda path: b"").data
         drawn.append({round(float(value), 5) for _ in range(12) for value in next(batches)[0]})
     assert len(drawn[0]) == 48 and len(drawn[1]) == 16 and not drawn[0] & drawn[1]
+
+
+def own_data(found, partition, member=0):
+    part = DataPart((3.0, 1.0), member, 7, partition, ("b", "a"))
+    return member_data(MemberSpec("a", found.spec, "", "", 4, 1, part), found, lambda path: b"")
+
+
+def test_members_hold_labels_of_their_own_and_agree_on_the_division(tmp_path) -> None:
+    found = loaded(tmp_path, "labelled")
+    opened = found.brought.train._items.opened
+    both = [own_data(found, "labels=5", member) for member in range(2)]
+    assert found.brought.train._items.opened == opened  # no sample is read for its label
+    assert [len(own.labels) for own in both] == [5, 5] and not both[0].labels.keys() & both[1].labels.keys()
+    assert sum(sum(own.labels.values()) for own in both) == 64
+    assert both[0].division == both[1].division != ""
+    drawn = {round(float(value), 5) for _ in range(20) for value in next(both[1].data[0])[0]}
+    assert len(drawn) == sum(both[1].labels.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "partition", "message"),
+    [
+        ("plain", "torch", "labels=1", "which does not tell its labels; give it an attribute targets with one label"),
+        ("tensors", "torch", "labels=1", "targets of type float32 are no labels; .*, or leave --partition out"),
+        ("stream", "torch", "dirichlet=1", "its train is read in order, and not by position; .*leave --partition out"),
+        ("labelled", "torch", "dirichlet=0.0001", "it leaves no sample to [ab]; give a larger ALPHA"),
+        pytest.param("plain", "tensorflow", "labels=1", "is read in order, and not", marks=needs("tensorflow")),
+    ],
+)
+def test_data_that_cannot_be_divided_by_label_are_refused(tmp_path, name, kind, partition, message) -> None:
+    found = loaded(tmp_path, name, kind)
+    if name == "labelled":
+        found.brought.train._items.targets = [0] * 64  # a single label, which one of two devices gets
+    with pytest.raises(JobFailure, match=f"^--partition {partition}: .*{message}"):
+        own_data(found, partition)
 
 
 def test_the_samples_of_a_job_are_counted_where_they_can_be(tmp_path) -> None:

@@ -89,6 +89,28 @@ def test_nothing_is_lost_and_the_same_seed_deals_the_same(steps: list[float], se
     assert first == again
 
 
+def test_a_device_is_sent_images_of_its_labels_only() -> None:
+    of_ten = numbered()._replace(train_labels=np.arange(120, dtype=np.int64) % 10)
+    cache: Any = Cache()
+    names = ["b", "a"]
+    found = {}
+    for name, part in parts(names, {"a": 30.0, "b": 10.0}, 0, "labels=5").items():
+        where = ShippedImages(of_ten).place(
+            cache, Device(name=name), plan(*map(planned, names)), part, lambda size: None
+        )
+        images, labels = dataset.unpack(cache.files[where.train])
+        assert len(set(labels.tolist())) == 5 and (images.ravel() % 10 == labels).all()
+        found[name] = images.ravel().tolist()
+    assert sorted(found["a"] + found["b"]) == list(range(120))
+
+
+def test_images_that_cannot_be_divided_are_refused_before_any_device_is_reached() -> None:
+    with pytest.raises(
+        RunError, match="--partition dirichlet=0.0001: it leaves no sample to [ab]; give a larger ALPHA"
+    ):
+        ShippedImages(numbered()).check_parts(parts("ab", {"a": 1.0, "b": 1.0}, 0, "dirichlet=0.0001"))
+
+
 def test_what_a_device_has_is_not_sent_again() -> None:
     _, cache = placed({"a": 1.0, "b": 1.0})
     assert len(cache.stored) == len(set(cache.stored)) == 3  # two shards, and the test set once

@@ -139,6 +139,16 @@ def result(power_w: float | None = 90.0, source: Provenance = WALL) -> dict[str,
 
 
 @WIDE
+def test_the_labels_of_each_device_are_shown(width: int) -> None:
+    many = {str(label): 10 + label for label in range(20)}
+    held = {"partition": "labels=20", "labels": {"a": {"3": 1200}, "b": many}}
+    text = shown(training.render({**result(), "partition": held}, RunFolder(PATH)), width)
+    assert "data by --partition labels=20" in text
+    assert "3: 1,200" in text and "390" in text and "12 more" in text
+    assert "data by" not in shown(training.render(result(), RunFolder(PATH)), width)
+
+
+@WIDE
 @pytest.mark.parametrize("power_w", [90.0, None])
 def test_a_result_shows_measured_beside_predicted(width: int, power_w: float | None) -> None:
     text = shown(training.render(result(power_w), RunFolder(Path("runs/x"))), width)
