@@ -31,6 +31,8 @@ TEXTS = [
     "adaptive:of=layer-drop,delta=0.5",
     "adaptive:of=max-n,n=80,delta=0.6",
     "adaptive:of=float16",
+    "adaptive:rule=gradient,share=0.4,delta=0.3",
+    "adaptive:rule=gradient,of=layer-drop,delta=0.5",
     "dgc:share=0.01,warmup=20",
     "power-sgd:rank=3",
     "sparse-loco:decay=1",

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from hypothesis.extra import numpy as arrays
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.adaptive import Adaptive
+from backends.strategies.compressors.adaptive import RULES, Adaptive
 from backends.strategies.compressors.dense import Float16
 from backends.strategies.compressors.gaia import Gaia
 from backends.strategies.compressors.top_k import TopK
@@ -17,8 +20,8 @@ UNEVEN = np.array([3, 4, 1, 0, 0, 0, 0, 0], np.float32)
 EVEN = np.full(8, 2, np.float32)
 
 
-def top2(delta=0.3):
-    return Adaptive(VARIABLES, of=TopK(VARIABLES, share=0.25), delta=delta)
+def top2(delta=0.3, rule="accumulated"):
+    return Adaptive(VARIABLES, of=TopK(VARIABLES, share=0.25), delta=delta, rule=rule)
 
 
 def test_it_sends_what_the_other_does_where_that_loses_little():
@@ -37,17 +40,48 @@ def test_it_sends_all_there_is_where_that_would_lose_much():
     assert not compressor.residual().any()
 
 
+def test_by_the_rule_of_the_paper_the_gradient_alone_decides():
+    by_all, by_gradient = top2(), top2(rule="gradient")
+    for compressor in (by_all, by_gradient):
+        compressor.of.accumulator[:] = EVEN
+    assert by_all.compress(UNEVEN).kind == DENSE  # of 5^2 + 6^2 + 3^2 + 5 * 2^2 = 90 two could send 61
+    message = by_gradient.compress(UNEVEN)  # of 26 they could send 25
+    np.testing.assert_array_equal(message.arrays[1], [5, 6])
+    np.testing.assert_array_equal(by_gradient.residual(), [0, 0, 3, 2, 2, 2, 2, 2])
+    assert by_gradient.compress(EVEN).kind == DENSE and not by_gradient.residual().any()
+
+
+@settings(deadline=None)
+@given(
+    some.lists(arrays.arrays(np.float32, 8, elements=some.floats(-4, 4, width=16)), min_size=1, max_size=6),
+    some.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0]),
+)
+def test_the_rule_of_the_paper_is_its_formula(steps, delta):
+    compressor = top2(delta, "gradient")
+    for values in steps:
+        whole, largest = (float(np.sum(part.astype(np.float64) ** 2)) for part in (values, largest_two(values)))
+        before = compressor.own[0]
+        compressor.compress(values)
+        if abs(whole - largest - delta * whole) > 1e-4:  # float32 may round across the threshold
+            assert compressor.own[0] - before == (whole - largest <= delta * whole)
+
+
+def largest_two(values):
+    return values[np.argsort(np.abs(values))[-2:]]
+
+
 @pytest.mark.parametrize(("delta", "kind"), [(0.75, SPARSE), (0.74, DENSE), (0.0, DENSE), (1.0, SPARSE)])
 def test_delta_is_the_share_of_the_squares_that_may_wait(delta, kind):
     assert top2(delta).compress(EVEN).kind == kind  # 6 of 8 equal ones
 
 
-def test_the_cnc_ratio_counts_the_compressed_steps():
-    compressor = top2()
-    assert compressor.metrics() == {"cnc_ratio": 0.0}
+@pytest.mark.parametrize("rule", RULES)
+def test_compressed_steps_and_values_are_counted(rule):
+    compressor = top2(rule=rule)
+    assert compressor.metrics() == {"cnc_ratio": 0.0, "floats_sent": 0}
     for values in (UNEVEN, EVEN, EVEN, UNEVEN):
         compressor.compress(values)
-    assert compressor.metrics() == {"cnc_ratio": 0.5}
+    assert compressor.metrics() == {"cnc_ratio": 0.5, "floats_sent": 2 + 8 + 8 + 2}
 
 
 def test_what_it_costs_follows_the_cnc_ratio():
@@ -70,8 +104,9 @@ def test_one_that_keeps_no_rest_is_always_good_enough():
     assert not top2().lossy
 
 
-def test_the_other_sees_the_weights():
-    compressor = Adaptive(VARIABLES, of=Gaia(VARIABLES))
+@pytest.mark.parametrize("rule", RULES)
+def test_the_other_sees_the_weights(rule):
+    compressor = Adaptive(VARIABLES, of=Gaia(VARIABLES), rule=rule)
     compressor.bind_weights(np.ones(8, np.float32))
     assert compressor.compress(UNEVEN).kind == SPARSE
 
@@ -80,9 +115,22 @@ def test_its_counts_survive():
     compressor, twin = top2(), top2()
     compressor.compress(UNEVEN)
     twin.restore(compressor.state())
-    assert twin.metrics() == {"cnc_ratio": 1.0}
+    assert twin.metrics() == {"cnc_ratio": 1.0, "floats_sent": 2}
     with pytest.raises(ValueError, match="numbers after"):
         twin.restore(compressor.state()[:-1])
+
+
+def test_counts_of_older_checkpoints_lack_the_values():
+    compressor, twin = top2(), top2()
+    compressor.compress(UNEVEN)
+    *others, counts = compressor.state()
+    twin.restore((*others, counts[:2]))
+    assert twin.metrics() == {"cnc_ratio": 1.0, "floats_sent": 0}
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(ValueError, match="adaptive has no rule 'residual'; known: accumulated, gradient"):
+        top2(rule="residual")
 
 
 @pytest.mark.parametrize("delta", [-0.1, 1.1, float("nan")])

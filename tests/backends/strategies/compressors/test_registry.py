@@ -59,7 +59,7 @@ def test_a_wrapper_takes_its_own_options_and_those_of_what_it_wraps():
         ("", "unknown compressor ''; known: dense"),
         ("top-k:part=1", "top-k has no option part; known: share"),
         ("dense:share=1", "dense has no option share; known: none"),
-        ("adaptive:delte=0.1", "top-k has no option delte; known: of, delta, share"),
+        ("adaptive:delte=0.1", "top-k has no option delte; known: of, delta, rule, share"),
         ("adaptive:of=topk", "unknown compressor 'topk'"),
         ("adaptive:of=adaptive", "every other kind"),
         ("top-k:share", "'share' is not of the form key=value"),
