@@ -170,6 +170,14 @@ def test_pictures_that_are_on_the_devices_are_read_there(fleet: Path, clean_pyth
     assert accuracy == pytest.approx(last["metrics"]["accuracy"])
 
 
+def test_each_device_reads_the_pictures_of_its_own_labels(fleet: Path) -> None:
+    planned(fleet, "jobs/pictures.py:job", 20)
+    held = trained(fleet, "--partition", "labels=5")["partition"]["labels"]
+    first, second = (held[name] for name in SLOWDOWNS)
+    assert len(first) == len(second) == 5 and not first.keys() & second.keys()
+    assert sum(first.values()) + sum(second.values()) == 600
+
+
 @needs("tensorflow")
 def test_the_same_regression_in_keras(fleet: Path, judge: str, clean_python: CleanPython) -> None:
     planned(fleet, "jobs/regression_keras.py:job", 300, "tensorflow")
