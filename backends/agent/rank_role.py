@@ -4,6 +4,7 @@ The rank works in a thread of its own: one that waits in an exchange cannot be i
 the order fails because another rank is lost, that thread stays until the operator ends the agent.
 """
 
+import contextlib
 import queue
 import threading
 import time
@@ -44,7 +45,8 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
     backend.require_process_group()
     loaded, data = prepare(task, order.member)
     began_s = time.monotonic()
-    with TelemetrySender(task.emit) as telemetry, code_of(order.member.replica):
+    sender = TelemetrySender(task.emit, arrivals=data[0].arrivals)
+    with contextlib.closing(data[0].arrivals), sender as telemetry, code_of(order.member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
         engine = Engine.from_text(order.engine)

@@ -1,5 +1,6 @@
 """A device takes a role in a run: host, worker, peer or cluster of one device."""
 
+import contextlib
 import threading
 import time
 from typing import Any, Callable, Dict, NamedTuple, Tuple
@@ -82,6 +83,7 @@ def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
         member = Worker(parts.connection, parts.replica, *parts.data, slowdown, compressor, local)
         return StartedRole(
             lambda: member.run(parts.telemetry.on_step),
+            member.on_heartbeat,
             compressor_metrics=compressor.metrics,
         )
 
@@ -130,16 +132,25 @@ def _run_member(
 ) -> MemberAccount:
     """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
     loaded, data = prepare(task, member)
-    telemetry = TelemetrySender(task.emit)
-    with code_of(member.replica):
+    telemetry = TelemetrySender(task.emit, arrivals=data[0].arrivals)
+    with code_of(member.replica), contextlib.closing(data[0].arrivals):
         built = loaded.build()
         task.emit(Built(built.build_s))
         with telemetry:
             connection, heartbeats = _connect(host), _connect(host)
             role = start(MemberParts(connection, built.replica, data, telemetry))
+            role = role._replace(end=_all_of(role.end, data[0].arrivals.stop))
             with StepWatch(clock_of(built.replica), LEAST_LIMITS * host.heartbeat_s):
                 spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
     return MemberAccount(spent, built.build_s, role.compressor_metrics())
+
+
+def _all_of(*functions: Callable[[], None]) -> Callable[[], None]:
+    def call_all() -> None:
+        for function in functions:
+            function()
+
+    return call_all
 
 
 def _connect(host: orders.HostAddress) -> framing.Connection:
@@ -185,7 +196,8 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     member = order.member
     loaded, data = prepare(task, member)
     began_s = time.monotonic()
-    with TelemetrySender(task.emit) as telemetry, code_of(member.replica):
+    telemetry = TelemetrySender(task.emit, arrivals=data[0].arrivals)
+    with contextlib.closing(data[0].arrivals), telemetry, code_of(member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
         with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.run.heartbeat_s):
@@ -207,10 +219,16 @@ def prepare(task: Any, member: orders.MemberSpec) -> Tuple[Workload, MemberData]
     framework(member.replica.framework).accelerator()
     loaded = workload(member.replica)
     with code_of(member.replica):
-        own = member_data(member, loaded, files.fetch)
+        own = member_data(member, loaded, files.fetch, _claimed)
     task.emit(Ready(own.labels, own.division))
     await_go(task)
     return loaded, own.data
+
+
+def _claimed(name: str) -> str:
+    """The path of a name in the cache, kept from `planner clean` while this process runs."""
+    files.claim(name)
+    return files.path(name)
 
 
 def await_go(task: Any) -> None:

@@ -3,6 +3,7 @@
 import threading
 from typing import Any, Callable
 
+from backends.data.arrivals import ALL_THERE, Arrivals
 from backends.protocol.events import Emit, MemberTelemetry, TimeSpent
 from profilers.machine_speed import SpeedMeter
 from profilers.sampling import Sampler
@@ -12,7 +13,10 @@ TELEMETRY_S = 1.0
 
 
 class TelemetrySender:
-    """Emits readings and speed since the last event and the time spent so far, also at the end."""
+    """Emits readings and speed since the last event and the time spent so far, also at the end.
+
+    arrivals: of the member's samples, whose figures are emitted as well.
+    """
 
     def __init__(
         self,
@@ -20,8 +24,10 @@ class TelemetrySender:
         interval_s: float = TELEMETRY_S,
         sampler: Callable[[], Any] = Sampler,
         speed_meter: Callable[[], Any] = SpeedMeter,
+        arrivals: Arrivals = ALL_THERE,
     ) -> None:
         self._emit = emit
+        self._arrivals = arrivals
         self._interval_s = interval_s
         self._sampler = sampler()
         self._speed_meter = speed_meter()
@@ -49,4 +55,4 @@ class TelemetrySender:
             ended = self._ended.wait(self._interval_s)
             window = self._sampler.stop() if ended else self._sampler.turn()
             speed = self._speed_meter.stop() if ended else self._speed_meter.turn()
-            self._emit(MemberTelemetry(window, self._spent, speed))
+            self._emit(MemberTelemetry(window, self._spent, speed, self._arrivals.statistics()))

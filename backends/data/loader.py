@@ -5,6 +5,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Uni
 
 import numpy as np
 
+from backends.data.arrivals import ALL_THERE, Arrivals
 from backends.data.partition import as_labels
 
 #: Positions of samples.
@@ -126,9 +127,13 @@ class PartOfSamples(SampleSet):
 
 
 class BatchSource(abc.ABC):
-    """Endless batches. ``batch``, which may be set, is the number of samples of the next one."""
+    """Endless batches. ``batch``, which may be set, is the number of samples of the next one.
+
+    arrivals: of the samples, where they arrive during training.
+    """
 
     batch: int
+    arrivals: Arrivals = ALL_THERE
 
     def __iter__(self) -> "BatchSource":
         return self

@@ -30,6 +30,7 @@ class MicroBatchLoader(BatchSource):
         self._source = source
         self._most = most
         self.batch = source.batch
+        self.arrivals = source.arrivals
 
     def __next__(self) -> SplitBatch:
         self._source.batch = self.batch

@@ -1,6 +1,6 @@
 """The coordinator of peers hands out work; peers exchange gradients and weights directly."""
 
-from typing import Dict
+from typing import Any, Dict, Optional
 
 from backends.frameworks.base import Arrays, slot_shapes
 from backends.network import framing
@@ -31,11 +31,10 @@ class PeerCoordinator(RunHost):
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.PeerHello) -> None:
         send_named(connection, self.run_state.join(connection.peer, hello))
 
-    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
+    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> Optional[str]:
         name = connection.peer
         if item.kind == frames.STEP:
-            self._step(member, connection, item)
-            return
+            return self._step(member, connection, item)
         arrays = self.run_state.weights if item.kind == frames.TAKE else ()
         connection.send(frames.PeerTask(item.kind), framing.as_bytes(arrays))
         if item.kind == frames.EVALUATE:
@@ -48,16 +47,23 @@ class PeerCoordinator(RunHost):
         else:
             self._receive_state(connection, item)
             self.run_state.complete_save(name)
+        return None
 
-    def _step(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
+    def _step(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> Optional[str]:
+        """Have a member make a step; returns why it leaves instead, if it does."""
         name = connection.peer
         connection.send(self.run_state.step_order(name, item))
-        answer = connection.receive(frames.PeerStepDone)
+        answer: Any = connection.receive(frames.PeerStepDone, frames.StepAbandoned)
+        if isinstance(answer, frames.StepAbandoned):
+            self.run_state.interrupt_step(name)
+            leaves: Optional[str] = answer.leaves
+            return leaves
         member.bytes += answer.sent_bytes
         if answer.interrupted:
             self.run_state.interrupt_step(name)
         else:
             self.run_state.complete_step(name, member, item, answer)
+        return None
 
     def _receive_last_state(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
         self._receive_state(connection, item, last=True)

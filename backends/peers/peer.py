@@ -6,6 +6,7 @@ import statistics
 import time
 from typing import Any, Callable, Deque, Dict, Optional, Sequence, Tuple
 
+from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import OWN, OWN_STATE, Arrays, OptimizerSettings, Replica, layout_of
 from backends.network import framing
@@ -95,7 +96,10 @@ class Peer:
         self._replica.fetch()
         layout = layout_of(self._replica)
         self._connection.send(frames.PeerHello(layout, address, port, self._digest()))
-        self._restore(receive_named(self._connection, layout, MOST_MEMBERS))
+        state = receive_named(self._connection, layout, MOST_MEMBERS)
+        offset = state.pop(frames.STREAM, ())
+        self._batches.arrivals.begin(int(offset[0][0]) if offset else 0)
+        self._restore(state)
 
     def _restore(self, state: Dict[str, Arrays]) -> None:
         if frames.WEIGHTS not in state:
@@ -160,13 +164,19 @@ class Peer:
 
     def _step(self, order: frames.PeerStep) -> None:
         began, cpu = self._clock(), time.process_time()
+        arrivals = self._batches.arrivals
+        waited_s = arrivals.waited_s
         self._begin_epoch(order)
         try:
             made = self._work(order)
-        except RoundAbandoned:
-            self._connection.send(frames.PeerStepDone(0.0, order.batch, 0.0, 0, interrupted=True))
+        except (RoundAbandoned, WaitInterrupted):
+            self._connection.send(frames.StepAbandoned())
+            return
+        except StreamEnded as end:
+            self._connection.send(frames.StepAbandoned(str(end)))
             return
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
+        began += arrivals.waited_s - waited_s
         self._recent_busy_s.append(computed - began)
         self.exchange_clock.allow(computed - began)  # a slower peer may still be at its round
         with self.exchange_clock:
@@ -197,7 +207,8 @@ class Peer:
             return self._local.make(order.local, order.rate, order.batch, stays, lambda: self._mailbox.run_over)
         self._batches.batch = order.batch
         settings = self._optimizer._replace(rate=order.rate).in_gradients
-        return RoundMade(step(self._replica, self._batches, self._slowdown, settings), 1, order.batch)
+        taken = step(self._replica, self._batches, self._slowdown, settings, lambda: self._mailbox.run_over)
+        return RoundMade(taken, 1, order.batch)
 
     def _exchange_step(self, order: frames.PeerStep, made: RoundMade) -> bool:
         """Exchange and update; return False if the membership changed meanwhile."""
@@ -212,6 +223,8 @@ class Peer:
             # What a compressor has sent of a round is not known to have arrived.
             if self._local is not None and not self._exchange.parts.strategy.compressor.keeps_residual:
                 self._local.keep(made)
+            else:
+                self._batches.arrivals.put_back()
             return False
         if order.local is not None:
             self._state_mean.merge(made.samples)
@@ -231,7 +244,8 @@ class Peer:
     def _report_step(self, order: frames.PeerStep, made: RoundMade, seconds: float, completed: bool) -> None:
         """Report a step to the coordinator."""
         sent, self._reported_bytes = self._mailbox.sent_bytes - self._reported_bytes, self._mailbox.sent_bytes
-        done = frames.PeerStepDone(made.taken.loss, order.batch, seconds, sent, not completed, made.steps)
+        stream = self._batches.arrivals.position() if completed else None
+        done = frames.PeerStepDone(made.taken.loss, order.batch, seconds, sent, not completed, made.steps, stream)
         self._connection.send(done)
 
 

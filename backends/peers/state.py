@@ -8,7 +8,7 @@ import numpy as np
 from backends.frameworks.base import SLOT_NAMES, Arrays, Layout
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
-from backends.protocol.frames import STATE, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
+from backends.protocol.frames import STATE, STREAM, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
 from backends.training.local_steps import LocalSteps, RoundPlan
@@ -79,17 +79,22 @@ class PeerRunState(HostedRunState):
         Raises Unfit where its model differs from the run's.
         """
         with self._lock:
-            self.layout = self.layout or hello.layout
-            if hello.layout != self.layout:
-                raise Unfit
-            self._addresses[name] = PeerAddress(name, hello.address, hello.port)
-            self._losses[name] = knowledge_transfer.LossWindow()
-            if self.spec.resume is not None and not self.step_queue.epoch:
-                return self._join_resumed(name)
-            self._first_digest = self._first_digest or hello.digest
-            has_weights = not self.step_queue.epoch and hello.digest == self._first_digest
-            self.step_queue.join(name, 0 if has_weights else None)
-            return {}
+            arrays = self._join(name, hello)
+            offset = self.stream_offset(name)
+            return dict(arrays, **{STREAM: (np.array([offset], np.int64),)}) if offset else arrays
+
+    def _join(self, name: str, hello: PeerHello) -> Dict[str, Arrays]:
+        self.layout = self.layout or hello.layout
+        if hello.layout != self.layout:
+            raise Unfit
+        self._addresses[name] = PeerAddress(name, hello.address, hello.port)
+        self._losses[name] = knowledge_transfer.LossWindow()
+        if self.spec.resume is not None and not self.step_queue.epoch:
+            return self._join_resumed(name)
+        self._first_digest = self._first_digest or hello.digest
+        has_weights = not self.step_queue.epoch and hello.digest == self._first_digest
+        self.step_queue.join(name, 0 if has_weights else None)
+        return {}
 
     def _join_resumed(self, name: str) -> Dict[str, Arrays]:
         """Add a member to the first epoch of a resumed run.
@@ -166,6 +171,7 @@ class PeerRunState(HostedRunState):
             self._local_steps.record(name, answer.steps, answer.seconds)
             stats.count_step(answer.loss, 0, answer.steps)
             self._losses[name].add(answer.loss)
+            self.record_stream(name, answer.stream)
             self._batch_policy.record(name, answer.batch, answer.seconds)
             self.step_queue.complete(name, answer.steps)
             self._mark_end()

@@ -5,6 +5,7 @@ Events of a run go into its log, and some of their records into result.json and 
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
+from backends.protocol.streams import StreamStatistics
 from profilers import addresses_and_ports
 from profilers.records import MachineSpeed, Window
 
@@ -79,6 +80,13 @@ class Dropped(NamedTuple):
     member: str
     reason: str
     unfit: bool = False
+
+
+class Left(NamedTuple):
+    """A member has left the run for good, because no more samples arrive there."""
+
+    member: str
+    reason: str
 
 
 class Refused(NamedTuple):
@@ -172,6 +180,7 @@ class MemberTelemetry(NamedTuple):
     window: Window
     spent: TimeSpent
     speed: Optional[MachineSpeed] = None
+    stream: Optional[StreamStatistics] = None  # None where all its samples were there from the start
 
 
 #: What an order emits its events with.
@@ -191,6 +200,7 @@ EVENTS = (
     Silent,
     Replaced,
     Dropped,
+    Left,
     Refused,
     Evaluated,
     Diverged,

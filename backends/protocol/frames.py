@@ -7,6 +7,7 @@ checked on arrival (``backends.network.framing``).
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from backends.frameworks.base import GradientSettings, Layout, OptimizerSettings
+from backends.protocol.streams import StreamPosition
 
 #: Kinds of work that a member is given: a step, an evaluation, the end of the run; and among peers
 #: to give weights to those that join, to take them, and to save all arrays to a checkpoint.
@@ -15,6 +16,8 @@ STEP, EVALUATE, FINISH, GIVE, TAKE, SAVE = "step", "evaluate", "finish", "give",
 #: Names of a peer's arrays: weights and velocity, (parameters,) float32 each; and (state,) float32.
 #: Its exchange names all others. Checkpoints have the same names.
 WEIGHTS, STATE = "own", "state"
+#: Name of the offset, (1,) int64, at which a peer goes on with its stream of samples.
+STREAM = "stream"
 
 
 class MessageHead(NamedTuple):
@@ -77,6 +80,7 @@ class Resumption(NamedTuple):
     """A worker goes on with the run's state. Arrays: that, and with ``own`` its compressor's."""
 
     own: bool
+    offset: int = 0  # of the stream, at which it goes on
 
 
 class LocalRound(NamedTuple):
@@ -148,6 +152,16 @@ class Gradient(NamedTuple):
     loss: float
     seconds: float  # time of its computation
     gradient: MessageHead
+    stream: Optional[StreamPosition] = None  # with this gradient's samples; None without a stream
+
+
+class StepAbandoned(NamedTuple):
+    """A step is not made, for its samples have not arrived; another member makes it.
+
+    leaves: why the member takes no part any more; None where the run is over.
+    """
+
+    leaves: Optional[str] = None
 
 
 class Scores(NamedTuple):
@@ -173,6 +187,7 @@ class PeerStepDone(NamedTuple):
     sent_bytes: int  # to other peers since the last step
     interrupted: bool
     steps: int = 1  # gradients that the step consists of
+    stream: Optional[StreamPosition] = None  # with this step's samples; None without a stream
 
 
 class WeightsOffer(NamedTuple):

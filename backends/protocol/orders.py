@@ -298,10 +298,26 @@ class DataPart(NamedTuple):
     names: Tuple[str, ...] = ()
 
 
+class StreamOrder(NamedTuple):
+    """A member's samples arrive while it trains.
+
+    text: of a ``StreamSpec``.
+    seed: of the order in which a replay gives its samples, the same in a resumed run.
+    rates_seed: of the rates that are drawn, the same for all members.
+    folder: a name in the device's cache, for samples that do not fit into memory.
+    """
+
+    text: str
+    seed: int
+    rates_seed: int
+    folder: str
+
+
 class MemberSpec(NamedTuple):
     """One member's model and data.
 
     part: of the data of a job; None where ``train`` and ``test`` are files on the device.
+    stream: None where all samples are there from the start.
     """
 
     name: str
@@ -311,6 +327,7 @@ class MemberSpec(NamedTuple):
     batch: int
     seed: int  # of the order of its batches
     part: Optional[DataPart] = None
+    stream: Optional[StreamOrder] = None
 
 
 class HostAddress(NamedTuple):

@@ -54,9 +54,11 @@ _ENDINGS: Tuple[Tuple[str, NumberRange], ...] = (
 #: By the whole name.
 _NAMES: Dict[str, NumberRange] = {
     "after": COUNT,
+    "arrived": COUNT,
     "batch": _FROM_ONE,
     "beta1": _SHARE,
     "beta2": _SHARE,
+    "buffered": COUNT,
     "bytes": COUNT,
     "classes": _FROM_ONE,
     "clip_norm": _POSITIVE,
@@ -67,6 +69,7 @@ _NAMES: Dict[str, NumberRange] = {
     "cycle_s": _POSITIVE,
     "delay": COUNT,
     "done": COUNT,
+    "dropped": COUNT,
     "duration_s": _AMOUNT,
     "epoch": COUNT,
     "epsilon": _AMOUNT,
@@ -78,13 +81,16 @@ _NAMES: Dict[str, NumberRange] = {
     "interval": _AMOUNT,
     "labels": COUNT,
     "layers": COUNT,
+    "malformed": COUNT,
     "max_watts": _AMOUNT,
     "member": COUNT,
     "micro_batch": COUNT,
     "mode": NumberRange(0, 0o7777),
     "momentum": _SHARE,
     "network_bytes": _AMOUNT,
+    "offset": COUNT,
     "parameters": COUNT,
+    "peak_buffered": COUNT,
     "port": NumberRange(0, 65535),
     "ports": NumberRange(0, 65535),
     "power_w": _AMOUNT,
@@ -106,10 +112,12 @@ _NAMES: Dict[str, NumberRange] = {
     "step": COUNT,
     "steps": _AMOUNT,
     "steps_planned": _AMOUNT,
+    "stored": COUNT,
     "threads": COUNT,
     "total": COUNT,
     "turns": COUNT,
     "usable_cores": NumberRange(0, 1e6, True),
+    "used": COUNT,
     "values": _AMOUNT,
     "warmup": _AMOUNT,
     "weight_decay": _AMOUNT,
@@ -125,6 +133,7 @@ _OF_RECORDS: Dict[Tuple[str, str], NumberRange] = {
     ("PeerStepDone", "batch"): COUNT,
     ("SpunCores", "every"): NumberRange(0, 1e6, True),
     ("SpunCores", "one"): NumberRange(0, 1e6, True),
+    ("StreamStatistics", "batch"): COUNT,  # 0 before the first step
     ("Window", "seconds"): FINITE,  # means of counters, such as temperatures below 0
 }
 

@@ -1,7 +1,8 @@
 """Aggregation collects the gradients of a round, as the sync policy demands."""
 
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from backends.protocol.streams import StreamPosition
 from backends.strategies.message import Message
 from backends.strategies.synchronisation import SyncPolicy
 from backends.training.member_stats import MemberStats
@@ -18,6 +19,7 @@ class WorkerGradient(NamedTuple):
     batch: int  # its samples
     seconds: float  # time of its computation
     steps: int = 1  # that it stands for
+    stream: Optional[StreamPosition] = None  # of the worker, with its samples
 
 
 class Aggregator:

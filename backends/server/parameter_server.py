@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import List, Sequence
+from typing import Any, List, Optional, Sequence, Union
 
 import numpy as np
 
@@ -60,7 +60,8 @@ class ParameterServer(RunHost):
         own = self.run_state.join(connection.peer, hello.own)
         if not gave_weights:
             arrays = (self.run_state.mean_model_state(),) + own
-            connection.send(frames.Resumption(bool(own)), framing.as_bytes(arrays))
+            resumption = frames.Resumption(bool(own), self.run_state.stream_offset(connection.peer))
+            connection.send(resumption, framing.as_bytes(arrays))
 
     def _begin_with(self, connection: framing.Connection, layout: Layout) -> bool:
         """Begin with this worker's weights if the run has none; return whether it did."""
@@ -83,14 +84,18 @@ class ParameterServer(RunHost):
         while not (self.run_state.begun or connection.aborted) and time.monotonic() < end_s:
             self._model_given.wait(CHECK_INTERVAL_S)
 
-    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> None:
+    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> Optional[str]:
         pull = self.run_state.pull(connection.peer, item)
         self._send_order(connection, item, pull)
         if item.kind == frames.EVALUATE:
             self.run_state.record_evaluation(connection.peer, item.step, connection.receive(frames.Scores))
-        else:
-            gradient = self._receive_gradient(member, connection, item, pull)
-            self.run_state.add_gradient(item, gradient, pull.hand_over)
+            return None
+        answer = self._receive_gradient(member, connection, item, pull)
+        if isinstance(answer, frames.StepAbandoned):
+            self.run_state.step_queue.abandon(connection.peer)
+            return answer.leaves
+        self.run_state.add_gradient(item, answer, pull.hand_over)
+        return None
 
     def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
         head, arrays = pull.weights.head, pull.weights.arrays
@@ -112,16 +117,20 @@ class ParameterServer(RunHost):
 
     def _receive_gradient(
         self, member: MemberStats, connection: framing.Connection, item: WorkItem, pull: WeightPull
-    ) -> WorkerGradient:
-        """Receive a worker's gradient and states into its buffers."""
+    ) -> Union[WorkerGradient, frames.StepAbandoned]:
+        """Receive a worker's gradient and states into its buffers, if it has made the step."""
         found: List[Message] = []
 
-        def payload(head: frames.Gradient) -> Sequence[memoryview]:
+        def payload(head: Any) -> Sequence[memoryview]:
+            if isinstance(head, frames.StepAbandoned):
+                return ()
             found.append(buffers(head.gradient, member.gradients.size, member.gradients))
             own = member.own if pull.hand_over else ()
             return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
-        answer = connection.receive(frames.Gradient, payload=payload)
+        answer: Any = connection.receive(frames.Gradient, frames.StepAbandoned, payload=payload)
+        if isinstance(answer, frames.StepAbandoned):
+            return answer
         return WorkerGradient(
             connection.peer,
             member,
@@ -131,6 +140,7 @@ class ParameterServer(RunHost):
             pull.batch * item.steps,
             answer.seconds,
             item.steps,
+            answer.stream,
         )
 
     def _receive_last_state(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> None:

@@ -185,6 +185,7 @@ class ServerState(HostedRunState):
         )
         for gradient in gradients:
             gradient.stats.count_step(gradient.loss, before - gradient.version, gradient.steps)
+            self.record_stream(gradient.worker, gradient.stream)
             self.step_queue.complete(gradient.worker)
         self._mark_end()
 

@@ -5,16 +5,18 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import Arrays, Replica, layout_of
 from backends.network import framing
+from backends.network.mailbox import RUN_OVER
 from backends.protocol import frames
 from backends.protocol.events import TimeSpent
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.array_transfer import describe
-from backends.training.local_round import LocalUpdates
+from backends.training.local_round import LocalUpdates, RoundAbandoned
 from backends.training.step import StepTaken, evaluate, require_test_samples, step
 from profilers.cores import thread_cpu_s
 
@@ -51,6 +53,16 @@ class Worker:
         self._compressor = compressor or Uncompressed(replica.variables)
         self._compressor.bind_weights(replica.weights)
         self._merged_state = np.empty_like(replica.state)  # of the run, received with orders to evaluate
+        self._waits_in_vain = False
+
+    def on_heartbeat(self, epoch: int) -> None:
+        """The server has answered a heartbeat, and says so where the run is over."""
+        if epoch >= RUN_OVER:
+            self.end_waits()
+
+    def end_waits(self) -> None:
+        """Wait no longer for samples that have not arrived."""
+        self._waits_in_vain = True
 
     def run(self, on_step: Callable[[TimeSpent], None] = lambda spent: None) -> TimeSpent:
         """Work for the server until it has no more steps; return where time was spent.
@@ -73,7 +85,7 @@ class Worker:
             else:
                 exchange_s, exchange_cpu_s = time.perf_counter() - asked, thread_cpu_s() - asked_cpu
                 spent = spent.plus(TimeSpent(exchange_s=exchange_s, exchange_cpu_s=exchange_cpu_s))
-                spent = spent.plus(self._step(order))
+                spent = spent.plus(self._step_or_abandon(order))
             on_step(spent)
 
     def _introduce(self) -> None:
@@ -88,7 +100,9 @@ class Worker:
             return framing.as_bytes((replica.state,) + (own if head.own else ()))
 
         answer: Any = self._connection.receive(frames.InitialWeightsRequest, frames.Resumption, payload=payload)
-        if isinstance(answer, frames.InitialWeightsRequest):
+        is_first = isinstance(answer, frames.InitialWeightsRequest)
+        self._batches.arrivals.begin(0 if is_first else answer.offset)
+        if is_first:
             self._connection.send(frames.RequestedArrays(), framing.as_bytes((replica.weights, replica.state)))
         elif answer.own:
             self._restore(own)
@@ -120,31 +134,45 @@ class Worker:
             put(pulls[0], weights)
         return order
 
+    def _step_or_abandon(self, order: frames.WorkerStep) -> TimeSpent:
+        """Make a step, unless its samples do not arrive."""
+        try:
+            return self._step(order)
+        except (WaitInterrupted, RoundAbandoned):
+            self._connection.send(frames.StepAbandoned())
+        except StreamEnded as end:
+            self._connection.send(frames.StepAbandoned(str(end)))
+        return TimeSpent()
+
     def _step(self, order: frames.WorkerStep) -> TimeSpent:
         began = time.perf_counter()
+        waited_s = self._batches.arrivals.waited_s
         self._replica.load()
         process_cpu = time.process_time()
         taken = self._work(order)
         gradient_cpu_s = time.process_time() - process_cpu
         computed, computed_cpu = time.perf_counter(), thread_cpu_s()
-        self._push_gradient(taken.loss, computed - began, order.hand_over)
+        busy_s = computed - began - (self._batches.arrivals.waited_s - waited_s)
+        self._push_gradient(taken.loss, busy_s, order.hand_over)
         exchange_s, exchange_cpu_s = time.perf_counter() - computed, thread_cpu_s() - computed_cpu
         steps = 1 if order.local is None else order.local.steps
-        return TimeSpent(steps, computed - began, exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s, taken.data_s)
+        return TimeSpent(steps, busy_s, exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s, taken.data_s)
 
     def _work(self, order: frames.WorkerStep) -> StepTaken:
         """Compute a gradient, or the change of a round."""
         if order.local is not None:
             assert self._local is not None, "the server has the same strategy"
-            return self._local.make(order.local, order.rate, order.batch).taken
+            made = self._local.make(order.local, order.rate, order.batch, abandoned=lambda: self._waits_in_vain)
+            return made.taken
         self._batches.batch = order.batch
-        return step(self._replica, self._batches, self._slowdown, order.gradient)
+        return step(self._replica, self._batches, self._slowdown, order.gradient, lambda: self._waits_in_vain)
 
     def _push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
         message = self._compressor.compress(self._replica.gradients)
         own = self._own_state() if hand_over else ()
         arrays = message.arrays + (self._replica.state,) + own
-        self._connection.send(frames.Gradient(loss, seconds, message.head), framing.as_bytes(arrays))
+        head = frames.Gradient(loss, seconds, message.head, self._batches.arrivals.position())
+        self._connection.send(head, framing.as_bytes(arrays))
 
     def _evaluate(self) -> TimeSpent:
         """Evaluate with the run's state in place of this worker's own, and send the scores."""

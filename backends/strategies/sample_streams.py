@@ -1,5 +1,6 @@
 """Streams deliver samples to each device at a rate of its own (ScaDLES)."""
 
+import hashlib
 import math
 from typing import List, Sequence
 
@@ -18,8 +19,17 @@ LEAST_RATE = 1.0
 
 def draw_rates(distribution: str, devices: int, seed: int) -> List[float]:
     """The stream rate of each device, in samples a second; distribution: of DISTRIBUTIONS."""
+    return _draw(distribution, devices, np.random.RandomState(seed))
+
+
+def draw_rate(distribution: str, device: str, seed: int) -> float:
+    """The stream rate of a device, in samples a second, which it has whoever else takes part."""
+    digest = hashlib.sha256(("%d %s" % (seed, device)).encode()).digest()
+    return _draw(distribution, 1, np.random.RandomState(np.frombuffer(digest, "<u4")))[0]
+
+
+def _draw(distribution: str, devices: int, random: np.random.RandomState) -> List[float]:
     kind, mean, deviation = DISTRIBUTIONS[distribution]
-    random = np.random.RandomState(seed)
     half = math.sqrt(3.0) * deviation
     if kind == "uniform":
         drawn = random.uniform(mean - half, mean + half, devices)

@@ -1,10 +1,13 @@
 """A batch policy decides how many samples each member of a run computes in its next step."""
 
-from typing import Dict, Tuple, Type
+from typing import Dict, Optional, Tuple, Type
+
+import numpy as np
 
 from backends.frameworks.base import Arrays
 from backends.strategies import sample_streams
 from backends.strategies.batching import WINDOW, GlobalBatch, Throughput, local_batches, powers
+from backends.streams.spec import StreamSpec
 
 #: Steps of every member that must be timed before batch sizes follow throughput.
 TIMED_STEPS = 3
@@ -39,6 +42,9 @@ class BatchPolicy:
 
     def record(self, name: str, batch: int, seconds: float) -> None:
         """Record that a member computed a batch in so many seconds."""
+
+    def record_rate(self, name: str, rate: Optional[float]) -> None:
+        """Record that so many samples arrive at a member in a second; None before it is known."""
 
     def state(self) -> Dict[str, Arrays]:
         """The arrays for a checkpoint, by name."""
@@ -109,7 +115,7 @@ class DynamicBatches(BatchPolicy):
 
 
 class StreamBatches(BatchPolicy):
-    """ScaDLES: each member computes the samples that its stream delivers in a second.
+    """ScaDLES without streams: each member computes what one would deliver in a second.
 
     Rates are drawn for the members in the order of their names.
     """
@@ -129,6 +135,32 @@ class StreamBatches(BatchPolicy):
         return self._batches[name]
 
 
+class ArrivingBatches(BatchPolicy):
+    """ScaDLES, of a stream that is there: each member computes what arrives in a second.
+
+    Until the rate of a member was measured, it computes the usual batch.
+    stream: has the bounds of a batch.
+    """
+
+    def __init__(self, usual: int, members: int, stream: StreamSpec) -> None:
+        super().__init__(usual, members, 0, 0)
+        self._stream = stream
+        self._rates: Dict[str, float] = {}
+
+    def batch(self, name: str) -> int:
+        return self._stream.batch(self._rates.get(name, float(self.usual)))
+
+    def record_rate(self, name: str, rate: Optional[float]) -> None:
+        if rate is not None:
+            self._rates[name] = rate
+
+    def state(self) -> Dict[str, Arrays]:
+        return {name: (np.array([rate]),) for name, rate in self._rates.items()}
+
+    def restore(self, state: Dict[str, Arrays]) -> None:
+        self._rates = {name: float(arrays[0][0]) for name, arrays in state.items()}
+
+
 #: Policies by the names of batchings in strategies.compatibility.
 BATCH_POLICIES: Dict[str, Type[BatchPolicy]] = {
     "fixed": BatchPolicy,
@@ -138,9 +170,21 @@ BATCH_POLICIES: Dict[str, Type[BatchPolicy]] = {
 
 
 def batch_policy(
-    batching: str, usual: int, members: int, training_samples: int, seed: int, planned: Dict[str, int]
+    batching: str,
+    usual: int,
+    members: int,
+    training_samples: int,
+    seed: int,
+    planned: Dict[str, int],
+    stream: Optional[StreamSpec] = None,
 ) -> BatchPolicy:
-    """The policy of a strategy's batching; ``planned``: samples by member, for fixed batches."""
+    """The policy of a strategy's batching.
+
+    planned: samples by member, for fixed batches.
+    stream: as which samples arrive; None for rates that are only drawn.
+    """
+    if batching == "stream" and stream is not None:
+        return ArrivingBatches(usual, members, stream)
     if planned:
         return PlannedBatches(usual, planned)
     return BATCH_POLICIES[batching](usual, members, training_samples, seed)

@@ -186,6 +186,7 @@ class _Described(NamedTuple):
     input_shape: Tuple[int, ...] = ()
     classes: Optional[int] = None
     image_dtype: str = ""
+    streams: Dict[str, int] = {}  # by member, the offset at which its stream of samples goes on
 
 
 def _meta(arrays: Any) -> Dict[str, Any]:

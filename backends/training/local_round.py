@@ -6,6 +6,7 @@ from typing import Callable, NamedTuple, Optional
 
 import numpy as np
 
+from backends.data.arrivals import SamplesMissing
 from backends.data.loader import BatchSource
 from backends.frameworks.base import OWN, Arrays, OptimizerSettings, Replica, zero_slots
 from backends.protocol.frames import LocalRound
@@ -77,7 +78,8 @@ class LocalUpdates:
         stays: whether the weights stay as the round leaves them, so that there is no change: what a
             member without others does, whose rounding would otherwise not be that of plain steps.
         abandoned: whether the run is over; asked before each step. RoundAbandoned is then raised,
-            and weights and state are as they were before it; what the optimizer keeps is not.
+            and SamplesMissing as by ``Arrivals.wait``; weights and state are as they were before
+            it, and what the optimizer keeps is not.
         A loss that is not finite ends the round.
         """
         if self._kept is not None:
@@ -91,7 +93,7 @@ class LocalUpdates:
         state = replica.state.copy()
         try:
             taken = self._steps(order.steps, self._optimizer._replace(rate=rate), abandoned)
-        except RoundAbandoned:
+        except (RoundAbandoned, SamplesMissing):
             replica.weights[:], replica.state[:] = self._held, state
             replica.load()
             raise
@@ -115,6 +117,10 @@ class LocalUpdates:
             for _ in range(count):
                 if abandoned():
                     raise RoundAbandoned
+                clock.end()  # a wait for samples that arrive is no computation
+                waiting = time.perf_counter()
+                self._batches.arrivals.wait(self._batches.batch, abandoned)
+                began += time.perf_counter() - waiting
                 clock.begin()
                 started = time.perf_counter()
                 batch = next(self._batches)

@@ -100,6 +100,7 @@ class Rank(SingleDevice):
     """One rank of a run. What is of the whole run is emitted by the first alone."""
 
     step_queue: RoundQueue
+    abandons_steps = False  # for the others wait in it
 
     def __init__(
         self,
@@ -128,13 +129,17 @@ class Rank(SingleDevice):
     def _begin(self) -> RoundQueue:
         """All go on from the first rank's checkpoint, if it has one."""
         counts = np.zeros(3)  # whether there is one, steps, steps at the last evaluation
+        offsets = np.zeros(len(self._names))
         if self.spec.resume is not None:
             meta = self._restored()
             counts[:] = 1, meta["step"], last_evaluated(meta)
+            offsets[:] = [self._stream_offsets.get(name, 0) for name in self._names]
         self._group.broadcast(counts)
         resumed, done, evaluated = map(int, counts)
         if resumed:
             self._receive_weights()
+            self._group.broadcast(offsets)
+            self._stream_offsets = dict(zip(self._names, map(int, offsets)))
         spec = self.spec
         progress = RunProgress(spec.steps, done, evaluated, spec.evaluate_every, spec.checkpoint_every)
         return RoundQueue(progress, self._group.size)
@@ -159,6 +164,9 @@ class Rank(SingleDevice):
         self._group.broadcast(sent)
         self._replica.set_own_state(sent.astype(np.uint8))
 
+    def samples_of_step(self, batches: BatchSource) -> int:
+        return batches.batch  # which was planned for each rank
+
     def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient, have it averaged, and apply it."""
         started, cpu_s = time.perf_counter(), time.process_time()
@@ -171,6 +179,7 @@ class Rank(SingleDevice):
         exchange = self._group.exchange()
         gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
         self._update(item)
+        self.record_stream(self.name, batches.arrivals.position())
         busy_s = time.perf_counter() - started - exchange.exposed_s
         stretch(busy_s, slowdown)
         self.spent = self.spent.plus(
@@ -195,6 +204,7 @@ class Rank(SingleDevice):
         self._rounds += 1
         if self.step_queue.checkpoint_due:
             self._average_state()
+            self._share_offsets()
             self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
         if self._rounds >= self._rounds_to_meeting:
             self._meet()
@@ -250,6 +260,18 @@ class Rank(SingleDevice):
             self._group.average(self._replica.state)
             self._replica.load()
 
+    def _share_offsets(self) -> None:
+        """Let the first rank know how far each has used its stream of samples."""
+        if self.spec.stream:
+            rows = self._group.gather((float(self.stream_offset(self.name)),))
+            self._stream_offsets = dict(zip(self._names, map(int, rows[:, 0])))
+
+    def end_stream(self, reason: str) -> None:
+        raise ValueError(
+            "%s: %s; with --engine torch the others cannot go on without it, with --engine planner they can"
+            % (self.name, reason)
+        )
+
     def _snapshot(self) -> checkpoint.Checkpoint:
         """Copies: the next rounds are made while they are written."""
         saved = super()._snapshot()
@@ -259,6 +281,7 @@ class Rank(SingleDevice):
         """Meet for the last time; the first rank then writes the last checkpoint."""
         if not self.step_queue.diverged:  # which all know alike, unlike what this rank alone has found
             self._average_state()
+            self._share_offsets()
         self._meet()
         self._on_end()
         self._group.close()

@@ -4,16 +4,17 @@ import abc
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Optional, Type
+from typing import Any, Callable, Dict, Optional, Set, Type
 
 from backends.network import framing
 from backends.network.acceptor import Acceptor
-from backends.protocol.events import Dropped, Emit, Joined, Progress, Replaced, RunAccount, Silent
+from backends.protocol.events import Dropped, Emit, Joined, Left, Progress, Replaced, RunAccount, Silent
 from backends.protocol.frames import FINISH, Finish
 from backends.protocol.orders import Identity
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, Unfit
 from backends.training.run_state import RunState
+from backends.training.stopping import STREAMS_ENDED
 
 PROGRESS_INTERVAL_S = 0.5
 #: Seconds that members may take to read that the run is over.
@@ -59,14 +60,18 @@ class RunHost(abc.ABC):
         self._began: Optional[float] = None
         self._ended: Optional[float] = None
         self.members: Dict[str, MemberStats] = {}
+        self._left: Set[str] = set()  # those at whom no more samples arrive
 
     @abc.abstractmethod
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Any) -> None:
         """Let a member join. Raises Unfit where its model differs from the run's."""
 
     @abc.abstractmethod
-    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: Any) -> None:
-        """Have a member do a work item, other than FINISH, and record its answer."""
+    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: Any) -> Optional[str]:
+        """Have a member do a work item, other than FINISH, and record its answer.
+
+        Returns why the member leaves, where no more samples arrive there; else None.
+        """
 
     @abc.abstractmethod
     def _receive_last_state(self, member: MemberStats, connection: framing.Connection, item: Any) -> None:
@@ -155,15 +160,29 @@ class RunHost(abc.ABC):
             if hand_over:
                 self._receive_last_state(member, connection, item)
         else:
-            self._carry_out(member, connection, item)
+            leaves = self._carry_out(member, connection, item)
+            if leaves is not None and not self._is_last(name, leaves):
+                connection.send(Finish(False))
+                return False
         member.count_bytes(connection)
         return bool(item.kind != FINISH)
+
+    def _is_last(self, name: str, reason: str) -> bool:
+        """Record that a member leaves. The last one stays until it has handed over everything."""
+        self._emit(Left(name, reason))
+        with self._lock:
+            self._left.add(name)
+            is_last = len(self._left) >= max(self.spec.members, len(self.members))
+        if is_last:
+            self.run_state.stop(STREAMS_ENDED)
+        return is_last
 
     def _admit(self, connection: framing.Connection) -> MemberStats:
         """Make this the member's connection, in place of an earlier one."""
         with self._lock:
             member = self.members.setdefault(connection.peer, MemberStats())
             before, member.connection = member.connection, connection
+            self._left.discard(connection.peer)
             member.heard_s = time.monotonic()
         self._abort(before)
         return member

@@ -48,6 +48,7 @@ class RunSpec(NamedTuple):
     host: str = ""  # the member on the device that hands out the steps, if any
     stop_rule: StopRule = StopRule()
     batches: Dict[str, int] = {}  # samples of each member's step, where they were planned apart
+    stream: str = ""  # text of a ``StreamSpec``; empty where all samples are there from the start
 
     @property
     def strategy(self) -> Strategy:

@@ -9,6 +9,8 @@ from typing import Any, Dict, List, Optional
 from backends.frameworks.base import Arrays, Layout
 from backends.protocol.events import Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.protocol.frames import EVALUATE, Scores
+from backends.protocol.streams import StreamPosition
+from backends.streams.spec import StreamSpec
 from backends.training import checkpoint
 from backends.training.batch_size import batch_policy
 from backends.training.checkpoint_writer import CheckpointWriter
@@ -35,9 +37,16 @@ class RunState(abc.ABC):
         self._emit = emit
         self._checkpoint_writer = CheckpointWriter(spec.checkpoint_path, emit)
         self._batch_policy = batch_policy(
-            spec.strategy.batching, spec.batch, spec.members, spec.training_samples, spec.seed, spec.batches
+            spec.strategy.batching,
+            spec.batch,
+            spec.members,
+            spec.training_samples,
+            spec.seed,
+            spec.batches,
+            StreamSpec.from_text(spec.stream) if spec.stream else None,
         )
         self._membership = Membership(self._batch_policy.set_members)
+        self._stream_offsets: Dict[str, int] = {}  # by member, of the first sample that no step has used
         self._earlier_evaluations: List[Dict[str, Any]] = []
         self.evaluations: List[Evaluated] = []  # without those of the run that it resumes
         self.reason: Optional[str] = None  # why the run ends before its last step
@@ -56,6 +65,18 @@ class RunState(abc.ABC):
         """Samples of a member's next step."""
         with self._lock:
             return self._batch_policy.batch(name)
+
+    def stream_offset(self, name: str) -> int:
+        """Where a member's stream of samples goes on, also for one that left and comes back."""
+        with self._lock:
+            return self._stream_offsets.get(name, 0)
+
+    def record_stream(self, name: str, position: Optional[StreamPosition]) -> None:
+        """Record how far a member's stream is used by the steps made; None without a stream."""
+        if position is not None:
+            with self._lock:
+                self._stream_offsets[name] = position.offset
+                self._batch_policy.record_rate(name, position.rate)
 
     def record_evaluation(self, name: str, step: int, scores: Scores) -> None:
         """Record the scores of an evaluation by a member after ``step`` steps."""
@@ -124,6 +145,7 @@ class RunState(abc.ABC):
         """
         checkpoint.require_optimizer(saved.meta, self.spec.shared_kind)
         self._earlier_evaluations = saved.meta["evaluations"]
+        self._stream_offsets = dict(saved.meta.get("streams", {}))
         prefix, states = _BATCH_POLICY_PREFIX, saved.member_states
         self._batch_policy.restore({key[len(prefix) :]: states[key] for key in states if key.startswith(prefix)})
         return {key: states[key] for key in states if not key.startswith(prefix)}
@@ -135,6 +157,8 @@ class RunState(abc.ABC):
     def _meta(self) -> Dict[str, Any]:
         evaluations = self._earlier_evaluations + [dict(each._asdict()) for each in self.evaluations]
         settled = dict(self.spec.description, optimizer=self.spec.shared_kind)
+        if self._stream_offsets:
+            settled["streams"] = dict(self._stream_offsets)
         return dict(settled, step=self.step_queue.done, evaluations=evaluations)
 
     @abc.abstractmethod

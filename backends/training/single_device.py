@@ -4,11 +4,12 @@ import math
 import time
 from typing import Any, Callable, Dict, Optional, Tuple
 
+from backends.data.arrivals import StreamEnded, WaitInterrupted, never
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import LARS, OWN, OWN_STATE, Layout, Replica, Slots, layout_of
 from backends.optimizers.base import FlatOptimizer
 from backends.optimizers.lars import Lars
-from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
+from backends.protocol.events import Emit, Left, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import EVALUATE, FINISH
 from backends.strategies.aggregation_rules import FACTORS, equal
 from backends.training import checkpoint
@@ -18,6 +19,7 @@ from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.run_state import RunState
 from backends.training.step import evaluate, gradient, require_test_samples, stretch
 from backends.training.step_queue import StepQueue, WorkItem
+from backends.training.stopping import STREAMS_ENDED
 
 NAME = "self"
 PROGRESS_INTERVAL_S = 0.5
@@ -57,6 +59,7 @@ def work(
 ) -> Tuple[RunAccount, TimeSpent]:
     """Make the steps and evaluations of a device's queue; see ``run``."""
     require_test_samples(test)
+    batches.arrivals.begin(device.stream_offset(device.name))
     while True:
         if should_stop():
             device.stop(STOPPED)
@@ -66,16 +69,35 @@ def work(
         if item.kind == EVALUATE:
             device.evaluate(item, test)
         else:
-            device.step(item, batches, slowdown)
+            _step(device, item, batches, slowdown, should_stop)
         if on_step is not None:
             on_step(device.spent)
         device.show_progress()
 
 
+def _step(
+    device: "SingleDevice", item: WorkItem, batches: BatchSource, slowdown: float, should_stop: Callable[[], bool]
+) -> None:
+    """Make a step, as soon as its samples have arrived."""
+    batches.batch = device.samples_of_step(batches)
+    try:
+        batches.arrivals.wait(batches.batch, should_stop if device.abandons_steps else never)
+    except WaitInterrupted:
+        device.step_queue.abandon(device.name)
+    except StreamEnded as end:
+        device.end_stream(str(end))
+    else:
+        device.step(item, batches, slowdown)
+
+
 class SingleDevice(RunState):
-    """A run on one device, whose framework updates the weights; only LARS does so in numpy."""
+    """A run on one device, whose framework updates the weights; only LARS does so in numpy.
+
+    abandons_steps: whether a step whose samples have not arrived may be left out at the end.
+    """
 
     step_queue: StepQueue
+    abandons_steps = True
 
     def __init__(self, spec: RunSpec, replica: Replica, emit: Emit, name: str, began: Optional[float]) -> None:
         super().__init__(spec, emit)
@@ -119,10 +141,14 @@ class SingleDevice(RunState):
         else:
             self._on_host.slots = slots
 
+    def samples_of_step(self, batches: BatchSource) -> int:
+        """Samples of the next step."""
+        return self.batch(self.name)
+
     def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient and apply it."""
         started, cpu = time.perf_counter(), time.process_time()
-        batches.batch = size = self.batch(self.name)
+        size = batches.batch
         with clock_of(self._replica):
             batch = next(batches)
             data_s = time.perf_counter() - started
@@ -136,7 +162,14 @@ class SingleDevice(RunState):
         busy_s = time.perf_counter() - started
         self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s, data_s))
         self._batch_policy.record(self.name, size, busy_s)
+        self.record_stream(self.name, batches.arrivals.position())
         self._complete(loss)
+
+    def end_stream(self, reason: str) -> None:
+        """End the run: no more samples arrive."""
+        self._emit(Left(self.name, reason))
+        self.stop(STREAMS_ENDED)
+        self.step_queue.abandon(self.name)
 
     def _gradient(self, item: WorkItem, batch: Any, size: int) -> float:
         # Only the aggregation by rates weighs a single gradient other than its mean.

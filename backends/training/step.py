@@ -4,6 +4,7 @@ import collections
 import time
 from typing import Any, Callable, DefaultDict, NamedTuple
 
+from backends.data.arrivals import never
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.data.micro_batches import SplitBatch, parts_of
 from backends.frameworks.base import GradientSettings, Replica
@@ -59,11 +60,20 @@ def combine_parts(replica: Replica, batch: Any, settings: GradientSettings, comp
     return loss
 
 
-def step(replica: Replica, batches: BatchSource, slowdown: float, settings: GradientSettings) -> StepTaken:
+def step(
+    replica: Replica,
+    batches: BatchSource,
+    slowdown: float,
+    settings: GradientSettings,
+    over: Callable[[], bool] = never,
+) -> StepTaken:
     """Compute one gradient into the host buffers.
 
     slowdown: factor by which computing is stretched.
+    over: whether samples that have not arrived are no longer waited for.
+    Raises SamplesMissing as ``Arrivals.wait`` does; that wait is no part of the times.
     """
+    batches.arrivals.wait(batches.batch, over)
     began = time.perf_counter()
     with clock_of(replica):
         batch = next(batches)

@@ -8,6 +8,7 @@ import contextlib
 import threading
 from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
+from backends.network.mailbox import RUN_OVER
 from backends.protocol.frames import EVALUATE, FINISH, STEP
 
 
@@ -82,8 +83,11 @@ class WorkQueue(abc.ABC):
 
     @property
     def required_epoch(self) -> int:
-        """The present epoch, or the one that must begin next; 0 where there are no epochs."""
-        return 0
+        """The present epoch, or the one that must begin next; 0 where there are no epochs.
+
+        RUN_OVER after a stop: who still waits for anything then waits in vain.
+        """
+        return RUN_OVER if self._stopped else 0
 
     @property
     def done(self) -> int:

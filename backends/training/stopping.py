@@ -8,7 +8,8 @@ from backends.protocol.json_messages import record
 LOSS = "loss"
 #: Why a run ended early and yet as it should. Its weights are saved.
 TARGET_REACHED, NO_IMPROVEMENT = "the target is reached", "the last evaluations were no better"
-EARLY_ENDS = (TARGET_REACHED, NO_IMPROVEMENT)
+STREAMS_ENDED = "no more samples arrive at any device"
+EARLY_ENDS = (TARGET_REACHED, NO_IMPROVEMENT, STREAMS_ENDED)
 
 
 class MetricTarget(NamedTuple):

@@ -15,6 +15,7 @@ from backends.jobs import user_job
 from backends.jobs.failure import JobFailure, own_code, refusal
 from backends.jobs.job import Job, LoadedJob
 from backends.protocol.orders import IID, DataPart, MemberSpec, ReplicaSpec
+from backends.streams.stream_batches import stream_batches
 from backends.training import step
 from profilers import cores
 from profilers.mixed_precision import FP32
@@ -123,11 +124,15 @@ def batches(train: Any, batch: int, seed: int, micro_batch: int = 0, part: DataP
     return BackgroundLoader(in_parts(train.loader(batch, part.weights, part.member), micro_batch))
 
 
-def member_data(member: MemberSpec, found: Workload, read: Callable[[str], bytes]) -> OwnData:
+def member_data(
+    member: MemberSpec, found: Workload, read: Callable[[str], bytes], place: Callable[[str], str]
+) -> OwnData:
     """A member's batches, and the test set, evaluated in batches no larger than those of a step.
 
-    read: gives the content of a file on this device, as images are shipped. Raises JobFailure for
-    a partition by label of data whose labels cannot be read, or that leaves a member no sample.
+    read: gives the content of a file on this device, as images are shipped.
+    place: the path in the cache of the device for a name.
+    Raises JobFailure for a partition by label of data whose labels cannot be read, or that leaves a
+    member no sample.
     """
     labels, division, part = {}, "", member.part or ALL
     if found.brought is None:
@@ -139,7 +144,12 @@ def member_data(member: MemberSpec, found: Workload, read: Callable[[str], bytes
             train, labels, division = _own_part(train, part)
     most = member.replica.micro_batch
     test.most_at_once = min(test.most_at_once, most or member.batch)
-    return OwnData((batches(train, member.batch, member.seed, most, part), test), labels, division)
+    if member.stream is None:
+        drawn = batches(train, member.batch, member.seed, most, part)
+    else:
+        classes, path = member.replica.classes, place(member.stream.folder)
+        drawn = in_parts(stream_batches(member.stream, member.name, train, classes, member.batch, path), most)
+    return OwnData((drawn, test), labels, division)
 
 
 def _own_part(train: Any, part: DataPart) -> Tuple[Any, Dict[str, int], str]:

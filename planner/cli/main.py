@@ -9,7 +9,21 @@ from typing import Annotated, cast
 import typer
 from typer import Option
 
-from planner.cli import audit, clean, export, fleet, interrupts, lab, launch, power, profile, recommend, runs, train
+from planner.cli import (
+    audit,
+    clean,
+    export,
+    fleet,
+    interrupts,
+    lab,
+    launch,
+    power,
+    profile,
+    recommend,
+    runs,
+    stream,
+    train,
+)
 from planner.cli.options import StrategyCommand
 from planner.errors import MAKE_ROOM, FleetError, InterruptedRunError, PlannerError
 
@@ -29,9 +43,9 @@ app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 def main() -> None:
     """Run the command line; exit codes are 1 for a failure, 2 for wrong usage, 130 for Ctrl-C,
     143 for SIGTERM and 129 for SIGHUP."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # not every locale has a "±"
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(errors="replace")  # not every locale has a "±"
     interrupts.once()
     sys.exit(_run())
 
@@ -97,3 +111,4 @@ for name, (command, example) in COMMANDS.items():
     app.command(name, cls=uses, epilog=f"Example: {example}")(command)
 app.add_typer(lab.app, name="lab")
 app.add_typer(power.app, name="power")
+app.add_typer(stream.app, name="stream")

@@ -80,6 +80,10 @@ def train(
     patience: Annotated[
         int | None, Option(min=1, help="End the run after so many evaluations in a row without a better value.")
     ] = None,
+    stream: Annotated[
+        str | None,
+        Option(help="Samples arrive while it trains: replay:S1, directory:PATH or socket:ADDRESS (docs/streams.md)."),
+    ] = None,
     resume: Annotated[Path | None, Option(help="Go on from the checkpoint of this run folder.")] = None,
     run_dir: Annotated[Path, Option(help="Where run folders are made.")] = Path("runs"),
     tensorboard: Annotated[
@@ -123,7 +127,7 @@ def train(
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
         "strategy": strategy, "engine": engine, "target": target, "patience": patience, "optimizer": optimizer,
         "clip_norm": clip_norm, "micro_batch": micro_batch, "precision": precision,
-        "partition": partition,
+        "partition": partition, "stream": stream,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
     request = TrainRequest(

@@ -161,7 +161,7 @@ class Launch:
                 self._reporter.report(name, Sending(size))
 
             placed = self.data.place(self._pool.agents[name], self._devices[name], plan, shares[name], on_send)
-            member = orders.member(plan, options, name, placed)
+            member = orders.with_stream(orders.member(plan, options, name, placed), options, self.folder.path)
             return member._replace(seed=member.seed + done)
 
         return in_parallel(plan.names, place_data)

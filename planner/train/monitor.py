@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from backends.frameworks.process_group import BROKEN
-from backends.protocol.events import CheckpointFailed, CheckpointWritten, Dropped, Evaluated, Joined, RunAccount
+from backends.protocol.events import CheckpointFailed, CheckpointWritten, Dropped, Evaluated, Joined, Left, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
@@ -65,6 +65,7 @@ class RunMonitor:
     _time_is_over: bool = field(default=False, init=False)
     _held_up_s: float = field(default=0.0, init=False)
     _cause_by_s: float | None = field(default=None, init=False)
+    _left: set[str] = field(default_factory=set, init=False)  # members at whom no more samples arrive
 
     def run(self, lasting_s: float = math.inf) -> RunAccount:
         """Watch until the last step, or for ``lasting_s``; returns the server's account.
@@ -165,10 +166,13 @@ class RunMonitor:
     def _handle(self, source: str, event: Event) -> None:
         self.telemetry.add(source, event)
         if isinstance(event, Joined):
+            self._left.discard(event.member)
             if event.member in self.supervisors:  # the first rank is a member and the host
                 self.supervisors[event.member].joined = True
         elif isinstance(event, MemberEnded | MemberLost):
             self.supervisors[source].joined = False
+        elif isinstance(event, Left):
+            self._left.add(event.member)
         elif isinstance(event, Dropped):
             if event.member in self.supervisors:  # the host may name whom it likes
                 self.supervisors[event.member].dropped(event.reason, event.unfit)
@@ -183,7 +187,7 @@ class RunMonitor:
         reason = next((each.failure for each in self.supervisors.values() if each.fails_run), None)
         if reason is None and failures and self.server.needs_all:
             reason = self._cause()
-        elif reason is None and failures and len(failures) == len(self.supervisors):
+        elif reason is None and failures and len(failures) + len(self._left) == len(self.supervisors):
             reason = "; ".join(failures)
         if reason is not None:
             self.fetcher.wait()

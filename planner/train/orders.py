@@ -9,9 +9,10 @@ from typing import NamedTuple
 from backends.data.partition import Partition
 from backends.frameworks.base import MOMENTUM, SLOT_NAMES
 from backends.jobs.job import ACCURACY
-from backends.protocol.orders import IID, HostAddress, MemberSpec, RunPeer, RunWorker
+from backends.protocol.orders import IID, HostAddress, MemberSpec, RunPeer, RunWorker, StreamOrder
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
+from backends.streams.spec import StreamSpec
 from backends.training.lr_schedule import KINDS, schedule
 from backends.training.run_spec import RunRank, RunSpec
 from backends.training.stopping import LOSS, MetricTarget, StopRule
@@ -47,6 +48,7 @@ class Options(NamedTuple):
     engine: what moves the gradients, text of an ``Engine``; None for the plan's.
     target: METRIC=VALUE, at which the run ends; None for none.
     patience: evaluations without a better value after which it ends; 0 for no limit.
+    stream: text of a ``StreamSpec``, as which samples arrive; None for samples that are there.
     """
 
     data: str = ""
@@ -70,6 +72,7 @@ class Options(NamedTuple):
     micro_batch: int = 0
     precision: str | None = None
     partition: str = IID
+    stream: str | None = None
 
 
 def check(options: Options) -> None:
@@ -92,9 +95,19 @@ def check(options: Options) -> None:
         Partition.from_text(options.partition)
     except ValueError as error:
         raise PlanError(f"--partition {options.partition}: {error}") from error
+    if options.stream is not None:
+        parse_stream(options.stream)
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
     stop_rule(options)
+
+
+def parse_stream(text: str) -> StreamSpec:
+    """The stream of a text. Raises PlanError for an unknown source, option or value."""
+    try:
+        return StreamSpec.from_text(text)
+    except ValueError as error:
+        raise PlanError(f"--stream {text}: {error}") from None
 
 
 def stop_rule(options: Options) -> StopRule:
@@ -157,6 +170,17 @@ def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpe
     most = options.micro_batch or plan.micro_batch
     replica = placed.replica._replace(micro_batch=most, precision=plan.precision)
     return MemberSpec(name, replica, placed.train, placed.test, plan.batches[name], seed, placed.part)
+
+
+def with_stream(member: MemberSpec, options: Options, folder: Path) -> MemberSpec:
+    """The member with its stream of samples, if the run has streams.
+
+    folder: of the run, for a name in the device's cache. A resumed run keeps the order of samples.
+    """
+    if options.stream is None:
+        return member
+    name = cache_name(folder, f"stream-{member.name}")
+    return member._replace(stream=StreamOrder(options.stream, member.seed, options.seed, name))
 
 
 def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str) -> RunWorker | RunPeer:
@@ -223,6 +247,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         host=plan.server,
         stop_rule=stop_rule(options),
         batches=plan.batches if plan.has_global_batch else {},
+        stream=options.stream or "",
     )
 
 

@@ -54,7 +54,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         "optimizer": plan.strategy.optimizer.as_text(),
         "engine": plan.engine,
         "workers": {
-            name: {**encode(part), "framework": planned[name].framework, "predicted_steps": planned[name].steps}
+            name: {**_encoded(part), "framework": planned[name].framework, "predicted_steps": planned[name].steps}
             for name, part in parts.items()
         },
         "predicted": {
@@ -87,6 +87,14 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         ],
         "service_s": account.service_s,
     }
+
+
+def _encoded(part: WorkerResult) -> dict[str, Any]:
+    """The worker's result; without a stream of samples also without its key."""
+    found: dict[str, Any] = encode(part)
+    if part.stream is None:
+        del found["stream"]
+    return found
 
 
 def end_of(account: RunAccount, rule: StopRule) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.protocol.events import Built, MemberTelemetry, TimeSpent
+from backends.protocol.streams import StreamStatistics
 from planner.agents.call import Event
 from planner.train.events import MemberEnded
 from profilers.records import MachineSpeed, Window
@@ -14,6 +15,7 @@ class Telemetry:
 
     windows: what a member's sensors measured, in turn; speeds: of its machine, likewise.
     spent: where its time went, one entry for each time it was started.
+    streams: the newest figures of its stream of samples, one entry for each time it was started.
     built_s: seconds that its model took to build.
     compressors: figures of its compressor at the end, such as the CNC ratio.
     """
@@ -22,6 +24,7 @@ class Telemetry:
         self.windows: dict[str, list[Window]] = {name: [] for name in names}
         self.speeds: dict[str, list[MachineSpeed | None]] = {name: [] for name in self.windows}
         self.spent: dict[str, list[TimeSpent]] = {name: [] for name in self.windows}
+        self.streams: dict[str, dict[int, StreamStatistics]] = {name: {} for name in self.windows}
         self.built_s: dict[str, float] = {}
         self.compressors: dict[str, dict[str, Any]] = {}
 
@@ -35,6 +38,8 @@ class Telemetry:
             self.windows[name].append(event.window)
             self.speeds[name].append(event.speed)
             self.spent[name][-1:] = [event.spent]
+            if event.stream is not None:
+                self.streams[name][len(self.spent[name])] = event.stream
         elif isinstance(event, Built):
             self.built_s[name] = event.build_s
         elif isinstance(event, MemberEnded):

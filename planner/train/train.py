@@ -39,6 +39,7 @@ from planner.train.orders import Options
 from planner.train.result import end_of, learning_notes, run_result
 from planner.train.resume import RUN_REMEDY, require_checkpoint, require_resumable
 from planner.train.source import TrainingSource, check_fit
+from planner.train.streams import stream_notes
 from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import load_dataset
 from planner.train.worker_result import worker_results
@@ -93,6 +94,8 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     options = _as_planned(request, options, plan)
     predicted, plan = plan, _as_asked(plan, options, options.strategy if "strategy" in request.options else None)
     orders.check_momentum(options, plan.strategy)
+    for note in stream_notes(options, plan):
+        callbacks.on_note(note)
     if note := check_fit(plan, source):
         callbacks.on_note(note)
     require_resumable(plan, before)

@@ -11,6 +11,7 @@ from planner.plan.file import Plan, PlannedWorker
 from planner.profile.machine_speed import mean_speed
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
+from planner.train.streams import stream_result
 from planner.train.telemetry import Telemetry
 from power_models import nameplate
 from profilers.records import MODEL, UNAVAILABLE, MachineSpeed, Window
@@ -29,6 +30,7 @@ class WorkerResult(NamedTuple):
     sender: figures of its compressor at the end.
     data_s: of ``busy_s``, seconds that it waited for batches to be read.
     speed: of its machine over the run; None where unknown.
+    stream: of its stream of samples, as ``streams.stream_result`` has it; None without one.
     """
 
     steps: int
@@ -44,6 +46,7 @@ class WorkerResult(NamedTuple):
     sender: Mapping[str, Any] = {}
     data_s: float = 0.0
     speed: MachineSpeed | None = None
+    stream: Mapping[str, Any] | None = None
 
 
 def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str, WorkerResult]:
@@ -70,6 +73,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
             disagreements(measured), max(1, len(told.spent[name])), told.built_s.get(name),
             told.compressors.get(name, {}), data_s, mean_speed(told.speeds[name]),
+            stream_result(list(told.streams[name].values()), account.elapsed_s),
         )  # fmt: skip
     return result
 

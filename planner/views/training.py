@@ -16,6 +16,7 @@ from rich.text import Text
 from backends.jobs.job import ACCURACY
 from backends.protocol import events
 from backends.protocol.json_messages import encode
+from backends.protocol.streams import StreamStatistics
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.agents.call import Event
 from planner.console import Detail, device_output, plain
@@ -28,6 +29,7 @@ from planner.train.events import LogFailed, MemberGivenUp, MemberLost
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views import partition
+from planner.views.streams import stream_columns, stream_table
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from profilers.records import Window
 
@@ -40,6 +42,7 @@ EVENT_TEXTS = {
     events.Joined: "{} joined",
     events.Dropped: "{} was dropped",
     events.Silent: "{} is silent",
+    events.Left: "{} leaves the run",
     MemberLost: "the worker is lost",
     MemberGivenUp: "the worker is not started again",
     events.Refused: "a connection was refused",
@@ -75,6 +78,7 @@ class TrainingProgress:
         self._verbose = verbose
         self._at = events.Progress(0, 0, 0.0, {})
         self._watts: dict[str, str] = {}
+        self._streams: dict[str, StreamStatistics] = {}
         self._stand_ins: set[str] = set()
         self._said = ""
         self._counted_s = time.monotonic()
@@ -106,11 +110,16 @@ class TrainingProgress:
             self._at = event
         elif isinstance(event, events.MemberTelemetry):
             self._watts[source] = self._reading(source, event.window)
+            if event.stream is not None:
+                self._streams[source] = event.stream
         elif isinstance(event, events.Evaluated):
             self.say(f"step {event.step:,}: loss {event.loss:.4f}{_scores(event.metrics)}")
         elif type(event) in EVENT_TEXTS:
             self.say(f"{source}: {_line(event)}")
-        self.live.update(Group(self._bar(), self._table()))
+        tables = [self._table()]
+        if self._streams:
+            tables.append(stream_table(stream_columns(self._streams, self._at.elapsed_s), "streams of samples"))
+        self.live.update(Group(self._bar(), *tables))
         self._count()
 
     def _reading(self, source: str, window: Window) -> str:
@@ -185,8 +194,13 @@ def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
         *_courses(result["evaluations"]),
     ]
     notes += [f"run folder: {folder.path}", f"export: planner export {shlex.quote(str(folder.path))} --to model.pt"]
-    held = [partition.table(result["partition"])] if "partition" in result else []
-    return stack([_totals(result), _workers(result, stand_ins), *held], notes)
+    tables = [_totals(result), _workers(result, stand_ins)]
+    if "partition" in result:
+        tables.append(partition.table(result["partition"]))
+    streams = {name: part["stream"] for name, part in result["workers"].items() if part.get("stream")}
+    if streams:
+        tables.append(stream_table(streams, "streams of samples"))
+    return stack(tables, notes)
 
 
 def _wall(result: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.data.loader import ArraySamples
+from backends.data.loader import ArraySamples, BatchSource
 from backends.data.micro_batches import BatchPart, SplitBatch
 from backends.frameworks.base import SGD, SLOT_NAMES, OptimizerSettings, Replica, Slots, Variable
 from backends.jobs.job import ACCURACY, Job
@@ -131,7 +131,7 @@ def split(batch: tuple[np.ndarray, ...], most: int) -> SplitBatch:
     return SplitBatch(tuple(BatchPart(len(part[0]), part) for part in parts))
 
 
-class DrawnBatches:
+class DrawnBatches(BatchSource):
     """Endless batches of ``batch`` images, each drawn from its number.
 
     ``before`` is called before each batch.
@@ -141,9 +141,6 @@ class DrawnBatches:
         self.batch = BATCH
         self._before = before
         self._next = seed * 10_000 + skip
-
-    def __iter__(self) -> "DrawnBatches":
-        return self
 
     def __next__(self) -> tuple[np.ndarray, np.ndarray]:
         self._before()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.data.loader import ArraySamples, BatchLoader
+from backends.data.loader import ArraySamples, BatchLoader, BatchSource
 from backends.frameworks.base import OptimizerSettings, Replica
 from backends.network import framing
 from backends.network.mailbox import Mailbox
@@ -67,11 +67,13 @@ class PeerThread(MemberThread):
         initial: int = 0,
         replica: Replica | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        batches: BatchSource | None = None,
     ) -> None:
         super().__init__()
         self.replica = replica or Softmax(initial)
-        self.batches = shard(seed)
-        self.batches.position = skip * BATCH
+        own = shard(seed)
+        own.position = skip * BATCH
+        self.batches = own if batches is None else batches
         self._run, self._clock = run, clock
         listener = framing.listen("127.0.0.1")
         self._port = listener.getsockname()[1]

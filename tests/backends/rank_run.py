@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from backends.data.loader import BatchSource
 from backends.frameworks.base import Replica
 from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, OnWait, ProcessGroup
 from backends.protocol.events import RunAccount, TimeSpent
@@ -93,14 +94,21 @@ class RankThreads:
     Batches of a rank have ``batches[rank]`` images.
     """
 
-    def __init__(self, spec: RunSpec, batches: Sequence[int], replicas: Sequence[Replica] = (), skip: int = 0) -> None:
+    def __init__(
+        self,
+        spec: RunSpec,
+        batches: Sequence[int],
+        replicas: Sequence[Replica] = (),
+        skip: int = 0,
+        data: Sequence[BatchSource] = (),
+    ) -> None:
         self.names = tuple(f"rank{number}" for number in range(len(batches)))
         self.replicas = list(replicas) or [Softmax(seed) for seed in range(len(batches))]
         self.events: list[list[Any]] = [[] for _ in batches]
         self.stopping = [threading.Event() for _ in batches]
         table = Table(len(batches))
         self.groups = [SharedGroup(table, number) for number in range(len(batches))]
-        self._data = [drawn(number, size, skip) for number, size in enumerate(batches)]
+        self._data = list(data) or [drawn(number, size, skip) for number, size in enumerate(batches)]
         self._spec = spec._replace(members=len(batches))
         self._pool = ThreadPoolExecutor(len(batches))
         self._ended = [self._pool.submit(self._run, number) for number in range(len(batches))]

@@ -56,11 +56,11 @@ class WorkerThread(MemberThread):
 
     def take_part(self) -> None:
         self._connection = connection = self._run.connect(self._name)
-        beats = self._run.heartbeat(self._name)
+        member = Worker(
+            connection, self.replica, self.batches, TEST, self._slowdown, self._compressor, self._local_updates()
+        )
+        beats = self._run.heartbeat(self._name, on_answer=member.on_heartbeat)
         try:
-            member = Worker(
-                connection, self.replica, self.batches, TEST, self._slowdown, self._compressor, self._local_updates()
-            )
             self.spent = member.run()
         finally:
             self.bytes = connection.sent_bytes + connection.received_bytes

@@ -379,7 +379,7 @@ def loaded(folder: Path, name: str, kind: str = "torch") -> Workload:
 def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
     """The mean absolute errors of the test data before and after some steps."""
     member = MemberSpec("a", found.spec, "", "", 16, 1)
-    batches, test = member_data(member, found, lambda path: b"").data
+    batches, test = member_data(member, found, lambda path: b"", str).data
     replica = found.build().replica
     before = evaluate(replica, test).metrics["mae"]
     for _ in range(steps):
@@ -459,7 +459,7 @@ def test_what_a_step_waits_for_its_data_is_measured(tmp_path, monkeypatch, name,
     monkeypatch.setattr(time, "perf_counter", clock)
     monkeypatch.setattr(background, "WORTH_S", float("inf"))  # nothing is read ahead
     found = loaded(tmp_path, name, kind)
-    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 8, 1), found, lambda path: b"").data
+    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 8, 1), found, lambda path: b"", str).data
     loop = _Loop(found.build().replica, Asking(batches, clock), 1.0)
     try:
         assert [loop.step() for _ in range(3)] == [(2.0, 0.0, 0.0)] * 3
@@ -470,7 +470,7 @@ def test_what_a_step_waits_for_its_data_is_measured(tmp_path, monkeypatch, name,
 
 def own_steps(found: Workload, steps: int, state: np.ndarray | None = None) -> tuple[Replica, list[float]]:
     """A replica after some steps with the job's own optimizer, and the losses on the way."""
-    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 64, 1), found, lambda path: b"").data
+    batches, _ = member_data(MemberSpec("a", found.spec, "", "", 64, 1), found, lambda path: b"", str).data
     replica = found.build().replica
     if state is not None:
         replica.set_own_state(state)
@@ -616,7 +616,7 @@ def test_members_draw_from_parts_of_their_own(tmp_path) -> None:
     drawn = []
     for member in range(2):
         spec = MemberSpec("a", found.spec, "", "", 4, 1, DataPart((3.0, 1.0), member, 7))
-        batches, _ = member_data(spec, found, lambda path: b"").data
+        batches, _ = member_data(spec, found, lambda path: b"", str).data
         drawn.append({round(float(value), 5) for _ in range(12) for value in next(batches)[0]})
     assert len(drawn[0]) == 48 and len(drawn[1]) == 16 and not drawn[0] & drawn[1]
 

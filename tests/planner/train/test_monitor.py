@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from backends.frameworks.base import MOMENTUM, Layout, Variable
 from backends.frameworks.process_group import BROKEN
-from backends.protocol.events import CheckpointWritten, Evaluated, Progress, RunAccount
+from backends.protocol.events import CheckpointWritten, Evaluated, Joined, Left, Progress, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint
 from planner.agents.call import Event
@@ -309,3 +310,22 @@ def test_the_checkpoint_that_is_on_its_way_then_is_waited_for(tmp_path: Path) ->
     with pytest.raises(RunError, match=f"^tx1: KeyError.* the last checkpoint is {tmp_path}/checkpoint.npz"):
         run.monitor.run()
     assert run.fetcher.has(STEPS)
+
+
+def worker(failure: str | None = None) -> Any:
+    return SimpleNamespace(failure=failure, fails_run=False, joined=False)
+
+
+def test_a_run_whose_other_members_have_left_ends_with_the_one_that_is_given_up(tmp_path: Path) -> None:
+    workers = {"a": worker("a: its device is gone"), "b": worker()}
+    run = Run(tmp_path, ServerCall(DONE, Left("b", "the stream has ended"), waits=True), workers=workers)
+    with pytest.raises(RunError, match="a: its device is gone"):
+        run.monitor.run()
+
+
+def test_a_member_that_came_back_has_not_left(tmp_path: Path) -> None:
+    workers = {"a": worker("a: its device is gone"), "b": worker()}
+    run = Run(tmp_path, ServerCall(DONE), workers=workers)
+    for event in (Left("b", "the stream has ended"), Joined("b")):
+        run.monitor._handle("server", event)
+    run.monitor._check_workers()

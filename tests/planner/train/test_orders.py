@@ -124,6 +124,16 @@ def test_the_norm_to_clip_to_and_the_parts_of_a_batch_reach_the_devices() -> Non
     assert (replica.micro_batch, replica.precision) == (4, "bf16")
 
 
+def test_a_stream_reaches_host_and_members_and_a_resumed_run_keeps_the_order_of_samples(tmp_path: Path) -> None:
+    made, options = plan(planned("a"), planned("b")), Options("x", seed=3, stream="replay:S1")
+    members = [orders.member(made, options, name, Placed(ReplicaSpec("torch", "net"))) for name in "ab"]
+    streams = [orders.with_stream(each, options, tmp_path).stream for each in members]
+    assert [(each.text, each.rates_seed) for each in streams if each] == [("replay:S1", 3)] * 2
+    assert len({each.seed for each in streams if each}) == len({each.folder for each in streams if each}) == 2
+    assert orders.with_stream(members[0], Options("x"), tmp_path).stream is None
+    assert orders.run_spec(made, options, images(96), None, None).stream == "replay:S1"
+
+
 def test_adam_has_no_momentum_to_give() -> None:
     adam = plan(planned("a")).with_optimizer("adam").strategy
     with pytest.raises(PlanError, match="--momentum 0.9: adam has beta1 in its place; give --optimizer adam:beta1=0.9"):

@@ -3,6 +3,7 @@
 import pytest
 
 from backends.protocol.events import Built, Joined, MemberAccount, MemberTelemetry, TimeSpent
+from backends.protocol.streams import StreamStatistics
 from planner.train.events import MemberEnded
 from planner.train.telemetry import Telemetry
 from profilers.records import Window
@@ -53,6 +54,16 @@ def test_the_time_to_build_and_the_figures_of_the_compressor_are_kept(telemetry:
     telemetry.add("b", MemberEnded(MemberAccount(TimeSpent(), 0.5, {"cnc_ratio": 0.25})))
     assert telemetry.built_s == {"a": 0.5}
     assert telemetry.compressors == {"b": {"cnc_ratio": 0.25}}
+
+
+def test_the_newest_figures_of_a_stream_are_kept_from_every_start(telemetry: Telemetry) -> None:
+    stream = StreamStatistics(30.0, 32, 0, 0.0, 10, 0, 10, 10, 0, 0, 0)
+    for arrived in ((5, 8), (3,)):
+        telemetry.started("a")
+        for samples in arrived:
+            telemetry.add("a", report(1)._replace(stream=stream._replace(arrived=samples)))
+    assert [each.arrived for each in telemetry.streams["a"].values()] == [8, 3]
+    assert telemetry.streams["b"] == {}
 
 
 def test_events_of_other_sources_are_ignored(telemetry: Telemetry) -> None:

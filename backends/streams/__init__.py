@@ -1,0 +1,1 @@
+"""Samples arrive while a device trains: where they come from, and how it waits for them."""

@@ -1,0 +1,94 @@
+"""A replay delivers the samples of a data set at a given rate, again and again (ScaDLES)."""
+
+import math
+import threading
+import time
+from typing import Callable, List, NamedTuple, Optional
+
+from backends.data.loader import BatchLoader, Chosen, SampleSet
+from backends.streams.rate_shape import RateShape
+from backends.streams.source import SampleSource, StreamRecord
+
+#: Most samples that are delivered at once: after a long pause many are due.
+MOST_AT_ONCE = 512
+
+
+class ReplaySettings(NamedTuple):
+    """rate: samples a second, the plain one of the shape.
+
+    stops_s: seconds after which no more samples arrive.
+    malformed: every so many-th sample arrives damaged; 0 for none.
+    """
+
+    rate: float
+    shape: RateShape = RateShape()
+    stops_s: float = math.inf
+    malformed: int = 0
+
+    def arrived(self, seconds: float) -> int:
+        """Samples that have arrived so many seconds after the beginning."""
+        return int(self.rate * self.shape.elapsed(min(seconds, self.stops_s)) + 1e-9)
+
+
+class _PlaceOnly(SampleSet):
+    """The positions of samples, so that a loader draws those and not the samples."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def batch(self, chosen: Chosen) -> Chosen:
+        return chosen
+
+
+class ReplaySource(SampleSource):
+    """Samples of a set in a new seeded order each epoch.
+
+    count: samples of the set; encode: the payload of the one at a position.
+    clock: monotonic seconds. pause: waits so many seconds; None to end it with ``close``.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        encode: Callable[[int], bytes],
+        settings: ReplaySettings,
+        seed: int,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Optional[Callable[[float], object]] = None,
+    ) -> None:
+        self._positions = BatchLoader(_PlaceOnly(count), 1, seed)
+        self._encode = encode
+        self._settings = settings
+        self._clock = clock
+        self._closed = threading.Event()
+        self._pause = pause or self._closed.wait
+        self._began_s = 0.0
+        self._delivered = 0
+
+    def begin(self, offset: int) -> None:
+        self._positions.position = offset
+        self._began_s = self._clock()
+
+    def read(self, wait_s: float) -> Optional[List[StreamRecord]]:
+        seconds = self._clock() - self._began_s
+        due = self._settings.arrived(seconds) - self._delivered
+        if not due:
+            if seconds >= self._settings.stops_s:
+                return None
+            self._pause(min(wait_s, max(1e-3, 1.0 / max(self._settings.rate, 1e-9))))
+            return []
+        count = min(due, MOST_AT_ONCE)
+        self._delivered += count
+        return [self._record() for _ in range(count)]
+
+    def _record(self) -> StreamRecord:
+        offset = self._positions.position
+        payload = self._encode(int(next(self._positions)[0]))
+        every = self._settings.malformed
+        return StreamRecord(offset, payload[:-1] if every and offset % every == every - 1 else payload)
+
+    def close(self) -> None:
+        self._closed.set()

@@ -1,0 +1,92 @@
+"""Samples that do not fit into memory lie on disk, in files of many each."""
+
+import collections
+import contextlib
+import os
+import shutil
+import struct
+from typing import Deque, List, NamedTuple, Sequence
+
+from backends.streams.record_frames import FrameReader, pack
+from backends.streams.source import StreamRecord
+
+#: What a folder of segments holds is of this user alone, as all that the agent keeps.
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
+#: Bytes of malformed samples that are set aside at the most.
+MOST_ASIDE_BYTES = 1 << 20
+
+
+class _Segment(NamedTuple):
+    path: str
+    samples: int
+
+
+class SegmentFolder:
+    """Files of samples in a folder, oldest first. Its length is the number of samples in them.
+
+    What an earlier process has left there is removed: its samples are read from the source again.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._segments: Deque[_Segment] = collections.deque()
+        self._written = 0
+        self._samples = 0
+        self._aside_bytes = 0
+        shutil.rmtree(path, ignore_errors=True)
+
+    def __len__(self) -> int:
+        return self._samples
+
+    def append(self, records: Sequence[StreamRecord]) -> None:
+        """Write samples to a file of their own, whole or not at all.
+
+        Raises OSError that names the file, for example on a full disk; earlier files stay.
+        """
+        path = os.path.join(self.path, "%08d.samples" % self._written)
+        self._write(path, pack(records))
+        self._written += 1
+        self._segments.append(_Segment(path, len(records)))
+        self._samples += len(records)
+
+    def _write(self, path: str, content: bytes, mode: str = "wb") -> None:
+        os.makedirs(self.path, FOLDER_MODE, exist_ok=True)
+        try:
+            with open(path, mode, opener=_private) as stream:
+                stream.write(content)
+        except OSError as error:
+            if mode == "wb":
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+            raise OSError(error.errno, error.strerror, path) from error
+
+    def take(self) -> List[StreamRecord]:
+        """Remove the oldest file; returns its samples. Raises OSError where it cannot be read."""
+        segment = self._segments[0]
+        with open(segment.path, "rb") as stream:
+            found = FrameReader().add(stream.read())
+        os.unlink(segment.path)
+        self._segments.popleft()
+        self._samples -= segment.samples
+        return found
+
+    def set_aside(self, payload: bytes) -> str:
+        """Add a malformed sample to the file of those, unless that is large; returns its path."""
+        path = os.path.join(self.path, "malformed")
+        if self._aside_bytes + len(payload) <= MOST_ASIDE_BYTES:
+            self._write(path, struct.pack(">I", len(payload)) + payload, "ab")
+            self._aside_bytes += len(payload)
+        return path
+
+    def close(self) -> None:
+        """Remove all files of samples; malformed ones stay for whoever looks for the fault."""
+        while self._segments:
+            with contextlib.suppress(OSError):
+                os.unlink(self._segments.popleft().path)
+        self._samples = 0
+        with contextlib.suppress(OSError):
+            os.rmdir(self.path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)

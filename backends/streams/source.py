@@ -1,0 +1,35 @@
+"""A source delivers the samples of a stream in order, from any offset on."""
+
+import abc
+from typing import List, NamedTuple, Optional
+
+
+class StreamRecord(NamedTuple):
+    """One sample as it arrives.
+
+    offset: its place in the stream, from 0 on; a stream may leave numbers out.
+    payload: as ``sample_codec`` writes a sample.
+    """
+
+    offset: int
+    payload: bytes
+
+
+class SampleSource(abc.ABC):
+    """The samples of one device. One thread calls it; ``close`` may come from another."""
+
+    @abc.abstractmethod
+    def begin(self, offset: int) -> None:
+        """Deliver from the sample with this offset on. Called once, before ``read``."""
+
+    @abc.abstractmethod
+    def read(self, wait_s: float) -> Optional[List[StreamRecord]]:
+        """The samples that have arrived since the last call; None where no more will come.
+
+        Waits up to ``wait_s`` seconds for the first. Raises OSError while the source cannot be
+        reached: the next call tries again, and goes on behind the last sample that was read.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """End a wait and the connection. Idempotent."""

@@ -1,0 +1,1 @@
+"""Producers of samples for runs whose devices receive them while they train."""

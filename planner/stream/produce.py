@@ -1,0 +1,140 @@
+"""A producer replays a data set to devices: into directories, or over sockets to whoever asks."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from backends.data.dataset import Dataset, as_shipped, shards
+from backends.data.loader import ArraySamples
+from backends.streams.directory import DirectoryWriter
+from backends.streams.replay import ReplaySource
+from backends.streams.sample_codec import ArrayCodec
+from backends.streams.spec import StreamSpec
+from planner.errors import PlanError, RunError
+from planner.stream.socket_server import SampleServer
+
+#: Longest pause between looks whether the producer is to end.
+TICK_S = 0.2
+
+
+class ProduceRequest(NamedTuple):
+    """What is produced.
+
+    to: where samples go, the text of ``planner train --stream``.
+    rates: as in ``replay:RATES,...``, with its other options.
+    devices: their names, for which rates are drawn; each gets its own part of the data.
+    limit: samples for each device after which its stream ends; 0 for none.
+    """
+
+    to: str
+    rates: str
+    devices: Sequence[str]
+    seed: int = 0
+    limit: int = 0
+
+
+class Replays(NamedTuple):
+    """Makes the replay of each device: its samples, in its order, at its rate."""
+
+    makers: Mapping[str, Callable[[], ReplaySource]]
+    rates: Mapping[str, float]
+
+
+def replays(data: Dataset, request: ProduceRequest) -> Replays:
+    """The replays of a request. Raises PlanError for rates that no stream has."""
+    try:
+        spec = StreamSpec.from_text(f"replay:{request.rates}")
+        settings = {name: spec.replay(name, request.seed) for name in request.devices}
+    except ValueError as error:
+        raise PlanError(f"--rates {request.rates}: {error}") from None
+    images = as_shipped(data.train_images)
+    codec = ArrayCodec.of(ArraySamples(images[:1], data.train_labels[:1]))
+    parts = shards(len(images), [1.0] * len(request.devices), request.seed)
+
+    def maker(place: int, name: str) -> Callable[[], ReplaySource]:
+        own = parts[place]
+
+        def encode(position: int) -> bytes:
+            return codec.encode((images[own[position]], data.train_labels[own[position]]))
+
+        return lambda: ReplaySource(len(own), encode, settings[name], request.seed * 1009 + place)
+
+    makers = {name: maker(place, name) for place, name in enumerate(request.devices)}
+    return Replays(makers, {name: each.rate for name, each in settings.items()})
+
+
+def target(request: ProduceRequest) -> StreamSpec:
+    """Where samples go. Raises PlanError for what no producer fills."""
+    try:
+        spec = StreamSpec.from_text(request.to)
+    except ValueError as error:
+        raise PlanError(f"{request.to}: {error}") from None
+    if spec.source == "replay":
+        raise PlanError(f"{request.to}: a replay needs no producer; give directory:path=... or socket:address=...")
+    places = [spec.place(name) for name in request.devices]
+    if spec.source == "directory" and len({*places}) < len(places):
+        raise PlanError(f"{request.to}: {len(places)} devices need a directory each; put {{device}} into the path")
+    return spec
+
+
+def produce(data: Dataset, request: ProduceRequest, stop: threading.Event, on_note: Callable[[str], None]) -> int:
+    """Produce until all streams have ended or ``stop``; returns the samples that were written.
+
+    Raises PlannerError where nothing can be written, for example on a full disk.
+    """
+    spec = target(request)
+    made = replays(data, request)
+    for name, rate in made.rates.items():
+        on_note(f"{name}: {rate:.4g} samples/s to {spec.place(name)}")
+    if spec.source == "socket":
+        addresses = {spec.place(name) for name in request.devices}
+        if len(addresses) > 1:
+            raise PlanError(f"{request.to}: one producer listens at one address; leave {{device}} out")
+        return SampleServer(addresses.pop(), made.makers, request.limit, stop, on_note).serve()
+    return _fill_all(spec, made, request, stop)
+
+
+def _fill_all(spec: StreamSpec, made: Replays, request: ProduceRequest, stop: threading.Event) -> int:
+    written = dict.fromkeys(request.devices, 0)
+    failures: list[str] = []
+
+    def fill(name: str) -> None:
+        try:
+            written[name] = fill_directory(spec.place(name), made.makers[name](), request.limit, stop)
+        except (OSError, ValueError) as error:
+            failures.append(f"{name}: {error}")
+            stop.set()
+
+    threads = [threading.Thread(target=fill, args=(name,), daemon=True) for name in request.devices]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(TICK_S)
+    if failures:
+        raise RunError(f"{failures[0]}; what was written is whole, and the same command goes on behind it")
+    return sum(written.values())
+
+
+def fill_directory(path: str, source: ReplaySource, limit: int, stop: threading.Event) -> int:
+    """Write samples into a directory, behind those that are there; returns how many.
+
+    Raises OSError where the disk takes no more.
+    """
+    writer = DirectoryWriter(path)
+    offset = writer.next_offset()
+    source.begin(offset)
+    written = 0
+    while not stop.is_set() and not (limit and written >= limit):
+        records = source.read(TICK_S)
+        if records is None:
+            writer.end(offset)
+            break
+        records = records[: limit - written] if limit else records
+        if records:
+            writer.write(records)
+            written += len(records)
+            offset = records[-1].offset + 1
+    if limit and written >= limit:
+        writer.end(offset)
+    return written

@@ -1,0 +1,40 @@
+"""A run on streams of samples: what the operator is told beforehand, and what each device did."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from backends.protocol.streams import StreamStatistics
+from planner.plan.file import Plan
+from planner.train.orders import Options
+
+#: Figures that begin anew where a worker is started again, and are added up.
+_COUNTED = ("arrived", "used", "dropped", "stored", "malformed")
+
+
+def stream_notes(options: Options, plan: Plan) -> list[str]:
+    """Remarks on the plan of a run whose samples arrive while it trains."""
+    if options.stream is None:
+        return []
+    notes = ["samples arrive while it trains: the prediction knows of no wait for them"]
+    if plan.strategy.batching != "stream":
+        notes.append(
+            f"each step waits for its {plan.batch} samples; --strategy scadles, or batching=stream, takes what arrives"
+        )
+    return notes
+
+
+def stream_result(starts: Sequence[StreamStatistics], elapsed_s: float) -> dict[str, Any] | None:
+    """A worker's stream over the whole run, for result.json; None where it has none.
+
+    starts: its last figures from each time it was started. waiting_share: of the run's time.
+    """
+    if not starts:
+        return None
+    waited_s = math.fsum(start.waited_s for start in starts)
+    last = starts[-1]._replace(
+        waited_s=waited_s,
+        peak_buffered=max(start.peak_buffered for start in starts),
+        **{name: sum(getattr(start, name) for start in starts) for name in _COUNTED},
+    )
+    return {**last._asdict(), "waiting_share": waited_s / elapsed_s if elapsed_s else 0.0}

@@ -1,0 +1,49 @@
+"""This view shows the streams of samples of a run, a row for each device."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from backends.protocol.streams import StreamStatistics
+from planner.train.streams import stream_result
+from planner.units import number, percent
+from planner.views.tables import TextTable
+
+_COLUMNS = (
+    "worker",
+    "rate/s",
+    "batch",
+    "buffered",
+    "most",
+    "waiting",
+    "arrived",
+    "used",
+    "dropped",
+    "stored",
+    "malformed",
+)
+_OPTIONAL = ("most", "arrived", "used", "stored", "malformed")
+
+
+def stream_columns(streams: Mapping[str, StreamStatistics], elapsed_s: float) -> dict[str, dict[str, Any]]:
+    """What ``stream_table`` shows of a run that goes on."""
+    found = {name: stream_result([stream], elapsed_s) for name, stream in streams.items()}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def stream_table(streams: Mapping[str, Mapping[str, Any]], title: str) -> TextTable:
+    """streams: by worker, as in result.json."""
+    shown = [name for name in _COLUMNS if name not in ("stored", "malformed") or any(map(_of(name), streams.values()))]
+    made = TextTable(title, shown, left=("worker",), optional=[name for name in _OPTIONAL if name in shown])
+    for name, stream in sorted(streams.items()):
+        cells = {
+            "worker": name, "rate/s": number(stream["rate"]), "batch": f"{stream['batch']:,}",
+            "buffered": f"{stream['buffered']:,}", "most": f"{stream['peak_buffered']:,}",
+            "waiting": percent(stream["waiting_share"], 0),
+            **{each: f"{stream[each]:,}" for each in ("arrived", "used", "dropped", "stored", "malformed")},
+        }  # fmt: skip
+        made.add_row(*(cells[column] for column in shown))
+    return made
+
+
+def _of(name: str) -> Any:
+    return lambda stream: stream[name]

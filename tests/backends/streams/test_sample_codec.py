@@ -1,0 +1,77 @@
+"""A sample is its arrays as numpy.save writes them; anything else is refused with the reason."""
+
+import io
+
+import numpy as np
+import pytest
+
+from backends.data.loader import ArraySamples, ItemSamples
+from backends.streams.sample_codec import ArrayCodec, PositionCodec
+from tests.backends.fakes import CLASSES, images
+from tests.backends.stream_sources import CODEC
+
+PIXELS, LABELS = images(5)
+
+
+def saved(*arrays: object) -> bytes:
+    stream = io.BytesIO()
+    for array in arrays:
+        np.save(stream, np.asarray(array))
+    return stream.getvalue()
+
+
+def test_samples_make_the_batch_of_their_set() -> None:
+    codec = ArrayCodec.of(ArraySamples(PIXELS, LABELS), CLASSES)
+    payloads = [codec.encode((PIXELS[row], LABELS[row])) for row in (3, 1)]
+    for payload in payloads:
+        codec.check(payload)
+    pixels, labels = codec.batch(payloads)
+    assert np.array_equal(pixels, PIXELS[[3, 1]]) and pixels.dtype == np.uint8
+    assert np.array_equal(labels, LABELS[[3, 1]]) and labels.dtype == np.int64
+
+
+def test_they_are_what_numpy_saves_and_a_label_may_have_another_width() -> None:
+    assert CODEC.encode((PIXELS[0], LABELS[0])) == saved(PIXELS[0], LABELS[0])
+    narrow = saved(PIXELS[0], np.int32(LABELS[0]))
+    CODEC.check(narrow)
+    _, labels = CODEC.batch([narrow])
+    assert labels.dtype == np.int64 and labels[0] == LABELS[0]
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"", "not of 2 arrays"),
+        (saved(PIXELS[0], LABELS[0])[:-1], "not of 2 arrays"),
+        (saved(PIXELS[0], LABELS[0]) + b"x", "more than 2 arrays"),
+        (saved(PIXELS[0][:1], LABELS[0]), r"uint8 \(1, 2, 3\), expected uint8 \(2, 2, 3\)"),
+        (saved(PIXELS[0] / 255.0, LABELS[0]), "float64"),
+        (saved(PIXELS[0], CLASSES), "its label is 3, of 3 classes"),
+        (saved(PIXELS[0], -1), "its label is -1"),
+        (saved(np.array([{}], object), LABELS[0]), "not of 2 arrays"),
+    ],
+)
+def test_what_is_no_sample_is_refused(payload: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        CODEC.check(payload)
+
+
+def test_numbers_that_are_not_finite_are_refused() -> None:
+    codec = ArrayCodec.of(ArraySamples(np.zeros((1, 2), np.float32), np.zeros(1, np.int64)))
+    with pytest.raises(ValueError, match="not finite"):
+        codec.check(saved(np.array([0, np.nan], np.float32), 0))
+
+
+def test_samples_that_are_no_arrays_are_replayed_only() -> None:
+    with pytest.raises(ValueError, match="replay its own with --stream replay"):
+        ArrayCodec.of(ItemSamples(["a", "b"], list))
+
+
+def test_a_position_stands_for_a_sample_of_any_kind() -> None:
+    codec = PositionCodec(ItemSamples(["a", "b", "c"], list))
+    payloads = [codec.encode(position) for position in (2, 0)]
+    codec.check(payloads[0])
+    assert codec.batch(payloads) == ["c", "a"]
+    for payload in (codec.encode(3), payloads[0][:-1]):
+        with pytest.raises(ValueError, match="no position"):
+            codec.check(payload)

@@ -1,0 +1,105 @@
+"""Samples arrive while a run trains: what is said before, and what the result tells of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.protocol.streams import StreamStatistics
+from backends.strategies.strategy import Strategy
+from backends.training import checkpoint
+from backends.training.stopping import STREAMS_ENDED
+from planner.errors import PlanError
+from planner.train import orders
+from planner.train.orders import Options
+from planner.train.streams import stream_notes, stream_result
+from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training
+from tests.planner.plans import plan, planned
+from tests.running import FASHION, run
+
+ONE = StreamStatistics(30.0, 32, 320, 2.0, 400, 320, 60, 80, 20, 7, 1, "/cache/malformed")
+
+
+def test_without_streams_nothing_is_said_and_nothing_is_in_the_result() -> None:
+    assert stream_notes(Options(), plan(planned("a"))) == []
+    assert stream_result([], 10.0) is None
+
+
+def test_that_the_prediction_knows_of_no_wait_is_said_and_what_would_not_wait() -> None:
+    options, made = Options(stream="replay:S1"), plan(planned("a"), planned("b"))
+    prediction, fixed = stream_notes(options, made)
+    assert "the prediction knows of no wait" in prediction
+    assert "each step waits for its 32 samples" in fixed
+    assert len(stream_notes(options, made.with_strategy(Strategy.from_text("scadles")))) == 1
+
+
+def test_the_figures_of_a_worker_that_was_started_again_are_added_up() -> None:
+    later = ONE._replace(rate=28.0, offset=480, waited_s=3.0, arrived=200, used=160, peak_buffered=70)
+    found = stream_result([ONE, later], 20.0)
+    assert found is not None
+    assert (found["rate"], found["offset"], found["waited_s"], found["waiting_share"]) == (28.0, 480, 5.0, 0.25)
+    assert (found["arrived"], found["used"], found["peak_buffered"], found["dropped"]) == (600, 480, 80, 40)
+
+
+def test_an_unknown_stream_is_refused_with_the_option() -> None:
+    with pytest.raises(PlanError, match="--stream replai:S1: unknown source of a stream 'replai'; did you mean replay"):
+        orders.check(Options(stream="replai:S1"))
+
+
+def result_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "result.json").read_text())
+
+
+def test_a_run_of_two_devices_waits_for_its_samples_and_goes_on_where_they_were(tmp_path: Path) -> None:
+    pair = new_pair(tmp_path)
+    done = run(pair, *training("--stream", "replay:desktop@3000/tx2@2000,policy=truncate", "--steps", "100"))
+    assert done.popen.returncode == 0, done.errors
+    assert "the prediction knows of no wait for them" in done.errors
+    assert "streams of samples" in done.output
+    (first,) = run_folders(pair)
+    workers = result_of(first)["workers"]
+    saved = checkpoint.peek(str(first / "checkpoint.npz"))["streams"]
+    for name, worker in workers.items():
+        stream = worker["stream"]
+        assert stream["used"] == worker["steps"] * stream["batch"]
+        assert stream["arrived"] >= stream["used"] + stream["dropped"]
+        assert saved.get(name, 0) == stream["offset"] >= stream["used"]
+    assert sum(worker["steps"] for worker in workers.values()) == 100
+    occupancy = [
+        event["stream"]["buffered"]
+        for event in map(json.loads, (first / "events.jsonl").read_text().splitlines())
+        if event["type"] == "member_telemetry"
+    ]
+    assert len(occupancy) >= 2
+    again = run(pair, "train", "--resume", str(first), "--steps", str(STEPS))
+    assert again.popen.returncode == 0, again.errors
+    second = next(folder for folder in run_folders(pair) if folder != first)
+    for name, worker in result_of(second)["workers"].items():
+        assert worker["stream"]["offset"] >= saved[name] + worker["stream"]["used"]
+
+
+def test_a_device_whose_source_stops_leaves_and_the_other_makes_all_steps(tmp_path: Path) -> None:
+    pair = new_pair(tmp_path)
+    command = start(pair, "--stream", "replay:2000,stop=0.2,at=tx2", "--strategy", "baseline")
+    command.says("tx2 leaves the run: the stream has ended")
+    assert command.ended() == 0, command.errors
+    (folder,) = run_folders(pair)
+    assert result_of(folder)["steps_made"] >= STEPS
+    assert not left_files(pair)
+
+
+def test_devices_train_on_what_a_producer_puts_into_their_directories(tmp_path: Path) -> None:
+    pair = new_pair(tmp_path)
+    to = f"directory:{tmp_path}/samples-{{device}}"
+    devices = ("--device", "desktop", "--device", "tx2")
+    made = run(pair, "stream", "produce", to, "--data", str(FASHION), *devices, "--rates", "1e5", "--samples", "400")
+    assert made.popen.returncode == 0, made.errors
+    assert made.last_line == "800 samples were produced"
+    done = run(pair, *training("--stream", to, "--json"))
+    assert done.popen.returncode == 0, done.errors
+    found = json.loads(done.output)
+    assert (found["ended"], found["steps_made"]) == (STREAMS_ENDED, 100)
+    assert {name: worker["stream"]["used"] for name, worker in found["workers"].items()} == {
+        "desktop": 400, "tx2": 400
+    }  # fmt: skip

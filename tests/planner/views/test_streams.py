@@ -1,0 +1,20 @@
+"""A row a device with its stream of samples, while a run goes on and at its end."""
+
+from backends.protocol.streams import StreamStatistics
+from planner.views.streams import stream_columns, stream_table
+from tests.planner.screens import row, shown
+
+SLOW = StreamStatistics(38.0, 64, 640, 8.0, 700, 640, 60, 90, 0, 0, 0)
+
+
+def test_the_share_of_waiting_and_the_samples_are_shown() -> None:
+    text = shown(stream_table(stream_columns({"tx2": SLOW, "pc": SLOW._replace(rate=None)}, 16.0), "streams"), 160)
+    assert row(text, "tx2").split() == ["tx2", "38.0", "64", "60", "90", "50", "%", "700", "640", "0"]
+    assert row(text, "pc").split()[1] == "-"
+
+
+def test_what_was_stored_and_what_was_malformed_is_shown_where_there_is_some() -> None:
+    plain = shown(stream_table(stream_columns({"tx2": SLOW}, 16.0), "streams"), 160)
+    assert "stored" not in plain and "malformed" not in plain
+    found = shown(stream_table(stream_columns({"tx2": SLOW._replace(stored=5, malformed=2)}, 16.0), "streams"), 160)
+    assert "stored" in found and row(found, "tx2").split()[-2:] == ["5", "2"]
