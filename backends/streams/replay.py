@@ -5,6 +5,8 @@ import threading
 import time
 from typing import Callable, List, NamedTuple, Optional
 
+import numpy as np
+
 from backends.data.loader import BatchLoader, Chosen, SampleSet
 from backends.streams.rate_shape import RateShape
 from backends.streams.source import SampleSource, StreamRecord
@@ -41,6 +43,9 @@ class _PlaceOnly(SampleSet):
 
     def batch(self, chosen: Chosen) -> Chosen:
         return chosen
+
+    def labels(self) -> np.ndarray:
+        raise ValueError("places have no labels; those of the replayed samples have")
 
 
 class ReplaySource(SampleSource):
