@@ -46,6 +46,9 @@ class Arrivals:
         """
         return None
 
+    def commit(self, offset: int) -> None:
+        """A checkpoint contains all samples before this offset."""
+
     def put_back(self) -> None:
         """Give the samples again that were read since ``position``: their step was not made."""
 

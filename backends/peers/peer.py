@@ -201,6 +201,7 @@ class Peer:
 
     def _work(self, order: frames.PeerStep) -> RoundMade:
         """Compute a gradient, or the change of a round."""
+        self._batches.arrivals.commit(order.saved_offset)
         if order.local is not None:
             assert self._local is not None, "the coordinator has the same strategy"
             stays = _takes_own_weights(order)

@@ -140,6 +140,7 @@ class PeerRunState(HostedRunState):
                 batch=self._batch_policy.batch(name),
                 rate=self.spec.optimizer_at(made_by_all).rate,
                 gives_to=self._gives_to(name, item),
+                saved_offset=self.saved_offset(name),
             )
             return self._with_round(name, item, order) if self.spec.strategy.local else order
 

@@ -100,6 +100,7 @@ class WorkerStep(NamedTuple):
     weights: MessageHead
     rate: float  # of the worker's optimizer, where it has one
     local: Optional[LocalRound] = None  # None for one gradient
+    saved_offset: int = 0  # of the worker's stream, before which a checkpoint contains all samples
 
 
 class WorkerEvaluation(NamedTuple):
@@ -128,6 +129,7 @@ class PeerStep(NamedTuple):
     gives_to: Tuple[str, ...]  # members that receive this one's weights (knowledge transfer)
     local: Optional[LocalRound] = None  # None for one gradient
     outer: Optional[OptimizerSettings] = None  # what is done with the mean change of a round
+    saved_offset: int = 0  # of the member's stream, before which a checkpoint contains all samples
 
 
 class PeerTask(NamedTuple):

@@ -100,6 +100,7 @@ _NAMES: Dict[str, NumberRange] = {
     "repeats": _AMOUNT,
     "requested_batch": _FROM_ONE,
     "samples": COUNT,
+    "saved_offset": COUNT,
     "scale": _POSITIVE,
     "seconds": _AMOUNT,
     "shape": COUNT,

@@ -112,6 +112,7 @@ class ParameterServer(RunHost):
             head,
             optimizer.rate,
             pull.local,
+            self.run_state.saved_offset(connection.peer),
         )
         connection.send(order, framing.as_bytes(arrays))
 

@@ -160,6 +160,7 @@ class Worker:
 
     def _work(self, order: frames.WorkerStep) -> StepTaken:
         """Compute a gradient, or the change of a round."""
+        self._batches.arrivals.commit(order.saved_offset)
         if order.local is not None:
             assert self._local is not None, "the server has the same strategy"
             made = self._local.make(order.local, order.rate, order.batch, abandoned=lambda: self._waits_in_vain)

@@ -53,7 +53,7 @@ class ArrivingSamples(Arrivals):
         self._trouble = ""  # why none come now
         self._heard_s = clock()
         self._taken: List[StreamRecord] = []  # since the last position
-        self._offset = 0
+        self._offset = self._committed = 0
         self._batch = self._arrived = self._used = self._malformed = 0
         self._aside = ""
         self.waited_s = 0.0
@@ -66,7 +66,7 @@ class ArrivingSamples(Arrivals):
 
     def prepare(self, offset: int) -> None:
         """Begin without a thread; ``receive`` then does its work."""
-        self._offset = offset
+        self._offset = self._committed = offset
         self._rate = ArrivalRate(self._clock)
         self._heard_s = self._clock()
         self._source.begin(offset)
@@ -159,6 +159,11 @@ class ArrivingSamples(Arrivals):
                 self._used += len(self._taken)
                 self._taken = []
             return StreamPosition(self._offset, self._rate.per_second())
+
+    def commit(self, offset: int) -> None:
+        if offset > self._committed:
+            self._committed = offset
+            self._source.commit(offset)
 
     def put_back(self) -> None:
         with self._changed:

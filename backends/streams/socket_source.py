@@ -91,6 +91,9 @@ class SocketSource(SampleSource):
         if connection is not None:
             connection.close()
 
+    def commit(self, offset: int) -> None:
+        """Nobody asks how far a device is."""
+
     def close(self) -> None:
         self._is_closed = True
         self._disconnect()

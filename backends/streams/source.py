@@ -31,5 +31,9 @@ class SampleSource(abc.ABC):
         """
 
     @abc.abstractmethod
+    def commit(self, offset: int) -> None:
+        """Tell the source that a checkpoint contains all samples before this one."""
+
+    @abc.abstractmethod
     def close(self) -> None:
         """End a wait and the connection. Idempotent."""

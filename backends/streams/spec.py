@@ -38,17 +38,20 @@ _SOURCES: Dict[str, Dict[str, Any]] = {
     },
     "directory": {"path": str},
     "socket": {"address": str},
+    "kafka": {"brokers": str, "topic": str, "group": str},
 }
 #: The option that may stand without its name, as in ``replay:S1``; others than a replay need it.
-_FIRST = {"replay": "rates", "directory": "path", "socket": "address"}
-#: Stands for the name of the device in a path or an address.
+_FIRST = {"replay": "rates", "directory": "path", "socket": "address", "kafka": "brokers"}
+#: Stands for the name of the device in a path, an address or a topic.
 DEVICE = "{device}"
+#: The topic and the consumer group of a device, where none are named.
+TOPIC = "planner-{device}"
 
 
 class StreamSpec(NamedTuple):
     """The parsed text of ``--stream``.
 
-    source: replay, directory or socket. options: of the source, those that were given.
+    source: replay, directory, socket or kafka. options: of the source, those that were given.
     policy: what happens to samples that arrive faster than they are used.
     memory: samples that are kept in memory at least, before the disk is used.
     patience_s: seconds without a sample after which the stream counts as ended.
@@ -106,8 +109,23 @@ class StreamSpec(NamedTuple):
                 raise ValueError("%s: %s" % (self.text, error)) from None
 
     def place(self, device: str) -> str:
-        """The path or the address of a device's samples."""
+        """The path, the address or the brokers of a device's samples."""
         named: str = self.options[_FIRST[self.source]]
+        return named.replace(DEVICE, device)
+
+    def brokers(self) -> str:
+        """The brokers of Kafka, as its library takes them: separated by commas, not by slashes."""
+        named: str = self.options["brokers"]
+        return named.replace("/", ",")
+
+    def topic(self, device: str) -> str:
+        """The topic of a device."""
+        named: str = self.options.get("topic", TOPIC)
+        return named.replace(DEVICE, device)
+
+    def group(self, device: str) -> str:
+        """The consumer group of a device."""
+        named: str = self.options.get("group", TOPIC)
         return named.replace(DEVICE, device)
 
     def batch(self, rate: float) -> int:

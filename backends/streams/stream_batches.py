@@ -9,6 +9,7 @@ from backends.protocol.orders import StreamOrder
 from backends.streams.arriving import ArrivingSamples
 from backends.streams.buffer import TRUNCATE, PersistingBuffer, SampleBuffer, TruncatingBuffer
 from backends.streams.directory import DirectorySource
+from backends.streams.kafka_source import KafkaSource
 from backends.streams.replay import ReplaySource
 from backends.streams.sample_codec import NO_ARRAYS, ArrayCodec, PositionCodec, SampleCodec
 from backends.streams.segments import SegmentFolder
@@ -54,6 +55,9 @@ def _source(
         return DirectorySource(spec.place(device)), _codec(samples, classes)
     if spec.source == "socket":
         return SocketSource(spec.place(device), device), _codec(samples, classes)
+    if spec.source == "kafka":
+        source = KafkaSource(spec.brokers(), spec.topic(device), spec.group(device))
+        return source, _codec(samples, classes)
     if not isinstance(samples, SampleSet):
         raise ValueError(
             "the job's data can only be read in order, and a replay needs samples by position; "

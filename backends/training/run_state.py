@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from backends.frameworks.base import Arrays, Layout
-from backends.protocol.events import Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
+from backends.protocol.events import CheckpointWritten, Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.protocol.frames import EVALUATE, Scores
 from backends.protocol.streams import StreamPosition
 from backends.streams.spec import StreamSpec
@@ -35,7 +35,7 @@ class RunState(abc.ABC):
     def __init__(self, spec: RunSpec, emit: Emit) -> None:
         self.spec = spec
         self._emit = emit
-        self._checkpoint_writer = CheckpointWriter(spec.checkpoint_path, emit)
+        self._checkpoint_writer = CheckpointWriter(spec.checkpoint_path, self._on_checkpoint)
         self._batch_policy = batch_policy(
             spec.strategy.batching,
             spec.batch,
@@ -47,6 +47,8 @@ class RunState(abc.ABC):
         )
         self._membership = Membership(self._batch_policy.set_members)
         self._stream_offsets: Dict[str, int] = {}  # by member, of the first sample that no step has used
+        self._offsets_to_save: Dict[str, int] = {}  # those in the newest checkpoint under way
+        self._saved_offsets: Dict[str, int] = {}  # those in the newest that was written
         self._earlier_evaluations: List[Dict[str, Any]] = []
         self.evaluations: List[Evaluated] = []  # without those of the run that it resumes
         self.reason: Optional[str] = None  # why the run ends before its last step
@@ -70,6 +72,16 @@ class RunState(abc.ABC):
         """Where a member's stream of samples goes on, also for one that left and comes back."""
         with self._lock:
             return self._stream_offsets.get(name, 0)
+
+    def saved_offset(self, name: str) -> int:
+        """The offset of a member's stream, before which a checkpoint contains all samples."""
+        return self._saved_offsets.get(name, 0)
+
+    def _on_checkpoint(self, event: Any) -> None:
+        """A checkpoint was written, or could not be; they are written one at a time."""
+        if isinstance(event, CheckpointWritten):
+            self._saved_offsets = self._offsets_to_save
+        self._emit(event)
 
     def record_stream(self, name: str, position: Optional[StreamPosition]) -> None:
         """Record how far a member's stream is used by the steps made; None without a stream."""
@@ -158,7 +170,7 @@ class RunState(abc.ABC):
         evaluations = self._earlier_evaluations + [dict(each._asdict()) for each in self.evaluations]
         settled = dict(self.spec.description, optimizer=self.spec.shared_kind)
         if self._stream_offsets:
-            settled["streams"] = dict(self._stream_offsets)
+            self._offsets_to_save = settled["streams"] = dict(self._stream_offsets)
         return dict(settled, step=self.step_queue.done, evaluations=evaluations)
 
     @abc.abstractmethod

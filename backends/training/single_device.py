@@ -163,6 +163,7 @@ class SingleDevice(RunState):
         self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s, data_s))
         self._batch_policy.record(self.name, size, busy_s)
         self.record_stream(self.name, batches.arrivals.position())
+        batches.arrivals.commit(self.saved_offset(self.name))
         self._complete(loss)
 
     def end_stream(self, reason: str) -> None:

@@ -21,7 +21,7 @@ def group() -> None:
 
 @app.command(epilog="Example: planner stream produce 'directory:/data/{device}' --data cifar --device pc --rates 30")
 def produce(
-    to: Annotated[str, Argument(metavar="TO", help="As in train --stream: directory:PATH, or socket:ADDRESS.")],
+    to: Annotated[str, Argument(metavar="TO", help="As in train --stream: directory:, socket: or kafka:...")],
     data: Annotated[Path, Option(help="The directory of a data set of images (docs/data.md).")],
     device: Annotated[list[str], Option(help="The name of a device; one option for each.")],
     rates: Annotated[

@@ -82,7 +82,7 @@ def train(
     ] = None,
     stream: Annotated[
         str | None,
-        Option(help="Samples arrive while it trains: replay:S1, directory:PATH or socket:ADDRESS (docs/streams.md)."),
+        Option(help="Samples arrive while it trains: replay:S1, or directory:, socket:, kafka:... (docs/streams.md)."),
     ] = None,
     resume: Annotated[Path | None, Option(help="Go on from the checkpoint of this run folder.")] = None,
     run_dir: Annotated[Path, Option(help="Where run folders are made.")] = Path("runs"),

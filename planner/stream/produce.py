@@ -1,4 +1,4 @@
-"""A producer replays a data set to devices: into directories, or over sockets to whoever asks."""
+"""A producer replays a data set to devices: into directories or topics, or over sockets."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import NamedTuple
 from backends.data.dataset import Dataset, as_shipped, shards
 from backends.data.loader import ArraySamples
 from backends.streams.directory import DirectoryWriter
+from backends.streams.kafka_source import KafkaWriter
 from backends.streams.replay import ReplaySource
 from backends.streams.sample_codec import ArrayCodec
 from backends.streams.spec import StreamSpec
@@ -70,11 +71,20 @@ def target(request: ProduceRequest) -> StreamSpec:
     except ValueError as error:
         raise PlanError(f"{request.to}: {error}") from None
     if spec.source == "replay":
-        raise PlanError(f"{request.to}: a replay needs no producer; give directory:path=... or socket:address=...")
+        raise PlanError(f"{request.to}: a replay needs no producer; give directory:..., socket:... or kafka:...")
     places = [spec.place(name) for name in request.devices]
     if spec.source == "directory" and len({*places}) < len(places):
         raise PlanError(f"{request.to}: {len(places)} devices need a directory each; put {{device}} into the path")
+    if spec.source == "kafka" and len({spec.topic(name) for name in request.devices}) < len(places):
+        raise PlanError(f"{request.to}: {len(places)} devices need a topic each; put {{device}} into its name")
     return spec
+
+
+def writer_of(spec: StreamSpec, device: str) -> DirectoryWriter | KafkaWriter:
+    """What takes the samples of a device. Raises OSError, and ValueError without a library."""
+    if spec.source == "kafka":
+        return KafkaWriter(spec.brokers(), spec.topic(device))
+    return DirectoryWriter(spec.place(device))
 
 
 def produce(data: Dataset, request: ProduceRequest, stop: threading.Event, on_note: Callable[[str], None]) -> int:
@@ -98,14 +108,14 @@ def _fill_all(spec: StreamSpec, made: Replays, request: ProduceRequest, stop: th
     written = dict.fromkeys(request.devices, 0)
     failures: list[str] = []
 
-    def fill(name: str) -> None:
+    def fill_one(name: str) -> None:
         try:
-            written[name] = fill_directory(spec.place(name), made.makers[name](), request.limit, stop)
+            written[name] = fill(writer_of(spec, name), made.makers[name](), request.limit, stop)
         except (OSError, ValueError) as error:
             failures.append(f"{name}: {error}")
             stop.set()
 
-    threads = [threading.Thread(target=fill, args=(name,), daemon=True) for name in request.devices]
+    threads = [threading.Thread(target=fill_one, args=(name,), daemon=True) for name in request.devices]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -116,12 +126,11 @@ def _fill_all(spec: StreamSpec, made: Replays, request: ProduceRequest, stop: th
     return sum(written.values())
 
 
-def fill_directory(path: str, source: ReplaySource, limit: int, stop: threading.Event) -> int:
-    """Write samples into a directory, behind those that are there; returns how many.
+def fill(writer: DirectoryWriter | KafkaWriter, source: ReplaySource, limit: int, stop: threading.Event) -> int:
+    """Write samples behind those that are there; returns how many.
 
-    Raises OSError where the disk takes no more.
+    Raises OSError where a disk takes no more, or a broker none.
     """
-    writer = DirectoryWriter(path)
     offset = writer.next_offset()
     source.begin(offset)
     written = 0

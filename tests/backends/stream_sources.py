@@ -52,6 +52,7 @@ class HandSource(SampleSource):
         self.trouble = ""
         self.offset = 0
         self.begun: list[int] = []
+        self.committed: list[int] = []
         self.damaged: set[int] = set()
         self._closed = threading.Event()
 
@@ -72,6 +73,9 @@ class HandSource(SampleSource):
         found = records(*range(self.offset, min(self.until, self.offset + 16)))
         self.offset += len(found)
         return [each._replace(payload=b"x") if each.offset in self.damaged else each for each in found]
+
+    def commit(self, offset: int) -> None:
+        self.committed.append(offset)
 
     def close(self) -> None:
         self._closed.set()

@@ -82,3 +82,10 @@ def test_a_place_may_have_the_name_of_the_device_in_it() -> None:
 def test_a_source_elsewhere_needs_its_place(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         StreamSpec.from_text(text)
+
+
+def test_a_topic_and_a_group_belong_to_a_device() -> None:
+    plain = StreamSpec.from_text("kafka:pc:9092/tx2:9092,patience=5")
+    assert (plain.brokers(), plain.topic("a"), plain.group("a")) == ("pc:9092,tx2:9092", "planner-a", "planner-a")
+    named = StreamSpec.from_text("kafka:brokers=pc:9092,topic=cameras-{device},group=g")
+    assert (named.topic("a"), named.group("a")) == ("cameras-a", "g")

@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backends.data.arrivals import WaitInterrupted
 from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.streams import SampleStream
+from backends.frameworks.base import GradientSettings
 from backends.protocol.events import Joined, Left, MemberProgress
 from backends.protocol.orders import StreamOrder
 from backends.strategies.strategy import Strategy
 from backends.streams.stream_batches import ArrivingBatchSource, stream_batches
 from backends.training import checkpoint, single_device
+from backends.training.compute_clock import clock_of
 from backends.training.run_spec import STOPPED
+from backends.training.step import step
 from backends.training.stopping import STREAMS_ENDED
 from tests.backends.fakes import BATCH, CLASSES, TEST, Softmax, images, run_spec
 from tests.backends.peer_run import PeerRun
@@ -87,6 +91,25 @@ def test_a_run_that_waits_for_samples_can_be_stopped(tmp_path: Path) -> None:
     source = HandSource(until=2 * BATCH)
     account, _, _ = alone(tmp_path, source, should_stop=lambda: source.offset == 2 * BATCH)
     assert (account.finished, account.reason) == (False, STOPPED)
+
+
+def test_the_source_is_told_what_the_checkpoints_contain(tmp_path: Path) -> None:
+    source = HandSource(until=PLENTY)
+    alone(tmp_path, source, steps=6)
+    assert source.committed == [step * BATCH for step in range(1, 6)]
+
+
+def test_a_device_that_waits_is_not_taken_for_one_whose_step_hangs(tmp_path: Path) -> None:
+    replica, batches, computing_s = Softmax(), stream(HandSource(), tmp_path), []
+    batches.arrivals.begin()
+
+    def over() -> bool:
+        computing_s.append(clock_of(replica).seconds())
+        return len(computing_s) > 2
+
+    with pytest.raises(WaitInterrupted):
+        step(replica, batches, 1.0, GradientSettings(0.1, 0.0), over)
+    assert computing_s == [0.0, 0.0, 0.0] and batches.arrivals.waited_s > 0.0
 
 
 # -- a parameter server ----------------------------------------------------------------------------
@@ -222,6 +245,27 @@ def test_rounds_of_local_steps_wait_as_well(tmp_path: Path) -> None:
     account = run.account()
     assert account.finished
     assert offsets(tmp_path) == {name: steps * BATCH for name, steps in steps_of(account.workers).items()}
+
+
+@pytest.mark.parametrize("strategy", ["parameter-server:sync=synchronous", "allreduce"])
+def test_the_sources_of_all_members_are_told_what_the_checkpoints_contain(tmp_path: Path, strategy: str) -> None:
+    sources = [HandSource(PLENTY) for _ in range(2)]
+    data = [stream(source, tmp_path / str(seed)) for seed, source in enumerate(sources)]
+    run: Any
+    if strategy == "allreduce":
+        run = PeerRun(tmp_path, strategy, 400, 2, checkpoint_every=4)
+        for seed in range(2):
+            run.start(seed, batches=data[seed])
+    else:
+        run = served(tmp_path, 400, checkpoint_every=4)
+        for name, batches in zip("ab", data, strict=True):
+            WorkerThread(run, name, batches=batches)
+    until(lambda: all(source.committed for source in sources), lambda: "nothing is committed")
+    run.stopping.set()
+    run.account()
+    for source in sources:
+        assert source.committed == sorted({*source.committed})
+        assert all(offset % BATCH == 0 for offset in source.committed)
 
 
 # -- ranks of torch.distributed --------------------------------------------------------------------

@@ -103,3 +103,18 @@ def test_devices_train_on_what_a_producer_puts_into_their_directories(tmp_path: 
     assert {name: worker["stream"]["used"] for name, worker in found["workers"].items()} == {
         "desktop": 400, "tx2": 400
     }  # fmt: skip
+
+
+def test_devices_train_on_their_topics_and_the_producer_goes_on_behind_them(tmp_path: Path) -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    owner = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
+    (broker,) = owner.list_topics(timeout=60.0).brokers.values()
+    pair, to = new_pair(tmp_path), f"kafka:{broker.host}:{broker.port}"
+    devices = ("--device", "desktop", "--device", "tx2")
+    made = run(pair, "stream", "produce", to, "--data", str(FASHION), *devices, "--rates", "1e5", "--samples", "400")
+    assert made.popen.returncode == 0, made.errors
+    done = run(pair, *training("--stream", to, "--json"))
+    assert done.popen.returncode == 0, done.errors
+    found = json.loads(done.output)
+    assert (found["ended"], found["steps_made"]) == (STREAMS_ENDED, 100)
+    assert [worker["stream"]["offset"] for worker in found["workers"].values()] == [400, 400]

@@ -1,0 +1,129 @@
+"""Samples come from a topic of a real broker, the one that is built into the client library."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from backends.streams import kafka_source
+from backends.streams.kafka_source import KafkaSource, KafkaWriter
+from backends.streams.source import StreamRecord
+from tests.running import until
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """The address of a broker that lives as long as this producer."""
+    owner = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
+    (found,) = owner.list_topics(timeout=60.0).brokers.values()
+    yield f"{found.host}:{found.port}"
+    del owner
+
+
+def numbered(*offsets: int) -> list[StreamRecord]:
+    return [StreamRecord(offset, b"sample %d" % offset) for offset in offsets]
+
+
+def read(source: KafkaSource, count: int) -> list[StreamRecord]:
+    found: list[StreamRecord] = []
+    until(lambda: found.extend(source.read(0.1) or []) or len(found) >= count, lambda: f"only {found} came")
+    return found
+
+
+def begun(broker: str, topic: str, offset: int = 0, group: str = "planner") -> KafkaSource:
+    source = KafkaSource(broker, topic, group)
+    source.begin(offset)
+    return source
+
+
+def committed(broker: str, topic: str, group: str) -> int:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": broker, "group.id": group, "log_level": 0})
+    try:
+        (place,) = consumer.committed([confluent_kafka.TopicPartition(topic, 0)], timeout=60.0)
+        return place.offset
+    finally:
+        consumer.close()
+
+
+def test_samples_come_in_order_from_any_offset_on_to_the_end(broker: str) -> None:
+    writer = KafkaWriter(broker, "ordered")
+    assert writer.next_offset() == 0
+    writer.write(numbered(*range(6)))
+    assert writer.next_offset() == 6
+    source = begun(broker, "ordered", 2)
+    assert read(source, 4) == numbered(2, 3, 4, 5)
+    writer.write(numbered(6))
+    assert read(source, 1) == numbered(6)
+    writer.end(7)
+    until(lambda: source.read(0.1) is None, lambda: "it does not end")
+    source.close()
+
+
+def test_what_a_checkpoint_contains_is_committed_for_the_group(broker: str) -> None:
+    KafkaWriter(broker, "committed").write(numbered(*range(6)))
+    source = begun(broker, "committed", group="g")
+    read(source, 6)
+    assert committed(broker, "committed", "g") < 0
+    source.commit(4)
+    until(lambda: committed(broker, "committed", "g") == 4, lambda: "it is not committed")
+    source.close()
+    again = begun(broker, "committed", 5, group="g")
+    until(lambda: committed(broker, "committed", "g") == 5, lambda: "what it begins with is not committed")
+    assert read(again, 1) == numbered(5)
+    again.close()
+
+
+class Broken:
+    """A consumer whose broker is gone."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._on_error = settings["error_cb"]
+        self.messages: list[Any] = []
+
+    def assign(self, places: list[Any]) -> None:
+        pass
+
+    def consume(self, count: int, wait_s: float) -> list[Any]:
+        if not self.messages:
+            self._on_error(SimpleNamespace(str=lambda: "1/1 brokers are down"))
+        return self.messages
+
+    def close(self) -> None:
+        pass
+
+
+def test_brokers_that_are_gone_are_told_and_read_again_when_they_are_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    consumers: list[Broken] = []
+
+    def consumer(settings: dict[str, Any]) -> Broken:
+        consumers.append(Broken(settings))
+        return consumers[-1]
+
+    fake = SimpleNamespace(
+        Consumer=consumer, TopicPartition=lambda *_: None, KafkaException=confluent_kafka.KafkaException
+    )
+    monkeypatch.setattr(kafka_source, "library", lambda: fake)
+    source = begun("pc:9092", "topic")
+    with pytest.raises(OSError, match="Kafka at pc:9092: 1/1 brokers are down"):
+        source.read(0.0)
+    consumers[0].messages = [SimpleNamespace(error=lambda: None, value=lambda: b"sample 0", offset=lambda: 0)]
+    assert source.read(0.0) == numbered(0)
+    source.close()
+
+
+def test_samples_that_no_broker_takes_are_an_error() -> None:
+    writer = KafkaWriter("127.0.0.1:1", "topic", deliver_s=0.05)
+    with pytest.raises(OSError, match="Kafka at 127.0.0.1:1"):
+        writer.write(numbered(0))
+
+
+def test_a_device_without_the_library_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(kafka_source.importlib, "import_module", missing)
+    with pytest.raises(ValueError, match="pip install confluent-kafka"):
+        KafkaSource("pc:9092", "topic", "group")
