@@ -5,7 +5,9 @@ import queue
 import pytest
 
 from backends.agent.telemetry import TelemetrySender
+from backends.data.arrivals import Arrivals
 from backends.protocol.events import MemberTelemetry, TimeSpent
+from backends.protocol.streams import StreamStatistics
 from profilers.records import MachineSpeed, Window
 from tests.running import HANG_S
 
@@ -14,6 +16,7 @@ FAST, SLOW = MachineSpeed(0.001, None, 1), MachineSpeed(0.002, None, 1)
 NEVER_S = 3600.0
 
 pytestmark = pytest.mark.timeout(20)
+STREAM = StreamStatistics(30.0, 32, 320, 2.0, 400, 320, 60, 80, 20, 0, 0)
 
 
 class Fake:
@@ -59,3 +62,11 @@ def test_a_failure_in_the_member_does_not_lose_its_last_window():
     with pytest.raises(ZeroDivisionError), sender(sent.append):
         raise ZeroDivisionError
     assert [each.window for each in sent] == [LAST]
+
+
+def test_the_figures_of_a_stream_of_samples_are_sent_too():
+    sent, arrivals = [], Arrivals()
+    arrivals.statistics = lambda: STREAM
+    with TelemetrySender(sent.append, NEVER_S, lambda: Fake(FIRST, LAST), lambda: Fake(FAST, SLOW), arrivals):
+        pass
+    assert [each.stream for each in sent] == [STREAM]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from backends.training.batch_size import BATCH_POLICIES, DynamicBatches, batch_policy
+from backends.streams.spec import StreamSpec
+from backends.training.batch_size import BATCH_POLICIES, BatchPolicy, DynamicBatches, batch_policy
 
 
 def run(policy: DynamicBatches, sample_s: dict[str, float], iterations: int) -> None:
@@ -71,3 +72,34 @@ def test_planned_batches_are_those_of_each_member_and_of_another_the_usual_one()
 
 def test_without_a_plan_batching_is_as_the_strategy_has_it() -> None:
     assert [type(batch_policy(kind, 32, 2, 1000, 0, {})) for kind in BATCH_POLICIES] == list(BATCH_POLICIES.values())
+
+
+def arriving() -> BatchPolicy:
+    policy = batch_policy("stream", 32, 2, 1000, 0, {}, StreamSpec.from_text("replay:S1,least=4,most=100"))
+    policy.set_members(("a", "b"))
+    return policy
+
+
+def test_with_streams_a_batch_is_what_was_measured_to_arrive_at_that_device_in_a_second() -> None:
+    policy = arriving()
+    policy.record_rate("a", None)
+    assert (policy.batch("a"), policy.batch("b")) == (32, 32)
+    policy.record_rate("a", 60.4)
+    policy.record_rate("b", 1e6)
+    policy.set_members(("0", "a"))  # others come and go
+    assert (policy.batch("0"), policy.batch("a"), policy.batch("b")) == (32, 60, 100)
+    policy.record_rate("a", 0.0)
+    assert policy.batch("a") == 4
+
+
+def test_the_rates_that_were_measured_are_in_the_checkpoint() -> None:
+    policy, again = arriving(), arriving()
+    policy.record_rate("a", 60.4)
+    again.restore(policy.state())
+    assert (again.batch("a"), again.batch("b")) == (60, 32)
+
+
+def test_streams_alone_change_no_other_batching() -> None:
+    stream = StreamSpec.from_text("replay:S1")
+    for kind in ("fixed", "dynamic"):
+        assert type(batch_policy(kind, 32, 2, 1000, 0, {}, stream)) is BATCH_POLICIES[kind]

@@ -8,6 +8,7 @@ import pytest
 
 from backends.protocol import events
 from backends.protocol.json_messages import name_of
+from backends.protocol.streams import StreamStatistics
 from planner.train.events import RUN_EVENTS
 from profilers.records import MachineSpeed, PowerReading, Reading, Window
 
@@ -23,6 +24,7 @@ RECORDS = {
     "reading": Reading,
     "power reading": PowerReading,
     "machine speed": MachineSpeed,
+    "stream": StreamStatistics,
 }
 EXPECTED = {name_of(kind): kind for kind in RUN_EVENTS if kind not in ELSEWHERE} | RECORDS
 

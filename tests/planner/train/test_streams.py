@@ -76,7 +76,7 @@ def test_a_run_of_two_devices_waits_for_its_samples_and_goes_on_where_they_were(
     assert again.popen.returncode == 0, again.errors
     second = next(folder for folder in run_folders(pair) if folder != first)
     for name, worker in result_of(second)["workers"].items():
-        assert worker["stream"]["offset"] >= saved[name] + worker["stream"]["used"]
+        assert worker["stream"]["offset"] >= saved.get(name, 0) + worker["stream"]["used"]
 
 
 def test_a_device_whose_source_stops_leaves_and_the_other_makes_all_steps(tmp_path: Path) -> None:
