@@ -64,11 +64,11 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
 
 def test_samples_that_are_no_arrays_are_replayed_only() -> None:
     with pytest.raises(ValueError, match="replay its own with --stream replay"):
-        ArrayCodec.of(ItemSamples(["a", "b"], list))
+        ArrayCodec.of(ItemSamples(["a", "b"], list, np.asarray))
 
 
 def test_a_position_stands_for_a_sample_of_any_kind() -> None:
-    codec = PositionCodec(ItemSamples(["a", "b", "c"], list))
+    codec = PositionCodec(ItemSamples(["a", "b", "c"], list, np.asarray))
     payloads = [codec.encode(position) for position in (2, 0)]
     codec.check(payloads[0])
     assert codec.batch(payloads) == ["c", "a"]

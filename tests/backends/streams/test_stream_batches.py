@@ -295,7 +295,7 @@ def replayed(samples: Any, tmp_path: Path, text: str = "replay:1000000") -> Arri
 def test_images_and_samples_of_any_kind_are_replayed(tmp_path: Path) -> None:
     pixels, labels = images(12)
     of_images = replayed(ArraySamples(pixels, labels), tmp_path)
-    of_items = replayed(ItemSamples([str(n) for n in range(12)], list), tmp_path)
+    of_items = replayed(ItemSamples([str(n) for n in range(12)], list, np.asarray), tmp_path)
     for batches in (of_images, of_items):
         batches.arrivals.begin()
     found, numbers = [next(of_images) for _ in range(3)], sum((next(of_items) for _ in range(3)), [])
