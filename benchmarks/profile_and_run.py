@@ -36,6 +36,7 @@ def main() -> None:
     arguments.add_argument("--framework", default="torch")
     arguments.add_argument("--cpus", type=float, default=0.75, help="cores of the device")
     arguments.add_argument("--pairs", type=int, default=20)
+    arguments.add_argument("--checkpoints", type=int, default=0, help="in a run, evenly spaced; 0 for its default")
     arguments.add_argument("--seconds", type=float, default=15.0, help="of each run, as predicted")
     options = arguments.parse_args()
     try:
@@ -57,7 +58,8 @@ def _pair(lab: LabCommands, options: Any) -> dict[str, Any]:
     lab.run("recommend", "--metric", "time", "--steps", "1000")
     plan = json.loads((lab.folder / "plan.json").read_text(encoding="utf-8"))
     steps = max(1, round(options.seconds / plan["workers"][0]["cycle_s"]))
-    lab.run("train", "--data", options.data, "--steps", str(steps), "--checkpoint-every", "0")
+    every = -(-steps // options.checkpoints) if options.checkpoints else 0
+    lab.run("train", "--data", options.data, "--steps", str(steps), "--checkpoint-every", str(every))
     folder = lab.newest_run
     result = json.loads(folder.result.read_text(encoding="utf-8"))
     spent = [event.spent for _, _, event in event_log.read(folder.events) if isinstance(event, MemberTelemetry)][-1]
