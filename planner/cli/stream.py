@@ -7,7 +7,7 @@ import typer
 from typer import Argument, Option
 
 app = typer.Typer(
-    help="Samples for runs whose devices receive them while they train (docs/streams.md).",
+    help="Feed samples to devices while they train (docs/streams.md).",
     epilog="Example: planner stream produce socket:10.0.0.5:7000 --data cifar --device pc --device tx2 --rates S2",
     no_args_is_help=True,
     rich_markup_mode=None,

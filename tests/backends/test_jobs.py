@@ -623,7 +623,7 @@ def test_members_draw_from_parts_of_their_own(tmp_path) -> None:
 
 def own_data(found, partition, member=0):
     part = DataPart((3.0, 1.0), member, 7, partition, ("b", "a"))
-    return member_data(MemberSpec("a", found.spec, "", "", 4, 1, part), found, lambda path: b"")
+    return member_data(MemberSpec("a", found.spec, "", "", 4, 1, part), found, lambda path: b"", str)
 
 
 def test_members_hold_labels_of_their_own_and_agree_on_the_division(tmp_path) -> None:

@@ -21,6 +21,7 @@ COMMANDS = (
     "audit",
     "lab",
     "power",
+    "stream",
 )
 HEAVY = {"torch", "tensorflow", "pandas", "sklearn", "paramiko", "pydantic", "numpy"}
 LOCAL = '[devices.a]\naddress = "local"\n\n[devices.b]\naddress = "local"\n'
