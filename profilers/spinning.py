@@ -24,7 +24,7 @@ _last: Optional[SpunCores] = None
 
 
 def measure(usable_cores: Optional[float] = None) -> SpunCores:
-    """Spin with one thread, then with one for every usable core; this process remembers it."""
+    """Spin with a thread for every usable core, then with one; this process remembers it."""
     global _last  # an agent measures once, for all that it profiles later
     read = cores.usable_cores() if usable_cores is None else usable_cores
     threads = max(1, math.ceil(read))
