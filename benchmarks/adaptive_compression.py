@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from racing.final_accuracy import thinned
-from reporting import Spread, show
+from reporting import Spread, json_lines, show
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
@@ -90,14 +90,14 @@ def main() -> None:
     )  # fmt: skip
     grid = list(itertools.product(options.rule, options.share, options.delta))
     cases = [Case(*each, seed) for seed in range(options.seeds) for each in [(DENSE, 1.0, 0.0), *grid]]
-    done = {_key(found["setting"], found["case"]) for found in _runs(options.out)}
+    done = {_key(found["setting"], found["case"]) for found in json_lines(options.out)}
     todo = [case for case in cases if _key(setting._asdict(), case._asdict()) not in done]
     spawned = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(options.processes, mp_context=spawned) as pool:
         for future in concurrent.futures.as_completed([pool.submit(run, setting, case) for case in todo]):
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(future.result()) + "\n")
-    of_setting = [found for found in _runs(options.out) if found["setting"] == setting._asdict()]
+    of_setting = [found for found in json_lines(options.out) if found["setting"] == setting._asdict()]
     title = f"{setting.model}, {setting.steps} steps of {setting.workers} workers"
     show(title, rows(of_setting), options.json)
 
@@ -124,10 +124,6 @@ def _arguments() -> argparse.Namespace:
     options.share, options.delta = options.share or SHARES, options.delta or DELTAS
     options.rule = options.rule or RULES
     return options
-
-
-def _runs(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def _key(setting: dict[str, Any], case: dict[str, Any]) -> str:

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from racing.final_accuracy import thinned
+from reporting import json_lines
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
@@ -93,7 +94,7 @@ def main() -> None:
         for seed in range(options.first_seed, options.first_seed + options.seeds)
         for each, outer, rate, cosine in itertools.product(options.each, options.outer, options.rate, options.cosine)
     ]
-    done = {_key(run) for run in _runs(options.out)}
+    done = {_key(run) for run in json_lines(options.out)}
     todo = [case for case in cases if json.dumps([setting, case]) not in done]
     spawned = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(options.processes, mp_context=spawned) as pool:
@@ -127,10 +128,6 @@ def _arguments() -> argparse.Namespace:
     options = made.parse_args()
     options.outer, options.cosine = options.outer or ["average"], options.cosine or [0]
     return options
-
-
-def _runs(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def _key(run: dict[str, Any]) -> str:

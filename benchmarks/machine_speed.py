@@ -1,4 +1,4 @@
-"""How well the reference loop follows the speed at which a machine makes training steps.
+"""This measures how well the reference loop follows the speed of training steps on a machine.
 
     python benchmarks/machine_speed.py --model resnet --seconds 60
 

@@ -1,4 +1,4 @@
-"""What the lab's terms of power cost the planner's form of watts, without a lab.
+"""This computes what the lab's terms of power cost the planner's form of watts, without a lab.
 
 Of every kind of device `--units` units are drawn by seed. Each is profiled as the planner does, for
 10 s idle and then 10 s at full use, and predicted by idle watts and a share of the dynamic ones.

@@ -6,6 +6,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -37,6 +38,11 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return made
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects in a file of JSON lines; none where there is no file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def show(title: str, rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""What is told of a member's stream of samples, which arrive while it trains."""
+"""A member tells the host and the operator how far its stream of samples has come."""
 
 from typing import NamedTuple, Optional
 

@@ -68,15 +68,17 @@ class DeviceProfiler:
         if before is None or reuse.identity(before) != reuse.identity(facts):
             self._recorder.change(lambda profile: profile.without_links(name))
             self._recorder.note(name, idle=None, steps=(), took_s={}, failures={})
-        self._show(name, "usable cores", None)
-        spun: records.SpunCores = agent.call(MeasureCores(), ANSWER_S)  # the agent, too, goes by them from here on
-        self._recorder.note(name, facts=facts, spun=spun)
+        self._recorder.note(name, facts=facts)
         if self._known(device).idle is None:
             self._show(name, "idle power", None)
             began = time.monotonic()
             idle: records.Window = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
             took = {**self._known(device).took_s, "idle": time.monotonic() - began}
             self._recorder.note(name, idle=idle, took_s=took)
+        self._show(name, "usable cores", None)
+        # After the idle watts, which it would raise. The agent, too, goes by them from here on.
+        spun: records.SpunCores = agent.call(MeasureCores(), ANSWER_S)
+        self._recorder.note(name, spun=spun)
 
     def _check_precision(self, device: Device) -> None:
         facts = self._known(device).facts

@@ -1,4 +1,4 @@
-"""How the training data of a run are divided among its devices, as the run folder keeps it."""
+"""The run folder keeps how the training data of a run are divided among its devices."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

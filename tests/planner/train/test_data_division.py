@@ -1,6 +1,7 @@
 """The division of a run's data is kept with it, and a resumed run goes on with the same one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,8 +51,8 @@ def test_a_device_that_the_samples_were_not_divided_among_cannot_come_in(before:
 
 
 @pytest.mark.parametrize("other", [{"partition": "labels=1"}, {"seed": 4}, {"partition": "iid"}])
-def test_another_partition_or_seed_divides_anew(before: RunFolder, other: dict[str, object]) -> None:
-    options = FEW._replace(**other)  # type: ignore[arg-type]
+def test_another_partition_or_seed_divides_anew(before: RunFolder, other: dict[str, Any]) -> None:
+    options = FEW._replace(**other)
     assert data_division(plan(planned("c")), options, before).weights == {"c": 50.0}
 
 
