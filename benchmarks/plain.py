@@ -21,13 +21,15 @@ def torch_step(model: Model) -> Step:
 
     from backends.pytorch.layers import build
 
-    module = build(model.layers, model.input_shape)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    module = build(model.layers, model.input_shape).to(device)
     optimizer = torch.optim.SGD(module.parameters(), RATE, MOMENTUM)
 
     def step(images: np.ndarray, labels: np.ndarray) -> float:
         optimizer.zero_grad()
-        pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255).sub_(1)
-        loss = functional.cross_entropy(module(pixels), torch.from_numpy(labels))
+        bytes_of_pixels = torch.from_numpy(images).to(device)
+        pixels = bytes_of_pixels.permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255).sub_(1)
+        loss = functional.cross_entropy(module(pixels), torch.from_numpy(labels).to(device))
         loss.backward()
         optimizer.step()
         return float(loss.item())

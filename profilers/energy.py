@@ -83,6 +83,24 @@ def relative_error(watts: Sequence[float], mean_w: float, missed: float) -> Opti
     return spread_w * math.sqrt(1.0 / stats.effective_count(watts) + missed**2) / mean_w
 
 
+def integral_error(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> Optional[float]:
+    """Standard error of the joules of n >= 2 samples as a share of them; None where none were used.
+
+    A change of the load lies anywhere between two samples of watts, so that a trapezoid is off by
+    |change| x length / sqrt(12). A counter is off at its ends only, by up to one of its periods.
+    Unlike ``relative_error`` this tells nothing of other windows.
+    """
+    used_j = float(cumulative_joules(times_s, values, counts_joules)[-1])
+    if not used_j > 0.0:
+        return None
+    if counts_joules:
+        watts, period_s = sample_watts(times_s, values, counts_joules), change_period_s(times_s, values) or 0.0
+        off_j = period_s * math.hypot(watts[0], watts[-1])
+    else:
+        off_j = float(np.linalg.norm(np.diff(values) * np.diff(times_s)))
+    return off_j / math.sqrt(12.0) / used_j
+
+
 def bin_count(span: Span) -> int:
     """Number of equal bins, of about a second, of a window; 0 below half a second."""
     return min(MAX_BINS, int((span.end_s - span.begin_s) / BIN_S + 0.5))

@@ -40,6 +40,7 @@ class PowerReading(NamedTuple):
     gap_s: seconds of the window without samples.
     period_s: median seconds between new values; None for fewer than two.
     relative_error: standard error of the mean as a share of it; None where all samples are equal.
+    integral_error: standard error of the window's own joules as a share of them.
     """
 
     sensor: str
@@ -52,6 +53,7 @@ class PowerReading(NamedTuple):
     gap_s: float = 0.0
     period_s: Optional[float] = None
     relative_error: Optional[float] = None
+    integral_error: Optional[float] = None
 
 
 class Window(NamedTuple):

@@ -195,6 +195,7 @@ def power_reading(sensor: Sensor, series: TimeSeries, span: Span) -> records.Pow
         gap_s,
         energy.change_period_s(series.times_s, series.values),
         energy.relative_error(watts, mean_w, missed),
+        energy.integral_error(series.times_s, series.values, series.counts_joules),
     )
 
 

@@ -10,7 +10,7 @@ import socket
 import statistics
 import threading
 import time
-from typing import Any, Callable, Collection, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, Iterator, Optional, Sequence
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
 from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, GroupSettings, OnWait, ProcessGroup
+from backends.pytorch import group_backend
 from backends.pytorch.bucket_reduction import BucketReduction, hook_of, reduce_bucket
 from backends.pytorch.replica import TorchReplica
 from profilers import cores
@@ -141,7 +142,7 @@ class TorchGroup(ProcessGroup):
         with _broken(where):
             store = _store(settings, listener)
             self._beats = _client(settings, settings.limit_s)
-        self.backend = _agree_on_backend(settings, store)
+            self.backend = group_backend.agree(settings, store)
         before = cores.thread_ids()
         with _broken("cannot reach the other members over %s of this device" % settings.interface):
             dist.init_process_group(
@@ -238,19 +239,6 @@ def _keep_buffers() -> Dict[str, bool]:
 
 def _wrapped(module: nn.Module) -> DistributedDataParallel:
     return DistributedDataParallel(module, **_keep_buffers())
-
-
-def _agree_on_backend(settings: GroupSettings, store: Any) -> str:
-    """NCCL where every member has it and CUDA, or gloo; or the one that is asked for."""
-    own = "nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
-    if settings.backend == "nccl" and own == "gloo":
-        raise ValueError("backend=nccl: this device has no CUDA, or its torch no NCCL; leave the option out")
-    if settings.backend != "auto":
-        return settings.backend
-    with _broken():
-        store.set("backend/%d" % settings.rank, own)
-        all_members: List[bytes] = [store.get("backend/%d" % rank) for rank in range(settings.size)]
-    return "nccl" if set(all_members) == {b"nccl"} else "gloo"
 
 
 def _store(settings: GroupSettings, listener: Optional[socket.socket]) -> Any:

@@ -70,7 +70,7 @@ def measure(device: Device, command: Sequence[str], model: PowerModel | None, on
             raise error
         call = agents.agents[device.name].start(MeasureCommand(tuple(command), IDLE_S))
         measured: CommandMeasurement = call.result(None, lambda event: on_output(event.stream, event.text))
-    idle, busy = measured.idle, measured.busy
+    idle, busy = measured.idle, power_readings.as_integral(measured.busy)
     if model is not None and power_readings.whole_reading(busy) is None:
         idle, busy = learned_power.estimated(idle, model), learned_power.estimated(busy, model)
     notes = (*power_readings.flagged(busy), *power_readings.disagreements(busy))

@@ -86,6 +86,12 @@ def flagged(window: Window | None) -> tuple[str, ...]:
     return tuple(f"{reading.sensor}: {reading.reason}" for reading in readings if reading.covers and reading.reason)
 
 
+def as_integral(window: Window) -> Window:
+    """The window with the errors of its own joules in place of those of the mean of all windows."""
+    power = (reading._replace(relative_error=reading.integral_error or 0.0) for reading in window.power)
+    return window._replace(power=tuple(power))
+
+
 def uncertainty(error: float | None) -> float | None:
     """Half the 95 % interval of a relative standard error, as a share; None if unknown."""
     return Z95 * error if error else None

@@ -1,5 +1,7 @@
 """Watts, gaps and errors of a window equal figures worked out by hand."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -94,3 +96,17 @@ def test_mean_watts_lie_between_the_lowest_and_the_highest(samples):
 def test_no_gap_is_longer_than_the_window(lengths_s):
     times_s = np.cumsum(lengths_s).tolist()
     assert 0.0 <= energy.gap_s(Span(0.0, times_s[-1] + 1.0, 0.1), times_s) <= times_s[-1] + 1.0
+
+
+def test_the_joules_of_a_window_are_as_uncertain_as_what_lies_between_its_samples():
+    times_s, watts = [0.0, 1.0, 2.0, 3.0], [10.0, 10.0, 22.0, 22.0]  # 48 J; the change came within a second
+    assert energy.integral_error(times_s, watts, False) == pytest.approx(12.0 / math.sqrt(12.0) / 48.0)
+    assert energy.integral_error(times_s, [10.0] * 4, False) == 0.0
+
+
+def test_a_counter_of_joules_is_uncertain_by_its_period_at_both_ends():
+    times_s = [0.0, 1.0, 2.0, 3.0]
+    joules = [0.0, 100.0, 100.0 + 600.0, 700.0 + 600.0]
+    off_j = math.hypot(100.0, 600.0) / math.sqrt(12.0)
+    assert energy.integral_error(times_s, joules, True) == pytest.approx(off_j / 1300.0)
+    assert energy.integral_error(times_s, [5.0] * 4, True) is None  # nothing was counted
