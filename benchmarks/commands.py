@@ -56,10 +56,18 @@ class LabCommands(Commands):
 @contextmanager
 def lab_of(devices: int, cpus: float, rate: str) -> Iterator[LabCommands]:
     """A lab of devices with so many cores and links of that rate (root)."""
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        commands = LabCommands(Path(folder), [f"d{number}" for number in range(devices)])
-        entries = (f'[devices.{name}]\nkind = "pc"\ncpus = {cpus}\nrate = "{rate}"\n' for name in commands.devices)
-        (commands.folder / "lab.toml").write_text("\n".join(entries))
+    names = [f"d{number}" for number in range(devices)]
+    entries = (f'[devices.{name}]\nkind = "pc"\ncpus = {cpus}\nrate = "{rate}"\n' for name in names)
+    with tempfile.TemporaryDirectory() as folder, lab_in(Path(folder), names, "\n".join(entries)) as commands:
+        yield commands
+
+
+@contextmanager
+def lab_in(folder: Path, names: Sequence[str], spec: str) -> Iterator[LabCommands]:
+    """The lab of a spec (root), whose files and results are in a folder."""
+    with ExitStack() as stack:
+        commands = LabCommands(folder, names)
+        (folder / "lab.toml").write_text(spec)
         stack.callback(commands.run, "lab", "down", "--name", LAB)
         commands.run("lab", "up", "lab.toml", "--name", LAB)
         yield commands

@@ -9,6 +9,7 @@ FLEET = "fleet.toml"
 PROFILE = "profile.json"
 PLAN = "plan.json"
 SAMPLE_EFFICIENCY = "sample_efficiency.json"
+CALIBRATION = "calibration.json"
 #: The name of the same file in older versions.
 FORMER_SAMPLE_EFFICIENCY = "worth.json"
 

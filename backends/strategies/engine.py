@@ -18,7 +18,8 @@ class Engine(NamedTuple):
 
     hook: one of HOOKS.
     rank: of PowerSGD's matrices; ``start``: the rounds that are made before PowerSGD begins.
-    backend: of torch.distributed; auto for NCCL where every member has it and a GPU of its own, else gloo.
+    backend: of torch.distributed; auto for NCCL where every member has it and a GPU of its own,
+        else gloo.
     """
 
     name: str = OWN

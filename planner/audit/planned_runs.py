@@ -17,7 +17,7 @@ from planner.plan.file import Plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest, parse_engine
+from planner.plan.request import RecommendRequest, parse_engine, parse_strategy
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile
 from planner.train.training_data import load_dataset
@@ -81,8 +81,9 @@ def long_run(runs: list[PlannedRun], seconds: float) -> PlannedRun:
 def ranking(settings: Settings, profile: Profile, model: str) -> Recommendation:
     """The ranked configurations of a model. Raises PlanError where the profile lacks it."""
     request = RecommendRequest(
-        one_metric("time"), model, settings.framework, settings.steps, settings.batch, allow_plaintext=True
-    )
+        one_metric("time"), model, settings.framework, settings.steps, settings.batch, allow_plaintext=True,
+        strategy=parse_strategy(settings.strategy),
+    )  # fmt: skip
     return recommend(profile, request.by(parse_engine(settings.engine)))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backends.strategies.engine import OWN
+from backends.strategies.presets import DEFAULT
 from planner.errors import AuditError
 from planner.predict.device_timings import pick, pick_framework, timed_steps
 from planner.profile.file import Profile
@@ -23,7 +24,7 @@ class Settings(NamedTuple):
     seconds: of steady state in each run.
     servers: one of SERVERS.
     sample: number of configurations of each model, drawn with the seed; None for all.
-    engine: its text, as of ``--engine``.
+    engine, strategy: their texts, as of ``--engine`` and ``--strategy``.
     input_shape, classes: of the images; None for those of the models.
     data: folder of the images that runs train on; None for noise.
     """
@@ -44,6 +45,7 @@ class Settings(NamedTuple):
     classes: int | None = None
     engine: str = OWN
     data: str | None = None
+    strategy: str = DEFAULT
 
     def added_to(self, before: "Settings") -> "Settings":
         """Extend the settings ``before`` of an audit by models, repetitions or seconds.

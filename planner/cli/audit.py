@@ -12,6 +12,8 @@ from planner.errors import AuditError
 
 if TYPE_CHECKING:
     from planner.audit.folder import AuditFolder
+    from planner.audit.scoring.measured import MeasuredAudit
+    from planner.audit.scoring.scoreboard import Scoreboard
     from planner.fleet.device import Fleet
     from planner.profile.file import Profile
 
@@ -42,11 +44,18 @@ def audit(
         str, Option(help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo (docs/engines.md).")
     ] = "planner",
     allow_plaintext: options.AllowPlaintext = False,
+    strategy: Annotated[
+        str, Option(help="How workers exchange updates: NAME, or NAME:part=value,... (planner train --help).")
+    ] = "parameter-server",
     data: options.Data = None,
     label: Annotated[str | None, Option(help="Its name in tables; the folder's if not given.")] = None,
     out: Annotated[Path, Option("--out", "-o", help="The audit's folder; what it holds is not run again.")] = Path(
         "audit"
     ),
+    calibrate: Annotated[
+        Path | None,
+        Option(metavar="FILE.json", help="Fit the errors of predictions to these audits, and write them there."),
+    ] = None,
     plot: Annotated[Path | None, Option(help="Predicted against measured, as .png, .svg or .pdf.")] = None,
     top: Annotated[int, Option(min=0, help="Configurations to show, the worst predicted first; 0 for all.")] = 10,
     as_json: options.AsJson = False,
@@ -55,7 +64,8 @@ def audit(
 
     Each runs for a short while, on images of --data or on noise, and counts for the planned steps
     at the rate it had. An audit that was stopped goes on where it was. With FOLDER, judge what
-    earlier audits measured, offline.
+    earlier audits measured, offline. A calibration.json here, as --calibrate writes it, is what the
+    intervals of `planner recommend` rest on; without one they rest on audits of emulated fleets.
     """
     from backends.strategies.engine import OWN
     from planner import console
@@ -65,7 +75,8 @@ def audit(
     from planner.audit.settings import SERVERS, Settings, audited_values
     from planner.fleet.device import require_trust
     from planner.fleet.file import load_fleet
-    from planner.plan.request import parse_engine
+    from planner.plan.request import parse_engine, parse_strategy
+    from planner.predict.calibration import newest
     from planner.views import audit as view
     from planner.views import auditplot
     from profilers.records import SCHEMA
@@ -83,6 +94,7 @@ def audit(
         requested = Settings(
             SCHEMA, label or out.name, str(fleet), *audited, seconds, repetitions, seed, servers, sample, shape,
             classes, parse_engine(engine).text, None if data is None else str(data.absolute()),
+            parse_strategy(strategy).text,
         )  # fmt: skip
         reached = load_fleet(fleet)
         if engine != OWN:
@@ -92,13 +104,28 @@ def audit(
         failures = _run(folder, reached)
     audits = [AuditFolder(path).load() for path in folders or [out]]
     if not failures or audits[0].measured:
-        board = score(audits)
+        board = score(audits, newest(Path()))
+        if calibrate is not None:
+            board = _calibrated(board, audits, calibrate)
         if plot is not None:
             auditplot.save(board, plot)
         console.show(view.to_json(board) if as_json else view.render(board, top))
     if failures:
         what = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
         raise AuditError(f"{len(failures)} runs failed; the same command tries them again: {what}")
+
+
+def _calibrated(board: "Scoreboard", audits: list["MeasuredAudit"], path: Path) -> "Scoreboard":
+    """Write the errors that fit these audits; the board with the coverage of fleets left out."""
+    import datetime
+
+    from planner.audit.scoring.calibrate import calibrate
+    from planner.audit.scoring.cases import cases_of
+    from planner.json_records import save
+
+    fitted = calibrate([case for audit in audits for case in cases_of(audit)], datetime.date.today())
+    save(fitted.calibration, path)
+    return board._replace(left_out=fitted.left_out)
 
 
 def _profile(folder: "AuditFolder", given: Path | None) -> "Profile":

@@ -62,6 +62,7 @@ def recommend(
     from planner.plan.engine_search import best_of
     from planner.plan.recommend import make_plan
     from planner.plan.request import RecommendRequest, optimizer_of_job, without_server
+    from planner.predict import calibration
     from planner.predict.sample_efficiency import newest
     from planner.profile.file import load_profile
     from planner.views import ranking
@@ -75,6 +76,7 @@ def recommend(
         server=server, include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
         rates=_rates(rate or []), global_batch=global_batch, clip_norm=clip_norm,
         allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
+        calibration=calibration.newest(Path()),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
     optimizer = optimizer_of_job(profile, request.model, optimizer)

@@ -16,8 +16,9 @@ from planner.predict.predict import Predictions
 from planner.predict.prediction_error import ErrorParts
 from profilers.stats import Z95
 
-#: Parts of an error that are of means timed in one framework.
+#: Parts of an error that are of means timed in one framework, and those of no single device.
 TIMED = ("gradient", "copy", "update", "service")
+OF_ALL = ("exchange", "run")
 #: Exponents of time and power.
 METRICS = {"time": (1.0, 0.0), "power": (0.0, 1.0), "energy": (1.0, 1.0), "edp": (2.0, 1.0)}
 
@@ -114,10 +115,10 @@ class Scored(NamedTuple):
         devices = np.array([names.index(name) for name, _ in timed], np.int64)
         means = np.array([all_timed.index(each) for each in timed], np.int64)
         masks = self.candidates.members(len(timed)) @ (1 << devices)
-        errors = {
-            part: _widened(values, means, len(all_timed)) if part in TIMED else _widened(values, devices, len(names))
-            for part, values in self.errors._asdict().items()
-        }
+        errors = self.errors._asdict()
+        for part in set(errors) - set(OF_ALL):
+            columns, count = (means, len(all_timed)) if part in TIMED else (devices, len(names))
+            errors[part] = _widened(errors[part], columns, count)
         return Scored(Candidates(masks, devices[self.candidates.hosts]), self.log_score, ErrorParts(**errors))
 
     def followed_by(self, others: "Scored") -> "Scored":

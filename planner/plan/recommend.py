@@ -41,6 +41,8 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
         request.engine, request.allow_plaintext, request.global_batch, request.clip_norm is not None,
     )  # fmt: skip
+    if request.calibration is not None:
+        costs = request.calibration.applied_to(costs)
     candidates, memory_notes = admissible(costs, request)
     weights, notes = _weights(costs, candidates, request.weights)
     extra_w = request.base_watts + (_idle_of_left_out(profile, costs) if request.count_idle else 0.0)

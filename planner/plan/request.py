@@ -13,6 +13,7 @@ from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.plan.file import ALLREDUCE
 from planner.predict.batch_size import TRAINING_SAMPLES
+from planner.predict.calibration import Calibration
 from planner.predict.costs import OWN_ENGINE
 from planner.predict.sample_efficiency import RoundsEfficiency
 from planner.profile.file import Profile
@@ -108,6 +109,7 @@ class RecommendRequest(NamedTuple):
     allow_plaintext: whether its gradients may cross networks as they are.
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
     clip_norm: to which gradients are scaled down; None for no limit.
+    calibration: of the intervals; None for those of the measured spread alone.
     """
 
     weights: Mapping[str, float] | None = None
@@ -131,6 +133,7 @@ class RecommendRequest(NamedTuple):
     optimizer: str | None = None
     global_batch: int | None = None
     clip_norm: float | None = None
+    calibration: Calibration | None = None
 
     def by(self, engine: Engine) -> "RecommendRequest":
         """This request, of clusters that an engine trains.

@@ -38,6 +38,13 @@ from profilers.records import StepProfile
 OWN_ENGINE = Engine()
 
 
+class ModelErrors(NamedTuple):
+    """Relative errors that no measured mean tells: of an exchange's time, and of a whole run's."""
+
+    exchange: float = 0.0
+    run: float = 0.0
+
+
 class Costs(NamedTuple):
     """Measured, uncontended costs of one model at one batch size on N devices.
 
@@ -56,6 +63,7 @@ class Costs(NamedTuple):
         steps that were asked for.
     state_bytes: of what a model has beside its trained weights.
     rounds_efficiency: as in ``RunLength``; run_steps: its steps.
+    model_errors: see ``calibration``.
     """
 
     names: tuple[str, ...]
@@ -84,6 +92,7 @@ class Costs(NamedTuple):
     state_bytes: int = 0
     rounds_efficiency: RoundsEfficiency | None = None
     run_steps: int | None = None
+    model_errors: ModelErrors = ModelErrors()
 
     @property
     def engine(self) -> Engine:

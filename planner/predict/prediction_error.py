@@ -19,6 +19,7 @@ class ErrorParts(NamedTuple):
     """Relative change of a result by one standard error of a measured mean of a device, (C, N).
 
     C candidates of N devices; below 0 where the error lowers the result.
+    exchange, run: (C, 1), by the errors of the model itself (``costs.ModelErrors``).
     """
 
     gradient: Floats
@@ -28,6 +29,8 @@ class ErrorParts(NamedTuple):
     link: Floats
     idle_w: Floats
     busy_w: Floats
+    exchange: Floats
+    run: Floats
 
     def product(self, other: "ErrorParts", a: float = 1.0, b: float = 1.0) -> "ErrorParts":
         """The errors of X^a Y^b, where those of X are these and those of Y the other ones."""
@@ -49,7 +52,21 @@ def time_errors(costs: Costs, candidates: Candidates, cycle_s: Floats, steps: Fl
     cycle_s, steps: (C, N), S_i being the steps of a member; time_s: (C,).
     """
     active = np.where(steps > 0, 1 / cycle_s, 0.0).sum(axis=1)
-    return _through_cycles(costs, candidates, steps / (active * time_s)[:, None] / cycle_s)
+    weight = steps / (active * time_s)[:, None] / cycle_s
+    other = 1.0 - computing(costs, candidates, weight).sum(axis=1, keepdims=True)
+    return _through_cycles(costs, candidates, weight)._replace(
+        exchange=costs.model_errors.exchange * np.maximum(0.0, other), run=np.full_like(other, costs.model_errors.run)
+    )
+
+
+def computing(costs: Costs, candidates: Candidates, weight: Floats) -> Floats:
+    """What the gradients of each device, and the updates that it makes itself, change, (C, N).
+
+    weight: as in ``_through_cycles``.
+    """
+    alone = candidates.members(len(costs.names)).sum(axis=1) == 1
+    updates_s = np.where(alone[:, None] | bool(costs.strategy.local), costs.devices.update_s, 0.0)
+    return weight * (_gradient_s(costs, candidates) + updates_s)
 
 
 def power_errors(costs: Costs, candidates: Candidates, state: Cycles, resting: Bools, power_w: Floats) -> ErrorParts:
@@ -109,6 +126,8 @@ def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> Err
         link=together * (exchange_s * costs.pairs.error).T[hosts],
         idle_w=np.zeros_like(weight),
         busy_w=np.zeros_like(weight),
+        exchange=np.zeros((hosts.size, 1)),
+        run=np.zeros((hosts.size, 1)),
     )
 
 

@@ -26,6 +26,7 @@ from planner.plan.request import (
     with_optimizer,
     without_server,
 )
+from planner.predict import calibration
 from planner.predict.batch_size import notes_scaled
 from planner.predict.sample_efficiency import newest
 from planner.profile.file import DEFAULT_STEPS
@@ -269,6 +270,7 @@ def _plan_now(
         training_samples=source.samples,
         allow_plaintext=request.allow_plaintext or fleet.trusted_network,
         optimizer=optimizer_of_job(profile, model, options.optimizer), clip_norm=options.clip_norm,
+        calibration=calibration.newest(Path()),
     )  # fmt: skip
     strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
     noted: tuple[str, ...] = ()

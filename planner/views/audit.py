@@ -77,6 +77,10 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
                     for group in ERROR_GROUPS
                 },
                 "coverage": _coverage_json(board),
+                "coverage_left_out": {
+                    "alone": board.left_out_coverage(alone=True),
+                    "clusters": board.left_out_coverage(alone=False),
+                },
                 "coverage_by": {
                     group: {name: _coverage_json(board, **{group: name}) for name in board.names(group)}
                     for group in ERROR_GROUPS
@@ -136,6 +140,8 @@ def _summary(board: Scoreboard) -> TextTable:
                 if quantity == "power" and errors.raw is not None:
                     made.add_row("  scored against", _power_scored_against(board), "-")
         made.add_row(f"time inside its 90 % interval, {who}", _hits(board.coverage(alone)), "-")
+        if board.left_out:
+            made.add_row("  fleets left out in turn", _hits(board.left_out_coverage(alone)), "-")
     if board.single.repeated is not None:
         made.add_row("time of one run, clusters: mean, worst", _error(board.single.predicted), "-")
         made.add_row("  predicted by its other repetitions", _error(board.single.repeated), "-")

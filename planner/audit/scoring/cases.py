@@ -79,7 +79,7 @@ def step_alone_s(of: Costs) -> Floats:
 
 
 def _of_model(audit: MeasuredAudit, model: str) -> Iterable[Case]:
-    asked = RecommendRequest(allow_plaintext=True).by(audit.engine)
+    asked = RecommendRequest(allow_plaintext=True, strategy=audit.strategy).by(audit.engine)
     of_model = costs_of(
         audit.profile, model, audit.framework, audit.batch,
         strategy=asked.strategy, engine=asked.engine, allow_plaintext=asked.allow_plaintext,

@@ -10,10 +10,11 @@ import numpy as np
 
 from planner.audit.scoring.cases import Case
 from planner.audit.scoring.selections import Hits
+from planner.predict.calibration import Calibration
 from planner.predict.predict import predict
 
-#: Half of the two-sided 90 % interval of a normal distribution, in standard deviations.
-Z90 = 1.644854
+#: What such an interval is to hold, and half of it of a normal distribution, in deviations.
+HELD, Z90 = 0.9, 1.644854
 #: A smaller spread, as a share, is none: it comes from rounding.
 ROUNDING = 1e-9
 
@@ -27,9 +28,9 @@ class Interval(NamedTuple):
     inside: bool | None
 
 
-def intervals(cases: Sequence[Case]) -> tuple[Interval, ...]:
-    """Every run of all cases."""
-    return tuple(each for case in cases for each in _of_case(case))
+def intervals(cases: Sequence[Case], calibration: Calibration | None) -> tuple[Interval, ...]:
+    """Every run of all cases. calibration: of the intervals; None for the measured spread alone."""
+    return tuple(each for case in cases for each in _of_case(case, calibration))
 
 
 def coverage(of: Iterable[Interval], alone: bool, **where: str) -> Hits | None:
@@ -44,8 +45,9 @@ def coverage(of: Iterable[Interval], alone: bool, **where: str) -> Hits | None:
     )
 
 
-def _of_case(case: Case) -> Iterable[Interval]:
-    predicted = predict(case.costs, case.candidates, case.steps)
+def _of_case(case: Case, calibration: Calibration | None) -> Iterable[Interval]:
+    costs = case.costs if calibration is None else calibration.applied_to(case.costs)
+    predicted = predict(costs, case.candidates, case.steps)
     spread = np.sqrt(predicted.time_errors.variance())
     off = np.abs(np.log(case.measured.time_s) - np.log(predicted.time_s))
     alone = case.members.sum(axis=1) == 1

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backends.strategies.engine import Engine
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.predict.costs import OWN_ENGINE
 from planner.predict.predict import Prediction, run_time
 from planner.profile.file import Profile
@@ -98,7 +99,7 @@ class MeasuredAudit(NamedTuple):
     steps: number to which runs are extrapolated.
     batch: images of one step of one worker.
     missing: (model, repetition) of every run that was not made yet.
-    engine: of all runs.
+    engine, strategy: of all runs.
     """
 
     label: str
@@ -110,3 +111,4 @@ class MeasuredAudit(NamedTuple):
     extrapolations: tuple[Extrapolation, ...]
     missing: tuple[tuple[str, int], ...] = ()
     engine: Engine = OWN_ENGINE
+    strategy: Strategy = PARAMETER_SERVER

@@ -18,6 +18,7 @@ from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from planner.plan.recommend import recommend
 from planner.plan.request import RecommendRequest
+from planner.predict.calibration import Calibration
 from planner.profile.file import Profile
 
 #: Figures that the paper reports of its own choices, and where.
@@ -94,7 +95,7 @@ class Scoreboard(NamedTuple):
     single: errors of single runs, by the prediction and by the other repetitions.
     fitted, extrapolations, overheads: by audit.
     missing: by audit, the number of runs that were not made.
-    intervals: of single runs.
+    intervals: of single runs; left_out: the same by a calibration to all other fleets.
     """
 
     steps: dict[str, int]
@@ -106,6 +107,7 @@ class Scoreboard(NamedTuple):
     overheads: dict[str, tuple[Overhead, ...]]
     missing: dict[str, int]
     intervals: tuple[Interval, ...] = ()
+    left_out: tuple[Interval, ...] = ()
 
     @property
     def planner(self) -> RuleScore:
@@ -137,6 +139,10 @@ class Scoreboard(NamedTuple):
         """Runs whose time is inside of its 90 % interval, of devices alone or of clusters."""
         return coverage(self.intervals, alone, **where)
 
+    def left_out_coverage(self, alone: bool) -> Hits | None:
+        """The same where each fleet's intervals were calibrated on the others; None without."""
+        return coverage(self.left_out, alone)
+
     def worst_run(self, alone: bool) -> float | None:
         """The largest error of the time of a single run."""
         return max((each.worst_error for each in self.configurations if each.alone == alone), key=abs, default=None)
@@ -156,9 +162,10 @@ class Scoreboard(NamedTuple):
         return list(dict.fromkeys(getattr(each, group) for each in self.configurations))
 
 
-def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
+def score(audits: Sequence[MeasuredAudit], calibration: Calibration | None = None) -> Scoreboard:
     """Score all measurements.
 
+    calibration: of the predicted intervals; None for those of the measured spread alone.
     Raises AuditError or PlanError where runs do not fit their profile.
     """
     _check(audits)
@@ -182,7 +189,7 @@ def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
         extrapolations={audit.label: audit.extrapolations for audit in audits},
         overheads={audit.label: _overheads(audit) for audit in audits},
         missing={audit.label: len(audit.missing) for audit in audits},
-        intervals=intervals(cases),
+        intervals=intervals(cases, calibration),
     )
 
 

@@ -27,12 +27,12 @@ def spread() -> float:
 def test_a_run_is_inside_up_to_its_bounds_on_both_sides(of_the_half: float, inside: bool) -> None:
     assert spread() > 0
     step_s = 0.1 * math.exp(of_the_half * Z90 * spread())
-    (found,) = intervals(cases_of(audits.audit(FLEET, [audits.run({"a": 1 / step_s})])))
+    (found,) = intervals(cases_of(audits.audit(FLEET, [audits.run({"a": 1 / step_s})])), None)
     assert (found.alone, found.inside) == (True, inside)
 
 
 def test_without_a_spread_nothing_is_told() -> None:
-    (found,) = intervals(cases_of(audits.audit(ALIKE, [audits.run({"a": 10.0})])))
+    (found,) = intervals(cases_of(audits.audit(ALIKE, [audits.run({"a": 10.0})])), None)
     assert found.inside is None
     assert coverage([found], alone=True) is None
 

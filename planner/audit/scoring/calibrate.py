@@ -1,0 +1,167 @@
+"""The errors of predictions are fitted to audits, and tested on fleets that were left out.
+
+See ``planner.predict.calibration`` for the model. The squares of errors, less what the measured
+spread explains, are fitted by non-negative least squares, each weighed by the variance that the fit
+gives it. Then all are scaled by one factor, so that 90 % intervals hold 90 % of the runs of fleets
+that were left out in turn.
+"""
+
+import datetime
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from planner.arrays import Bools, Floats, Ints
+from planner.audit.scoring.cases import Case
+from planner.audit.scoring.coverage import HELD, Z90, Interval
+from planner.errors import AuditError
+from planner.predict.calibration import Calibration, ExchangeError, exchange_kind
+from planner.predict.costs import Costs, ModelErrors
+from planner.predict.predict import predict
+from planner.profile.file import Profile
+from profilers.records import SCHEMA
+
+#: Rounds of weighing anew; they settle after a few.
+WEIGHINGS = 20
+#: Least share of the mean variance that a weight counts with, so that no run decides alone.
+LEAST_VARIANCE = 0.05
+#: Fewest fleets of which one can be left out.
+FEWEST_FLEETS = 2
+
+
+class Residuals(NamedTuple):
+    """What n runs were off by, beside what it depends on.
+
+    off: (n,) logarithm of measured over predicted; known: (n,) variance by the measured spread.
+    terms: (n, k), by which each of k variances counts.
+    """
+
+    off: Floats
+    known: Floats
+    terms: Floats
+
+    def at(self, rows: Bools) -> "Residuals":
+        return Residuals(self.off[rows], self.known[rows], self.terms[rows])
+
+
+class CalibrationFit(NamedTuple):
+    """A calibration, and each run beside its interval by a fit to all other fleets."""
+
+    calibration: Calibration
+    left_out: tuple[Interval, ...]
+
+
+def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
+    """Fit the errors of time and power to the runs of these cases.
+
+    Audits that judge one profile, of several strategies say, are of one fleet.
+    Raises AuditError for fewer than FEWEST_FLEETS.
+    """
+    profiles: list[Profile] = []
+    for case in cases:
+        profiles += [] if case.profile in profiles else [case.profile]
+    fleets = np.array([profiles.index(case.profile) for case in cases for _ in case.runs])
+    if len(set(fleets)) < FEWEST_FLEETS:
+        raise AuditError(
+            f"--calibrate: give audits of {FEWEST_FLEETS} fleets or more, of which one is left out in turn"
+        )
+    kinds = sorted({_kind(case) for case in cases})
+    time = _joined([_of_time(case, kinds) for case in cases])
+    variances, left_out = _fit(time, fleets)
+    power = _joined([_of_power(case) for case in cases])
+    known = np.isfinite(power.off)
+    watts = _fit(power.at(known), fleets[known])[0] if len(set(fleets[known])) >= FEWEST_FLEETS else np.zeros(1)
+    clusters = np.concatenate([case.members.sum(axis=1) > 1 for case in cases])
+    of_kind = np.concatenate([[_kind(case)] * len(case.runs) for case in cases])
+    errors = np.sqrt(variances)
+    calibration = Calibration(
+        schema=SCHEMA,
+        step=float(errors[0]),
+        run=float(errors[1]),
+        exchanges=tuple(
+            ExchangeError(kind, float(error), int(np.sum(clusters & (of_kind == kind))))
+            for kind, error in zip(kinds, errors[2:], strict=True)
+        ),
+        watts=float(np.sqrt(watts[0])),
+        fleets=len(set(fleets)),
+        runs=len(fleets),
+        emulated=any(run.emulated for case in cases for run in case.runs),
+        date=today.isoformat(),
+    )
+    inside = np.abs(time.off) <= Z90 * np.sqrt(left_out)
+    owners = [case for case in cases for _ in case.runs]
+    return CalibrationFit(
+        calibration,
+        tuple(
+            Interval(case.audit, case.model, not cluster, bool(held))
+            for case, cluster, held in zip(owners, clusters, inside, strict=True)
+        ),
+    )
+
+
+def _kind(case: Case) -> str:
+    return exchange_kind(case.costs.strategy, case.costs.engine)
+
+
+def _of_time(case: Case, kinds: Sequence[str]) -> Residuals:
+    """Terms: of steps, of the run, and of each kind of exchange."""
+    found = predict(case.costs, case.candidates, case.steps)
+    unit = predict(_unit(case.costs), case.candidates, case.steps).time_errors
+    exchange = np.zeros((len(case.runs), len(kinds)))
+    exchange[:, kinds.index(_kind(case))] = unit.exchange[:, 0] ** 2
+    terms = np.column_stack([(unit.gradient**2).sum(axis=1), np.ones(len(case.runs)), exchange])
+    off = np.log(case.measured.time_s) - np.log(found.time_s)
+    return Residuals(off, found.time_errors.variance(), terms)
+
+
+def _of_power(case: Case) -> Residuals:
+    """The one term is that of busy watts."""
+    found = predict(case.costs, case.candidates, case.steps)
+    unit = predict(_unit(case.costs), case.candidates, case.steps).power_errors
+    off = np.log(case.measured.power_w) - np.log(found.power_w)
+    return Residuals(off, found.power_errors.variance(), (unit.busy_w**2).sum(axis=1)[:, None])
+
+
+def _unit(costs: Costs) -> Costs:
+    """Costs in which each error that is fitted is 1, and any other 0."""
+    none, one = np.zeros(len(costs.names)), np.ones(len(costs.names))
+    errors = costs.devices.errors
+    errors = type(errors)(**dict.fromkeys(errors._fields, none))._replace(gradient=one, busy_w=one)
+    return costs._replace(devices=costs.devices._replace(errors=errors), model_errors=ModelErrors(1.0, 1.0))
+
+
+def _joined(parts: Sequence[Residuals]) -> Residuals:
+    return Residuals(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _fit(of: Residuals, fleets: Ints) -> tuple[Floats, Floats]:
+    """(k,) variances, and (n,) those of runs by a fit to all other fleets."""
+    spread = np.empty(len(of.off))
+    for fleet in set(fleets):
+        out = fleets == fleet
+        spread[out] = of.at(out).terms @ _variances(of.at(~out))
+    factor = _factor(of, spread)
+    return factor * _variances(of), of.known + factor * spread
+
+
+def _variances(of: Residuals) -> Floats:
+    """(k,) variances, by weighed non-negative least squares."""
+    found = np.zeros(of.terms.shape[1])
+    spread = np.full(len(of.off), np.mean(of.off**2))
+    for _ in range(WEIGHINGS):
+        if not np.any(spread):
+            break
+        weight = 1 / np.maximum(spread, LEAST_VARIANCE * np.mean(spread))
+        found, _residual = nnls(of.terms * weight[:, None], (of.off**2 - of.known) * weight)
+        spread = of.known + of.terms @ found
+    return found
+
+
+def _factor(of: Residuals, spread: Floats) -> float:
+    """By which variances are scaled so that 90 % intervals hold that share of runs left out."""
+    needed = np.maximum(0.0, (of.off / Z90) ** 2 - of.known)
+    return float(
+        np.quantile(np.divide(needed, spread, out=np.zeros_like(needed), where=spread > 0), HELD, method="higher")
+    )

@@ -1,0 +1,80 @@
+"""What audits showed of a prediction's error, beside the spread of the measurements behind it.
+
+The time of a run has the relative variance v + a^2 sum_i g_i^2 + e^2 x^2 + r^2. v comes from the
+measured spread; g_i is what the time changes by a gradient of member i, and x = 1 - sum_i g_i the
+share that is no computing. a, e and r are the errors of a device's step, of the model of an
+exchange, by its kind, and of what all devices of a run have in common: they are fitted to audits
+(``planner audit --calibrate``). The file with the figures is the one in the working folder, else
+the one that comes with the program.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from backends.strategies.engine import TORCH, Engine
+from backends.strategies.strategy import Strategy
+from planner.json_records import load
+from planner.paths import CALIBRATION
+from planner.predict.costs import Costs, ModelErrors
+
+SHIPPED = Path(__file__).with_suffix(".json")
+REMEDY = "make it again with `planner audit --calibrate`, or remove it"
+
+
+class ExchangeError(NamedTuple):
+    """The relative error of the time of exchanges of one kind, from so many runs."""
+
+    kind: str
+    error: float
+    runs: int
+
+
+class Calibration(NamedTuple):
+    """Relative errors, standard deviations each, of the parts of a prediction.
+
+    step: of the time of a device's step; run: of what all steps of a run have in common.
+    exchanges: by kind; watts: of a device's busy watts.
+    fleets, runs: how many were audited; emulated: whether a device of them was.
+    date: of the fit, YYYY-MM-DD.
+    """
+
+    schema: int
+    step: float
+    run: float
+    exchanges: tuple[ExchangeError, ...]
+    watts: float
+    fleets: int
+    runs: int
+    emulated: bool
+    date: str
+
+    def of_exchange(self, kind: str) -> float:
+        """That of a kind; of one that was never audited the largest of those that were."""
+        known = {each.kind: each.error for each in self.exchanges}
+        return known.get(kind, max(known.values(), default=0.0))
+
+    def applied_to(self, costs: Costs) -> Costs:
+        """The same costs with these errors beside those of the measured means."""
+        errors = costs.devices.errors
+        wider = errors._replace(
+            gradient=np.hypot(errors.gradient, self.step), busy_w=np.hypot(errors.busy_w, self.watts)
+        )
+        found = ModelErrors(self.of_exchange(exchange_kind(costs.strategy, costs.engine)), self.run)
+        return costs._replace(devices=costs.devices._replace(errors=wider), model_errors=found)
+
+
+def exchange_kind(strategy: Strategy, engine: Engine) -> str:
+    """The kind of an exchange: its topology, and when a member waits for others."""
+    if engine.name == TORCH:
+        return "torch.distributed"
+    waits = strategy.sync.waits_for(2) > 1
+    when = "rounds" if strategy.local else "synchronous" if waits else "asynchronous"
+    return f"{strategy.topology.name}, {when}"
+
+
+def newest(folder: Path) -> Calibration:
+    """That of a folder, or the shipped one. Raises RecordError where the file does not fit."""
+    own = folder / CALIBRATION
+    return load(Calibration, own if own.exists() else SHIPPED, REMEDY)

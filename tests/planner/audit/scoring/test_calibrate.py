@@ -1,0 +1,76 @@
+"""The errors of predictions are found again in audits that were made up with them."""
+
+import datetime
+import math
+import random
+
+import pytest
+
+from planner.audit.scoring.calibrate import calibrate
+from planner.audit.scoring.cases import Case, cases_of
+from planner.audit.scoring.coverage import coverage, intervals
+from planner.audit.scoring.measured import MeasuredRun
+from planner.errors import AuditError
+from tests.planner import audits
+
+TODAY = datetime.date(2026, 11, 26)
+FLEETS = 40
+
+
+def made_up(step: float, run: float, exchange: float = 0.0, seed: int = 1) -> list[Case]:
+    """Audits whose runs are off by errors of their devices' steps, of all of them, of exchanges."""
+    draw = random.Random(seed)
+    found: list[Case] = []
+    for number in range(FLEETS):
+        fleet = audits.fleet(0.04 + 1e-6 * number, 0.07, 0.1, spread=0.0)
+
+        def shake(made: MeasuredRun) -> MeasuredRun:
+            of_all = draw.gauss(0.0, run)
+            of_exchange = draw.gauss(0.0, exchange) if len(made.workers) > 1 else 0.0
+            total = made.steps_per_s
+            off = sum(draw.gauss(0.0, step) * each.steps_per_s / total for each in made.workers.values())
+            return audits.faster(made, math.exp(-(of_all + off + 0.5 * of_exchange)))
+
+        found += cases_of(audits.audit(fleet, audits.as_predicted(fleet, shake=shake), f"fleet-{number}"))
+    return found
+
+
+def test_runs_just_as_predicted_have_no_error() -> None:
+    found = calibrate(made_up(0.0, 0.0), TODAY).calibration
+    assert (found.step, found.run) == pytest.approx((0.0, 0.0), abs=1e-6)
+    assert (found.fleets, found.emulated, found.date) == (FLEETS, False, "2026-11-26")
+
+
+def test_an_error_of_all_steps_of_a_run_is_told_from_those_of_its_devices() -> None:
+    of_runs, of_steps = calibrate(made_up(0.0, 0.05), TODAY), calibrate(made_up(0.1, 0.0), TODAY)
+    assert of_runs.calibration.run == pytest.approx(0.05, rel=0.25)
+    assert of_runs.calibration.step < 0.03
+    assert of_steps.calibration.step == pytest.approx(0.1, rel=0.3)
+    assert of_steps.calibration.run < 0.04
+
+
+def test_an_error_of_exchanges_counts_for_clusters_alone() -> None:
+    found = calibrate(made_up(0.01, 0.0, exchange=0.2), TODAY)
+    (exchange,) = found.calibration.exchanges
+    assert exchange.kind == "server, asynchronous"
+    assert exchange.error > 0.1
+    assert math.hypot(found.calibration.step, found.calibration.run) < 0.04
+    assert exchange.runs == sum(1 for each in found.left_out if not each.alone)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_intervals_hold_nine_runs_of_ten_of_fleets_left_out(seed: int) -> None:
+    cases = made_up(0.08, 0.04, seed=seed)
+    found = calibrate(cases, TODAY)
+    for alone in (True, False):
+        held = coverage(found.left_out, alone)
+        assert held is not None
+        assert held.share == pytest.approx(0.9, abs=0.07)
+    inside = [each.inside for each in intervals(cases, found.calibration)]
+    assert sum(map(bool, inside)) / len(inside) == pytest.approx(0.9, abs=0.05)
+
+
+def test_one_fleet_leaves_none_to_test_with() -> None:
+    cases = made_up(0.1, 0.0)
+    with pytest.raises(AuditError, match="2 fleets or more"):
+        calibrate([case for case in cases if case.audit == "fleet-1"], TODAY)

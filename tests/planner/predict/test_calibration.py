@@ -1,0 +1,89 @@
+"""The errors that audits showed widen intervals, and cancel where two clusters share them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from backends.strategies.engine import Engine
+from backends.strategies.strategy import Strategy
+from planner.errors import RecordError
+from planner.json_records import save
+from planner.paths import CALIBRATION
+from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
+from planner.predict import calibration
+from planner.predict.calibration import Calibration, ExchangeError, exchange_kind
+from planner.predict.clusters import enumerate_clusters
+from planner.predict.costs import OWN_ENGINE, costs_of
+from planner.predict.predict import predict
+from tests.planner import audits
+
+KNOWN = Calibration(
+    1, 0.03, 0.04, (ExchangeError("server, asynchronous", 0.2, 9), ExchangeError("ring, synchronous", 0.1, 5)),
+    0.05, 8, 40, True, "2026-11-26",
+)  # fmt: skip
+FLEET = audits.fleet(0.09, 0.09, spread=0.0)
+
+
+def variance(known: Calibration) -> dict[int, float]:
+    """Of the time, by number of members, with the server on the first one."""
+    costs = known.applied_to(costs_of(FLEET))
+    candidates = enumerate_clusters(costs.names, costs.pairs.reachable)
+    found = predict(costs, candidates, 1000).time_errors.variance()
+    return {
+        int(mask).bit_count(): float(found[i]) for i, mask in enumerate(candidates.masks) if not candidates.hosts[i]
+    }
+
+
+def test_an_error_of_a_run_counts_whole_for_every_cluster() -> None:
+    assert variance(KNOWN._replace(step=0.0, exchanges=())) == pytest.approx({1: 0.04**2, 2: 0.04**2})
+
+
+def test_errors_of_steps_average_out_among_members() -> None:
+    found = variance(KNOWN._replace(run=0.0, exchanges=()))
+    assert found[1] == pytest.approx((0.03 * 0.9) ** 2)  # a tenth of a step of 0.1 s alone is the update
+    assert found[2] < found[1]
+
+
+def test_an_error_of_exchanges_counts_for_the_share_that_they_take() -> None:
+    found = variance(KNOWN._replace(run=0.0, step=0.0))
+    assert found[1] == pytest.approx(0.0, abs=1e-12)
+    assert 0.0 < math.sqrt(found[2]) < 0.2
+
+
+def test_a_kind_that_was_never_audited_has_the_largest_error() -> None:
+    assert KNOWN.of_exchange("ring, synchronous") == 0.1
+    assert KNOWN.of_exchange("ring, rounds") == 0.2
+    assert KNOWN._replace(exchanges=()).of_exchange("ring, rounds") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "engine", "kind"),
+    [
+        ("parameter-server", OWN_ENGINE, "server, asynchronous"),
+        ("parameter-server:sync=synchronous", OWN_ENGINE, "server, synchronous"),
+        ("allreduce", OWN_ENGINE, "ring, synchronous"),
+        ("local-sgd", OWN_ENGINE, "ring, rounds"),
+        ("allreduce", Engine.from_text("torch"), "torch.distributed"),
+    ],
+)
+def test_kinds_of_exchanges(strategy: str, engine: Engine, kind: str) -> None:
+    assert exchange_kind(Strategy.from_text(strategy), engine) == kind
+
+
+def test_intervals_are_wider_and_what_two_clusters_share_does_not_tie_them() -> None:
+    without = recommend(FLEET, RecommendRequest({"time": 1.0}))
+    with_run = recommend(FLEET, RecommendRequest({"time": 1.0}, calibration=KNOWN._replace(step=0.0, exchanges=())))
+    assert with_run.row(1).time_uncertainty == pytest.approx(math.expm1(1.96 * 0.04), rel=1e-3)
+    assert (without.row(1).time_uncertainty or 0.0) == pytest.approx(0.0, abs=1e-12)
+    assert np.array_equal(with_run.ranking.tied, without.ranking.tied)
+
+
+def test_that_of_the_working_folder_comes_first_and_one_that_does_not_fit_is_named(tmp_path) -> None:
+    assert calibration.newest(tmp_path) == calibration.newest(calibration.SHIPPED.parent)
+    save(KNOWN, tmp_path / CALIBRATION)
+    assert calibration.newest(tmp_path) == KNOWN
+    (tmp_path / CALIBRATION).write_text('{"schema": 1, "step": -1.0}')
+    with pytest.raises(RecordError, match=r"calibration\.json.*make it again with `planner audit --calibrate`"):
+        calibration.newest(tmp_path)
