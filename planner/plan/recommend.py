@@ -24,6 +24,11 @@ from planner.predict.predict import predict
 from planner.profile.file import Profile
 from profilers.records import SCHEMA, encode
 
+#: Of devices that no audit tells of.
+UNCALIBRATED = (
+    "intervals are of the measured spread alone, which runs may leave: no audit of such devices is known "
+    "(`planner audit --calibrate`)"
+)
 #: Why nothing can be predicted, and what to do.
 STRANGE_NUMBERS = "the profile has times, rates or watts that cannot be; run `planner profile --fresh`"
 
@@ -57,7 +62,13 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         costs=costs,
         predictions=predictions,
         ranking=ranking,
-        notes=(*notes, *memory_notes, *costs.notes, *_energy_note(weights, extra_w + request.count_idle)),
+        notes=(
+            *notes,
+            *memory_notes,
+            *costs.notes,
+            *_energy_note(weights, extra_w + request.count_idle),
+            *_calibration_note(costs, request),
+        ),
         profiling_s=profile.profiling_s(costs.model),
         engine=request.engine.text,
         clip_norm=request.clip_norm,
@@ -79,6 +90,12 @@ def _round_note(found: Recommendation) -> list[str]:
         f"a round of the best cluster takes {units.seconds(round_s)}{energy}; the exchange is "
         f"{units.seconds(max(0.0, round_s - computed_s))} of it; local steps: {made}"
     ]
+
+
+def _calibration_note(costs: Costs, request: RecommendRequest) -> list[str]:
+    if request.calibration is None or request.calibration.fits(costs):
+        return []
+    return [UNCALIBRATED]
 
 
 def _speed_note(found: Recommendation) -> list[str]:

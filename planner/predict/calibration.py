@@ -20,6 +20,8 @@ from planner.paths import CALIBRATION
 from planner.predict.costs import Costs, ModelErrors
 
 SHIPPED = Path(__file__).with_suffix(".json")
+#: Of the error of all kinds of exchange that were not audited enough for one of their own.
+OTHERS = "others"
 REMEDY = "make it again with `planner audit --calibrate`, or remove it"
 
 
@@ -36,7 +38,8 @@ class Calibration(NamedTuple):
 
     step: of the time of a device's step; run: of what all steps of a run have in common.
     exchanges: by kind; watts: of a device's busy watts.
-    fleets, runs: how many were audited; emulated: whether a device of them was.
+    fleets, runs: how many were audited; emulated: whether a device of them was. It then tells
+        nothing of fleets without any.
     date: of the fit, YYYY-MM-DD.
     """
 
@@ -51,12 +54,18 @@ class Calibration(NamedTuple):
     date: str
 
     def of_exchange(self, kind: str) -> float:
-        """That of a kind; of one that was never audited the largest of those that were."""
+        """That of a kind; of one that was not audited enough the largest there is."""
         known = {each.kind: each.error for each in self.exchanges}
         return known.get(kind, max(known.values(), default=0.0))
 
+    def fits(self, costs: Costs) -> bool:
+        """Whether it tells of such devices."""
+        return not self.emulated or any(source.emulated for source in costs.power_sources)
+
     def applied_to(self, costs: Costs) -> Costs:
-        """The same costs with these errors beside those of the measured means."""
+        """The same costs with these errors beside those of the measured means, if it fits them."""
+        if not self.fits(costs):
+            return costs
         errors = costs.devices.errors
         wider = errors._replace(
             gradient=np.hypot(errors.gradient, self.step), busy_w=np.hypot(errors.busy_w, self.watts)

@@ -2,11 +2,11 @@
 
 See ``planner.predict.calibration`` for the model. The squares of errors, less what the measured
 spread explains, are fitted by non-negative least squares, each weighed by the variance that the fit
-gives it. Then all are scaled by one factor, so that 90 % intervals hold 90 % of the runs of fleets
-that were left out in turn.
+gives it. Whether intervals hold is told by runs of fleets that were left out in turn.
 """
 
 import datetime
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ from scipy.optimize import nnls
 
 from planner.arrays import Bools, Floats, Ints
 from planner.audit.scoring.cases import Case
-from planner.audit.scoring.coverage import HELD, Z90, Interval
+from planner.audit.scoring.coverage import Z90, Interval
 from planner.errors import AuditError
-from planner.predict.calibration import Calibration, ExchangeError, exchange_kind
+from planner.predict.calibration import OTHERS, Calibration, ExchangeError, exchange_kind
 from planner.predict.costs import Costs, ModelErrors
 from planner.predict.predict import predict
 from planner.profile.file import Profile
@@ -29,6 +29,8 @@ WEIGHINGS = 20
 LEAST_VARIANCE = 0.05
 #: Fewest fleets of which one can be left out.
 FEWEST_FLEETS = 2
+#: Fewest runs of clusters by which a kind of exchange has an error of its own.
+FEWEST_RUNS = 20
 
 
 class Residuals(NamedTuple):
@@ -67,14 +69,14 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
         raise AuditError(
             f"--calibrate: give audits of {FEWEST_FLEETS} fleets or more, of which one is left out in turn"
         )
-    kinds = sorted({_kind(case) for case in cases})
+    kinds = _kinds(cases)
     time = _joined([_of_time(case, kinds) for case in cases])
     variances, left_out = _fit(time, fleets)
     power = _joined([_of_power(case) for case in cases])
     known = np.isfinite(power.off)
     watts = _fit(power.at(known), fleets[known])[0] if len(set(fleets[known])) >= FEWEST_FLEETS else np.zeros(1)
     clusters = np.concatenate([case.members.sum(axis=1) > 1 for case in cases])
-    of_kind = np.concatenate([[_kind(case)] * len(case.runs) for case in cases])
+    of_kind = np.array([_kind(case, kinds) for case in cases for _ in case.runs])
     errors = np.sqrt(variances)
     calibration = Calibration(
         schema=SCHEMA,
@@ -101,8 +103,17 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
     )
 
 
-def _kind(case: Case) -> str:
-    return exchange_kind(case.costs.strategy, case.costs.engine)
+def _kinds(cases: Sequence[Case]) -> list[str]:
+    """The kinds of exchange with an error of their own; all others share one."""
+    runs: Counter[str] = Counter()
+    for case in cases:
+        runs[exchange_kind(case.costs.strategy, case.costs.engine)] += int(np.sum(case.members.sum(axis=1) > 1))
+    return [*sorted(kind for kind, count in runs.items() if count >= FEWEST_RUNS), OTHERS]
+
+
+def _kind(case: Case, kinds: Sequence[str]) -> str:
+    found = exchange_kind(case.costs.strategy, case.costs.engine)
+    return found if found in kinds else OTHERS
 
 
 def _of_time(case: Case, kinds: Sequence[str]) -> Residuals:
@@ -110,7 +121,7 @@ def _of_time(case: Case, kinds: Sequence[str]) -> Residuals:
     found = predict(case.costs, case.candidates, case.steps)
     unit = predict(_unit(case.costs), case.candidates, case.steps).time_errors
     exchange = np.zeros((len(case.runs), len(kinds)))
-    exchange[:, kinds.index(_kind(case))] = unit.exchange[:, 0] ** 2
+    exchange[:, kinds.index(_kind(case, kinds))] = unit.exchange[:, 0] ** 2
     terms = np.column_stack([(unit.gradient**2).sum(axis=1), np.ones(len(case.runs)), exchange])
     off = np.log(case.measured.time_s) - np.log(found.time_s)
     return Residuals(off, found.time_errors.variance(), terms)
@@ -142,8 +153,7 @@ def _fit(of: Residuals, fleets: Ints) -> tuple[Floats, Floats]:
     for fleet in set(fleets):
         out = fleets == fleet
         spread[out] = of.at(out).terms @ _variances(of.at(~out))
-    factor = _factor(of, spread)
-    return factor * _variances(of), of.known + factor * spread
+    return _variances(of), of.known + spread
 
 
 def _variances(of: Residuals) -> Floats:
@@ -157,11 +167,3 @@ def _variances(of: Residuals) -> Floats:
         found, _residual = nnls(of.terms * weight[:, None], (of.off**2 - of.known) * weight)
         spread = of.known + of.terms @ found
     return found
-
-
-def _factor(of: Residuals, spread: Floats) -> float:
-    """By which variances are scaled so that 90 % intervals hold that share of runs left out."""
-    needed = np.maximum(0.0, (of.off / Z90) ** 2 - of.known)
-    return float(
-        np.quantile(np.divide(needed, spread, out=np.zeros_like(needed), where=spread > 0), HELD, method="higher")
-    )

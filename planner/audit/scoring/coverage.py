@@ -13,8 +13,8 @@ from planner.audit.scoring.selections import Hits
 from planner.predict.calibration import Calibration
 from planner.predict.predict import predict
 
-#: What such an interval is to hold, and half of it of a normal distribution, in deviations.
-HELD, Z90 = 0.9, 1.644854
+#: Half of the two-sided 90 % interval of a normal distribution, in standard deviations.
+Z90 = 1.644854
 #: A smaller spread, as a share, is none: it comes from rounding.
 ROUNDING = 1e-9
 

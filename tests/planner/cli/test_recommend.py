@@ -9,6 +9,7 @@ import pytest
 
 from planner import json_records
 from planner.plan.file import Plan, load_plan
+from planner.plan.recommend import UNCALIBRATED
 from profilers.records import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.cli.commands import Planner, fleet
@@ -122,7 +123,7 @@ def test_a_strategy_in_which_no_step_has_a_global_batch_is_refused(profiled: Pla
 def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     done = profiled("recommend", "--csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))
-    assert (done.code, done.err, len(rows)) == (0, "", 12)
+    assert (done.code, done.err, len(rows)) == (0, f"{UNCALIBRATED}\n", 12)
     edps_js = [float(row["edp_js"]) for row in rows]
     assert edps_js == sorted(edps_js)
     assert all(float(row["low"]) <= edp_js * (1 + 1e-9) for row, edp_js in zip(rows, edps_js, strict=True))
@@ -132,9 +133,10 @@ def test_what_is_to_be_known_of_a_csv_is_told_beside_it(profiled: Planner) -> No
     dead = profiles.device()._replace(steps=(), error="lost")
     json_records.save(profiles.profile({**fleet().devices, "dead": dead}), Path("profile.json"))
     done = profiled("recommend", "--csv", "--metric", "energy")
-    left_out, note = done.err.splitlines()
+    left_out, note, uncalibrated = done.err.splitlines()
     assert left_out == "left out: dead: lost"
     assert "cannot save energy" in note
+    assert uncalibrated == UNCALIBRATED
     assert len(list(csv.DictReader(io.StringIO(done.out)))) == 12
 
 

@@ -10,7 +10,7 @@ from backends.strategies.strategy import Strategy
 from planner.errors import RecordError
 from planner.json_records import save
 from planner.paths import CALIBRATION
-from planner.plan.recommend import recommend
+from planner.plan.recommend import UNCALIBRATED, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import calibration
 from planner.predict.calibration import Calibration, ExchangeError, exchange_kind
@@ -21,7 +21,7 @@ from tests.planner import audits
 
 KNOWN = Calibration(
     1, 0.03, 0.04, (ExchangeError("server, asynchronous", 0.2, 9), ExchangeError("ring, synchronous", 0.1, 5)),
-    0.05, 8, 40, True, "2026-11-26",
+    0.05, 8, 40, False, "2026-11-26",
 )  # fmt: skip
 FLEET = audits.fleet(0.09, 0.09, spread=0.0)
 
@@ -87,3 +87,14 @@ def test_that_of_the_working_folder_comes_first_and_one_that_does_not_fit_is_nam
     (tmp_path / CALIBRATION).write_text('{"schema": 1, "step": -1.0}')
     with pytest.raises(RecordError, match=r"calibration\.json.*make it again with `planner audit --calibrate`"):
         calibration.newest(tmp_path)
+
+
+def test_audits_of_emulated_fleets_tell_nothing_of_others() -> None:
+    request = RecommendRequest({"time": 1.0}, calibration=KNOWN._replace(emulated=True))
+    told = recommend(FLEET, request)
+    assert told.row(1).time_uncertainty == recommend(FLEET, RecommendRequest({"time": 1.0})).row(1).time_uncertainty
+    assert UNCALIBRATED in told.notes
+    slowed_down = audits.fleet(0.09, 0.09, spread=0.0, slowdown=2.0)
+    widened = recommend(slowed_down, request)
+    assert (widened.row(1).time_uncertainty or 0.0) > 0.05
+    assert UNCALIBRATED not in widened.notes

@@ -11,10 +11,12 @@ from planner.audit.scoring.cases import Case, cases_of
 from planner.audit.scoring.coverage import coverage, intervals
 from planner.audit.scoring.measured import MeasuredRun
 from planner.errors import AuditError
+from planner.predict.calibration import OTHERS, ExchangeError
 from tests.planner import audits
 
 TODAY = datetime.date(2026, 11, 26)
 FLEETS = 40
+FEW = audits.fleet(0.05, 0.05, spread=0.0)
 
 
 def made_up(step: float, run: float, exchange: float = 0.0, seed: int = 1) -> list[Case]:
@@ -51,8 +53,8 @@ def test_an_error_of_all_steps_of_a_run_is_told_from_those_of_its_devices() -> N
 
 def test_an_error_of_exchanges_counts_for_clusters_alone() -> None:
     found = calibrate(made_up(0.01, 0.0, exchange=0.2), TODAY)
-    (exchange,) = found.calibration.exchanges
-    assert exchange.kind == "server, asynchronous"
+    exchange, others = found.calibration.exchanges
+    assert (exchange.kind, others) == ("server, asynchronous", ExchangeError(OTHERS, 0.0, 0))
     assert exchange.error > 0.1
     assert math.hypot(found.calibration.step, found.calibration.run) < 0.04
     assert exchange.runs == sum(1 for each in found.left_out if not each.alone)
@@ -68,6 +70,14 @@ def test_intervals_hold_nine_runs_of_ten_of_fleets_left_out(seed: int) -> None:
         assert held.share == pytest.approx(0.9, abs=0.07)
     inside = [each.inside for each in intervals(cases, found.calibration)]
     assert sum(map(bool, inside)) / len(inside) == pytest.approx(0.9, abs=0.05)
+
+
+def test_kinds_with_few_runs_share_one_error() -> None:
+    few = [case for case in made_up(0.0, 0.0, exchange=0.2) if case.audit == "fleet-1"]
+    others = calibrate(
+        [*few, *cases_of(audits.audit(FEW, audits.as_predicted(FEW), "few"))], TODAY
+    ).calibration.exchanges
+    assert [each.kind for each in others] == [OTHERS]
 
 
 def test_one_fleet_leaves_none_to_test_with() -> None:
