@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from backends.protocol.streams import StreamStatistics
+from backends.strategies import sample_streams
+from backends.streams.spec import StreamSpec
 from planner.plan.file import Plan
+from planner.plan.request import parse_stream
+from planner.predict.stream_rates import SEED, unknown_rates
+from planner.profile.file import Profile
 from planner.train.orders import Options
 
 #: Figures that begin anew where a worker is started again, and are added up.
@@ -14,14 +19,34 @@ _COUNTED = ("arrived", "used", "dropped", "stored", "malformed")
 
 def stream_notes(options: Options, plan: Plan) -> list[str]:
     """Remarks on the plan of a run whose samples arrive while it trains."""
-    if options.stream is None:
+    if plan.stream is None:
         return []
-    notes = ["samples arrive while it trains: the prediction knows of no wait for them"]
+    notes = [f"samples arrive while it trains, --stream {plan.stream}{_known_waits(options, plan)}"]
     if plan.strategy.batching != "stream":
         notes.append(
             f"each step waits for its {plan.batch} samples; --strategy scadles, or batching=stream, takes what arrives"
         )
     return notes
+
+
+def _known_waits(options: Options, plan: Plan) -> str:
+    """What the prediction knows of the waits for these samples, where it does not know all."""
+    if plan.predicted_stream == "":
+        return ": the prediction knows of no wait for them; `planner recommend --stream` makes one that does"
+    if plan.predicted_stream is not None:
+        return f": the prediction is for --stream {plan.predicted_stream}"
+    spec = parse_stream(plan.stream or "")
+    drawn = spec.source == "replay" and spec.options.get("rates", "S1") in sample_streams.DISTRIBUTIONS
+    if drawn and options.seed != SEED:
+        return f": the prediction is for the rates of --seed {SEED}, not for those of --seed {options.seed}"
+    return ""
+
+
+def predictable(profile: Profile, text: str | None) -> StreamSpec | None:
+    """The stream of a text if its waits can be predicted, for the rate of a device is known."""
+    spec = None if text is None else parse_stream(text)
+    names = profile.devices
+    return spec if spec is None or len(unknown_rates(profile, names, spec)) < len(names) else None
 
 
 def stream_result(starts: Sequence[StreamStatistics], elapsed_s: float) -> dict[str, Any] | None:
