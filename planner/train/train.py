@@ -172,16 +172,16 @@ def _check_options(options: Options, makes_plan: bool) -> None:
 def _as_planned(request: TrainRequest, options: Options, plan: Plan) -> Options:
     """The options with what the plan has for ``auto``, and for a norm or a stream that is left out.
 
-    A strategy beside the engine ``auto`` is that of the planner's own, if that was chosen. The norm
-    of a plan that this command names counts more than that of the run that is resumed.
+    A strategy beside the engine ``auto`` is that of the planner's own, if that was chosen. What
+    a plan that this command names has of these counts more than the run that is resumed.
     """
     by_torch = options.engine == AUTO and Engine.from_text(plan.engine).name == TORCH
-    named = plan.clip_norm if request.plan is not None else None
+    norm, stream = (plan.clip_norm, plan.stream) if request.plan is not None else (None, None)
     return options._replace(
         strategy=plan.strategy.as_text() if options.strategy == AUTO or by_torch else options.strategy,
         engine=plan.engine if options.engine == AUTO else options.engine,
-        stream=options.stream or plan.stream,
-        clip_norm=request.options.get("clip_norm") or named or options.clip_norm or plan.clip_norm,
+        stream=request.options.get("stream") or stream or options.stream or plan.stream,
+        clip_norm=request.options.get("clip_norm") or norm or options.clip_norm or plan.clip_norm,
     )
 
 
