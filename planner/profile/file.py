@@ -35,7 +35,7 @@ class DeviceProfile(NamedTuple):
     streams: of samples that arrive there, by ``StreamSpec.named``.
     error: why it cannot take part, or None.
     took_s: seconds of each part; a model's is ``timing_of`` or, in older files, its name.
-    failures: by model, why it could not be timed.
+    failures: by model, why it could not be timed; by --stream, why its samples were not counted.
     """
 
     device: dict[str, Any]

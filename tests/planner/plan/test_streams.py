@@ -1,4 +1,4 @@
-"""A plan tells of each member's stream what holds it up, how long it waits, and what its buffer does.
+"""A plan tells of each member what holds it up, how long it waits, and what its buffer does.
 
 Devices a, b and c have gradients of 0.1, 0.4 and 1.7 s, of 32 samples each.
 """

@@ -95,7 +95,7 @@ def test_torch_waits_like_an_all_reduce() -> None:
 
 
 def test_a_batch_that_follows_the_stream_is_what_arrives_in_a_second() -> None:
-    """An image more adds 0.1 x 0.4 / 16 = 2.5 ms on a: 40 of them take 0.1 + 8 x 0.0025 = 0.12 s."""
+    """An image more adds 0.1 x 0.4 / 16 = 2.5 ms on a: 40 take 0.1 + 8 x 0.0025 = 0.12 s."""
     costs = three("replay:a@40/b@2000/c@2.4,least=5", "scadles")
     found = everything(costs)
     assert batches(costs, found.candidates)[0].tolist() == [40.0, 1024.0, 5.0]
