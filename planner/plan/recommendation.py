@@ -208,6 +208,7 @@ class Recommendation:
 
     def _worker(self, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
         devices, masks, shares = self.costs.devices, self.predictions.candidates.masks, self.costs.shares
+        has_own_batch = shares is not None or self.costs.arriving_batches is not None
         alone = masks[index] == 1 << device
         updates_itself = alone or self.costs.strategy.local
         after_gradient_s = (devices.update_s if updates_itself else devices.copy_s)[device]
@@ -226,7 +227,7 @@ class Recommendation:
             alpha_power=_known(found.alpha_power[device]),
             beta_power=_known(found.beta_power[device]),
             framework=self.costs.frameworks[device],
-            computing_s=float((devices.gradient_s[device] if shares is None else gradient_s) + after_gradient_s),
+            computing_s=float((gradient_s if has_own_batch else devices.gradient_s[device]) + after_gradient_s),
             batch=self._batches(index).get(self.costs.names[device]),
             speed=devices.speeds[device],
             evaluation_s=_known(devices.evaluation_s[device]),

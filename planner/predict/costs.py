@@ -215,7 +215,7 @@ def costs_of(
             *(f"{name}: {note}" for name, step in steps.items() for note in repeats.notes(step)),
             *(f"{name}: {note}" for name, step in steps.items() for note in data_wait.notes(step)),
             *batch_size.notes(strategy, run),
-            *(stream_rates.notes(streams, follows) if streams is not None else ()),
+            *(stream_rates.notes(profile, steps, streams, follows) if streams is not None else ()),
             *_precision_notes(first),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),

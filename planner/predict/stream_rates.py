@@ -16,9 +16,11 @@ import numpy as np
 
 from backends import models
 from backends.streams.buffer import TRUNCATE
+from backends.streams.rate_shape import CONSTANT
 from backends.streams.sample_codec import ArrayCodec, ArrayType
 from backends.streams.spec import StreamSpec
 from planner.arrays import Bools, Floats
+from planner.predict.device_timings import gradient_times
 from planner.profile.file import Profile
 from profilers.records import StepProfile
 
@@ -147,7 +149,7 @@ def waiting_shares(
     return np.where(slowest, 1 - longer.clip(0.0, 1.0), 0.0)
 
 
-def notes(streams: StreamRates, follows: bool) -> list[str]:
+def notes(profile: Profile, steps: Mapping[str, StepProfile], streams: StreamRates, follows: bool) -> list[str]:
     """What the operator must know of a prediction with streams.
 
     follows: whether batches follow the rates.
@@ -156,8 +158,19 @@ def notes(streams: StreamRates, follows: bool) -> list[str]:
     found = [f"steps wait for samples of --stream {spec.text}"]
     if spec.source == "replay":
         found[0] += f", whose rates are those of --seed {SEED}"
-        if spec.options.get("shape") or spec.options.get("stop"):
+        if spec.options.get("shape", CONSTANT) != CONSTANT or "stop" in spec.options:
             found.append("a rate that changes counts with its mean, and the end of a stream does not count")
-    if follows:
-        found.append("batches are what arrives in a second")
-    return found
+    return [*found, *(_batch_notes(profile, steps, streams) if follows else ())]
+
+
+def _batch_notes(profile: Profile, steps: Mapping[str, StepProfile], streams: StreamRates) -> list[str]:
+    """Batches that follow the rates, and those among them that are far from what was timed."""
+    outside = []
+    for (name, step), batch in zip(steps.items(), streams.batches(), strict=True):
+        smallest, largest = gradient_times(profile.devices[name], step).sizes
+        if not smallest <= batch <= largest:
+            outside.append(f"{batch:g} on {name}, timed from {smallest} to {largest}")
+    told = "batches are what arrives in a second"
+    if not outside:
+        return [told]
+    return [f"{told}; some lie outside of what was timed, and their times follow a line: {'; '.join(outside)}"]

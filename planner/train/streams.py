@@ -7,7 +7,7 @@ from typing import Any
 from backends.protocol.streams import StreamStatistics
 from backends.strategies import sample_streams
 from backends.streams.spec import StreamSpec
-from planner.plan.file import Plan
+from planner.plan.file import Plan, PlannedStream
 from planner.plan.request import parse_stream
 from planner.predict.stream_rates import SEED, unknown_rates
 from planner.profile.file import Profile
@@ -49,10 +49,13 @@ def predictable(profile: Profile, text: str | None) -> StreamSpec | None:
     return spec if spec is None or len(unknown_rates(profile, names, spec)) < len(names) else None
 
 
-def stream_result(starts: Sequence[StreamStatistics], elapsed_s: float) -> dict[str, Any] | None:
+def stream_result(
+    starts: Sequence[StreamStatistics], elapsed_s: float, planned: PlannedStream | None = None
+) -> dict[str, Any] | None:
     """A worker's stream over the whole run, for result.json; None where it has none.
 
     starts: its last figures from each time it was started. waiting_share: of the run's time.
+    planned: as predicted, if it was.
     """
     if not starts:
         return None
@@ -62,4 +65,8 @@ def stream_result(starts: Sequence[StreamStatistics], elapsed_s: float) -> dict[
         peak_buffered=max(start.peak_buffered for start in starts),
         **{name: sum(getattr(start, name) for start in starts) for name in _COUNTED},
     )
-    return {**last._asdict(), "waiting_share": waited_s / elapsed_s if elapsed_s else 0.0}
+    return {
+        **last._asdict(),
+        "waiting_share": waited_s / elapsed_s if elapsed_s else 0.0,
+        "predicted_waiting_share": planned and planned.waiting_share,
+    }

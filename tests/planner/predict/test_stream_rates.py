@@ -13,10 +13,11 @@ from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
+from planner.predict import stream_rates
 from planner.predict.costs import Costs, costs_of
 from planner.predict.predict import Predictions, factors
 from planner.predict.step_cycle import batches, waiting_shares
-from planner.predict.stream_rates import StreamRates, unknown_rates
+from planner.predict.stream_rates import StreamRates, least_cycles, unknown_rates
 from planner.profile.file import Profile
 from profilers.records import StreamRate
 from tests.planner import profiles
@@ -103,7 +104,8 @@ def test_a_batch_that_follows_the_stream_is_what_arrives_in_a_second() -> None:
     assert cycles(costs, found, "a") == pytest.approx([1.0])
     alone = index(found, costs, "a", "a")
     assert found.free_s[alone, 0] == pytest.approx(0.12 + 0.01)
-    assert "batches are what arrives in a second" in costs.notes
+    (told,) = (note for note in costs.notes if note.startswith("batches are what arrives in a second"))
+    assert told.endswith(": 40 on a, timed from 16 to 32; 1024 on b, timed from 16 to 32; 5 on c, timed from 16 to 32")
     assert not any("drawn" in note for note in costs.notes)
 
 
@@ -147,6 +149,39 @@ def test_where_workers_wait_for_one_another_only_those_with_the_slowest_stream_w
     assert waits(costs, found, "abc") == pytest.approx([0, 1 - (free_s - 1.3) / 4.0, 0])
     equal = three(f"replay:{SLOW}", SYNCHRONOUS)
     assert waits(equal, everything(equal), "abc") == pytest.approx([1 - free_s / 4.0] * 3)
+
+
+def rounds_by_hand(arrive_s: list[float], work_s: list[float], exchange_s: float) -> tuple[float, list[float]]:
+    """Seconds of a round, and for how many of them each member waits for its samples, in the end.
+
+    Batch k of a member is there after k + 1 times ``arrive_s``.
+    """
+    now_s, starts_s, waited_s = 0.0, [], []
+    for number in range(400):
+        begun_s = [max(now_s, (number + 1) * each_s) for each_s in arrive_s]
+        starts_s.append(now_s)
+        waited_s.append([each_s - now_s for each_s in begun_s])
+        now_s = max(begun + work for begun, work in zip(begun_s, work_s, strict=True)) + exchange_s
+    return (starts_s[-1] - starts_s[-101]) / 100, np.mean(waited_s[-101:-1], axis=0).tolist()
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=3, max_size=3), st.lists(st.integers(1, 20), min_size=3, max_size=3),
+    st.integers(0, 10),
+)  # fmt: skip
+def test_rounds_and_waits_are_those_of_rounds_that_are_made_one_by_one(
+    arrive: list[int], work: list[int], exchange: int
+) -> None:
+    arrive_s, work_s, exchange_s = [each / 10 for each in arrive], [each / 10 for each in work], exchange / 10
+    round_s, waited_s = rounds_by_hand(arrive_s, work_s, exchange_s)
+    members, one = np.ones((1, 3), bool), np.ones((1, 3))
+    free_s = np.full((1, 3), max(work_s) + exchange_s)
+    least_s = least_cycles(np.array([arrive_s]), one, members, together=True)
+    found = stream_rates.waiting_shares(
+        free_s, least_s, np.array([arrive_s]), np.array([work_s]), one, members, together=True
+    )
+    assert np.maximum(free_s, least_s)[0].tolist() == pytest.approx([round_s] * 3)
+    assert (found * np.maximum(free_s, least_s))[0].tolist() == pytest.approx(waited_s, abs=1e-9)
 
 
 def streams(text: str, *rates: float) -> StreamRates:

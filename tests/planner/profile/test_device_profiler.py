@@ -1,4 +1,4 @@
-"""The samples that arrive at a device are counted besides what else is measured. A made-up agent."""
+"""The samples that arrive at a device are counted, by an agent that is made up."""
 
 from pathlib import Path
 from typing import Any, cast

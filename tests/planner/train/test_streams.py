@@ -18,7 +18,7 @@ from planner.train.streams import predictable, stream_notes, stream_result
 from profilers.records import StreamRate
 from tests.planner import profiles
 from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training
-from tests.planner.plans import plan, planned
+from tests.planner.plans import plan, planned, streamed
 from tests.running import FASHION, run
 
 ONE = StreamStatistics(30.0, 32, 320, 2.0, 400, 320, 60, 80, 20, 7, 1, "/cache/malformed")
@@ -62,8 +62,8 @@ def test_the_waits_of_a_stream_are_predicted_where_the_rate_of_a_device_is_known
 
 def test_the_figures_of_a_worker_that_was_started_again_are_added_up() -> None:
     later = ONE._replace(rate=28.0, offset=480, waited_s=3.0, arrived=200, used=160, peak_buffered=70)
-    found = stream_result([ONE, later], 20.0)
-    assert found is not None
+    found = stream_result([ONE, later], 20.0, streamed(waiting_share=0.2))
+    assert found is not None and found["predicted_waiting_share"] == 0.2
     assert (found["rate"], found["offset"], found["waited_s"], found["waiting_share"]) == (28.0, 480, 5.0, 0.25)
     assert (found["arrived"], found["used"], found["peak_buffered"], found["dropped"]) == (600, 480, 80, 40)
 
