@@ -78,18 +78,18 @@ def _first_arrival(
     while clock() - began_s <= patience_s:
         try:
             records = source.read(TICK_S if is_new else 0.0)
-            trouble = ""
         except OSError as error:
-            records, trouble = [], str(error)
+            trouble = ": %s" % error
             if pause(RETRY_S):
                 break
             continue
+        trouble = ""
         if records is None:
             raise ValueError("its stream has ended: no more samples arrive")
         if records and is_new:
             return clock()
         is_new = is_new or not records or clock() - began_s >= BACKLOG_S
-    raise OSError("no sample has arrived for %.0f s%s" % (clock() - began_s, trouble and ": " + trouble))
+    raise OSError("no sample has arrived for %.0f s%s" % (clock() - began_s, trouble))
 
 
 def _rate(arrived: List[Tuple[float, int]], payload_bytes: int, lasted_s: float) -> StreamRate:

@@ -9,6 +9,7 @@ from planner.plan.file import PlannedStream
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.step_cycle import batches, least_cycles_s, waiting_shares
+from planner.predict.stream_rates import slowest_streams
 
 #: What makes a member's cycle as long as it is; ``OF_OTHER`` is followed by names.
 OWN_STREAM, OF_OTHER, STEPS = "its stream", "the stream of", "its steps"
@@ -28,7 +29,7 @@ def planned_streams(
     waiting, surplus = waiting_shares(costs, candidate, free_s), streams.surplus(samples, cycle_s)
     buffered = streams.buffered(samples, surplus, lasts_s)[0]
     held = least_s[0] > free_s[0]
-    slowest = held & (samples[0] / streams.rate >= least_s[0] * (1 - 1e-9))
+    slowest = slowest_streams(free_s, least_s, samples / streams.rate)[0]
     of_other = f"{OF_OTHER} {', '.join(costs.names[i] for i in np.flatnonzero(slowest))}"
     growth = np.zeros_like(surplus) if streams.truncates else surplus
     found = {}

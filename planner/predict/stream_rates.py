@@ -20,13 +20,12 @@ from backends.streams.rate_shape import CONSTANT
 from backends.streams.sample_codec import ArrayCodec, ArrayType
 from backends.streams.spec import StreamSpec
 from planner.arrays import Bools, Floats
+from planner.predict.batch_size import SEED
 from planner.predict.device_timings import gradient_times
 from planner.profile.file import Profile
 from profilers.records import StepProfile
 
-#: Seed by which a replay draws its rates, the default of ``planner train``.
-SEED = 0
-#: A buffer that grows by less than this share of the rate does not grow: it is rounding.
+#: Rounding: a buffer that grows by less than this share of the rate does not grow.
 _STEADY = 1e-9
 
 
@@ -128,6 +127,14 @@ def least_cycles(arrive_s: Floats, steps: Floats, members: Bools, together: bool
     return round_s / steps
 
 
+def slowest_streams(free_s: Floats, least_s: Floats, arrive_s: Floats) -> Bools:
+    """(C, N) whose samples hold up their own steps, and those of others that wait for them.
+
+    free_s: (C, N) cycles if nobody waited for samples; least_s: ``least_cycles``; arrive_s: as there.
+    """
+    return np.asarray((least_s > free_s) & (arrive_s >= least_s * (1 - _STEADY)))
+
+
 def waiting_shares(
     free_s: Floats, least_s: Floats, arrive_s: Floats, work_s: Floats, steps: Floats, members: Bools, together: bool
 ) -> Floats:
@@ -137,10 +144,10 @@ def waiting_shares(
     there. The longest work among them then ends the round, which may be less than the longest of
     all.
 
-    free_s: (C, N) cycles if nobody waited for samples; least_s: ``least_cycles``.
-    work_s: (C, N) that a member computes in a step. Others as for ``least_cycles``.
+    work_s: (C, N) that a member computes in a step. Others as for ``slowest_streams`` and
+        ``least_cycles``.
     """
-    slowest = members & (least_s > free_s) & (arrive_s >= least_s * (1 - _STEADY))
+    slowest = members & slowest_streams(free_s, least_s, arrive_s)
     if together:
         worked_s = np.where(members, work_s * steps, 0.0)
         of_slowest_s = np.where(slowest, worked_s, 0.0).max(axis=1, keepdims=True)

@@ -9,7 +9,8 @@ from backends.strategies import sample_streams
 from backends.streams.spec import StreamSpec
 from planner.plan.file import Plan, PlannedStream
 from planner.plan.request import parse_stream
-from planner.predict.stream_rates import SEED, unknown_rates
+from planner.predict.batch_size import SEED
+from planner.predict.stream_rates import unknown_rates
 from planner.profile.file import Profile
 from planner.train.orders import Options
 
