@@ -11,6 +11,8 @@ from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
 from backends.training.stopping import STREAMS_ENDED
 from planner.errors import PlanError
+from planner.json_records import save
+from planner.plan.file import load_plan
 from planner.plan.request import parse_stream
 from planner.train import orders
 from planner.train.orders import Options
@@ -115,15 +117,17 @@ def test_a_device_whose_source_stops_leaves_and_the_other_makes_all_steps(tmp_pa
     assert not left_files(pair)
 
 
-def test_devices_train_on_what_a_producer_puts_into_their_directories(tmp_path: Path) -> None:
+def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(tmp_path: Path) -> None:
     pair = new_pair(tmp_path)
     to = f"directory:{tmp_path}/samples-{{device}}"
     devices = ("--device", "desktop", "--device", "tx2")
     made = run(pair, "stream", "produce", to, "--data", str(FASHION), *devices, "--rates", "1e5", "--samples", "400")
     assert made.popen.returncode == 0, made.errors
     assert made.last_line == "800 samples were produced"
-    done = run(pair, *training("--stream", to, "--json"))
+    save(load_plan(pair / "plan.json")._replace(stream=to), pair / "plan.json")
+    done = run(pair, *training("--json"))
     assert done.popen.returncode == 0, done.errors
+    assert f"samples arrive while it trains, --stream {to}\n" in done.errors
     found = json.loads(done.output)
     assert (found["ended"], found["steps_made"]) == (STREAMS_ENDED, 100)
     assert {name: worker["stream"]["used"] for name, worker in found["workers"].items()} == {
