@@ -130,7 +130,8 @@ def least_cycles(arrive_s: Floats, steps: Floats, members: Bools, together: bool
 def slowest_streams(free_s: Floats, least_s: Floats, arrive_s: Floats) -> Bools:
     """(C, N) whose samples hold up their own steps, and those of others that wait for them.
 
-    free_s: (C, N) cycles if nobody waited for samples; least_s: ``least_cycles``; arrive_s: as there.
+    free_s: (C, N) cycles if nobody waited for samples; least_s: ``least_cycles``.
+    arrive_s: as for that.
     """
     return np.asarray((least_s > free_s) & (arrive_s >= least_s * (1 - _STEADY)))
 
