@@ -111,7 +111,7 @@ def _sample_bytes(profile: Profile, name: str, step: StepProfile, spec: StreamSp
     if models.fingerprint(known) != step.fingerprint:
         return math.nan
     codec = ArrayCodec([ArrayType("|u1", known.input_shape), ArrayType("<i8", ())])
-    return float(len(codec.encode((np.zeros(known.input_shape, np.uint8), np.int64(0)))))
+    return float(len(codec.encode((np.zeros(known.input_shape, np.uint8), np.zeros((), np.int64)))))
 
 
 def least_cycles(arrive_s: Floats, steps: Floats, members: Bools, together: bool) -> Floats:
