@@ -87,6 +87,19 @@ class MachineSpeed(NamedTuple):
     throttled_share: Optional[float] = None
 
 
+class StreamRate(NamedTuple):
+    """How many samples arrive at a device in a second, as they were counted for some ``seconds``.
+
+    error: relative standard error of the rate.
+    sample_bytes: mean of a sample.
+    """
+
+    rate: float
+    error: float
+    seconds: float
+    sample_bytes: float
+
+
 class Facts(NamedTuple):
     """The facts of a device. ``frameworks``: {version, accelerator, device} or {error} by name.
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Type
 from backends.agent import command, files, leftovers, projects, rank_role, roles, script
 from backends.data import folder_content
 from backends.frameworks.base import FRAMEWORKS, framework
-from backends.profiling import message_probe, step_profile, throughput
+from backends.profiling import message_probe, step_profile, stream_rate, throughput
 from backends.protocol import orders
 from backends.training import run_spec
 from profilers import addresses_and_ports, device_facts, installed_packages, records, spinning
@@ -73,4 +73,5 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.SurveySensors: lambda task, order: characteristics.survey(),
     orders.TimeSteps: step_profile.time_steps,
     run_spec.TrainAlone: roles.train_alone,
+    orders.WatchStream: stream_rate.watch_stream,
 }

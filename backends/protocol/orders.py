@@ -278,6 +278,14 @@ class RepeatSteps(NamedTuple):
     batch: int
 
 
+class WatchStream(NamedTuple):
+    """Count the samples that arrive at the device for some seconds, and use none of them."""
+
+    text: str  # of a ``StreamSpec``, which is no replay
+    device: str  # whose stream it is
+    seconds: float
+
+
 #: The partition in which all devices' samples are drawn alike.
 IID = "iid"
 

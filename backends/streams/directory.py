@@ -34,6 +34,9 @@ class DirectorySource(SampleSource):
         # All files before the one with this offset are passed over.
         self._last = before[-2] if len(before) > 1 else ""
 
+    def begin_at_end(self) -> None:
+        self._last = max(self._names(), default="") if os.path.isdir(self._path) else ""
+
     def _names(self) -> List[str]:
         return sorted(name for name in os.listdir(self._path) if name.endswith(ENDING))
 

@@ -49,6 +49,14 @@ class KafkaSource(SampleSource):
         self._reading = threading.Lock()  # while messages are taken, it must not be closed
 
     def begin(self, offset: int) -> None:
+        self._assign(offset)
+        if offset:
+            self.commit(offset)
+
+    def begin_at_end(self) -> None:
+        self._assign(self._kafka.OFFSET_END)
+
+    def _assign(self, offset: int) -> None:
         given = {
             "group.id": self._group,
             "enable.auto.commit": False,
@@ -57,8 +65,6 @@ class KafkaSource(SampleSource):
         }
         self._consumer = self._kafka.Consumer(dict(settings(self._brokers, self._on_error), **given))
         self._consumer.assign([self._place(offset)])
-        if offset:
-            self.commit(offset)
 
     def _place(self, offset: int) -> Any:
         return self._kafka.TopicPartition(self._topic, PARTITION, offset)

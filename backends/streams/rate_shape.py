@@ -29,6 +29,10 @@ class RateShape(NamedTuple):
         if self.shape == WAVE and self.factor > 2.0:
             raise ValueError("factor %g: a wave of more than 2 would fall below no samples at all" % self.factor)
 
+    def mean_factor(self) -> float:
+        """The mean factor over long times: that of the second period, as of all later ones."""
+        return (self.elapsed(2.0 * self.period_s) - self.elapsed(self.period_s)) / self.period_s
+
     def elapsed(self, seconds: float) -> float:
         """The seconds in which as many samples arrive at the plain rate: the factor's integral."""
         if self.shape == WAVE:

@@ -31,6 +31,11 @@ class ReplaySettings(NamedTuple):
         """Samples that have arrived so many seconds after the beginning."""
         return int(self.rate * self.shape.elapsed(min(seconds, self.stops_s)) + 1e-9)
 
+    def mean_rate(self) -> float:
+        """Samples a second that are not damaged, over long times and before the stream stops."""
+        sound = 1.0 - 1.0 / self.malformed if self.malformed else 1.0
+        return self.rate * sound * self.shape.mean_factor()
+
 
 class _PlaceOnly(SampleSet):
     """The positions of samples, so that a loader draws those and not the samples."""

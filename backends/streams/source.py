@@ -22,6 +22,13 @@ class SampleSource(abc.ABC):
     def begin(self, offset: int) -> None:
         """Deliver from the sample with this offset on. Called once, before ``read``."""
 
+    def begin_at_end(self) -> None:
+        """In place of ``begin``: deliver what arrives from now on, and tell nobody.
+
+        A source that does not know where that is begins at the first sample.
+        """
+        self.begin(0)
+
     @abc.abstractmethod
     def read(self, wait_s: float) -> Optional[List[StreamRecord]]:
         """The samples that have arrived since the last call; None where no more will come.

@@ -128,6 +128,11 @@ class StreamSpec(NamedTuple):
         named: str = self.options.get("group", TOPIC)
         return named.replace(DEVICE, device)
 
+    def named(self, device: str) -> str:
+        """What a device reads, whatever is done with it: by this a measured rate is found again."""
+        topic = "/" + self.topic(device) if self.source == "kafka" else ""
+        return "%s:%s%s" % (self.source, self.place(device), topic)
+
     def batch(self, rate: float) -> int:
         """The batch that arrives in a second at this rate, within the bounds."""
         return max(self.least, min(self.most, int(rate + 0.5)))

@@ -51,13 +51,8 @@ def stream_batches(
 def _source(
     spec: StreamSpec, order: StreamOrder, device: str, samples: Any, classes: Any
 ) -> Tuple[SampleSource, SampleCodec]:
-    if spec.source == "directory":
-        return DirectorySource(spec.place(device)), _codec(samples, classes)
-    if spec.source == "socket":
-        return SocketSource(spec.place(device), device), _codec(samples, classes)
-    if spec.source == "kafka":
-        source = KafkaSource(spec.brokers(), spec.topic(device), spec.group(device))
-        return source, _codec(samples, classes)
+    if spec.source != "replay":
+        return source_from_elsewhere(spec, device), _codec(samples, classes)
     if not isinstance(samples, SampleSet):
         raise ValueError(
             "the job's data can only be read in order, and a replay needs samples by position; "
@@ -66,6 +61,18 @@ def _source(
     encode, codec = _replayed(samples, classes)
     settings = spec.replay(device, order.rates_seed)
     return ReplaySource(len(samples), encode, settings, order.seed), codec
+
+
+def source_from_elsewhere(spec: StreamSpec, device: str) -> SampleSource:
+    """The source of a device's samples, which is no replay.
+
+    Raises ValueError where a library is missing.
+    """
+    if spec.source == "directory":
+        return DirectorySource(spec.place(device))
+    if spec.source == "socket":
+        return SocketSource(spec.place(device), device)
+    return KafkaSource(spec.brokers(), spec.topic(device), spec.group(device))
 
 
 def _codec(samples: Any, classes: Any) -> ArrayCodec:

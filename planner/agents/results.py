@@ -40,6 +40,7 @@ RESULTS: dict[type, Any] = {
     orders.SurveySensors: tuple[records.SensorFacts, ...],
     orders.TimeSteps: records.StepProfile,
     TrainAlone: events.RunAccount,
+    orders.WatchStream: records.StreamRate,
 }
 
 

@@ -1,13 +1,17 @@
 """`planner models` and `profile` parse, call and render; they import what is heavy late."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
 
 from planner import paths
 from planner.cli import options
+from planner.errors import PlanError
+
+if TYPE_CHECKING:
+    from backends.streams.spec import StreamSpec
 
 
 def models(as_json: options.AsJson = False) -> None:
@@ -30,6 +34,13 @@ def profile(
     job: options.Job = None,
     micro_batch: options.MicroBatch = None,
     precision: options.Precision = None,
+    stream: Annotated[
+        str | None,
+        Option(
+            help="Count the samples that arrive on each device for 10 s: directory:, socket: or kafka:... "
+            "(docs/streams.md); without --model and --job nothing else is timed again."
+        ),
+    ] = None,
     device: Annotated[list[str] | None, Option(help="Only this device; may be repeated.")] = None,
     steps: Annotated[
         int,
@@ -63,7 +74,10 @@ def profile(
     devices = load_fleet(fleet)
     shape, classes = options.shape_of(data)
     own = None if job is None else find_job(job)
-    models = (*(model or ()), *((own.text,) if own else ())) or ("cifar10",)
+    watched = None if stream is None else _watched(stream)
+    models = (*(model or ()), *((own.text,) if own else ()))
+    if not models and (watched is None or fresh or not out.exists()):
+        models = ("cifar10",)
     request = ProfileRequest(
         models,
         batch_size,
@@ -75,10 +89,22 @@ def profile(
         job=own,
         micro_batch=micro_batch or 0,
         precision=precision or FP32,
+        stream=watched,
     )
     with console.progress(detail) as on_progress:
         profiler = Profiler(devices, request, out, on_progress, fresh, device or ())
         measured = profiler.run(out.with_suffix(".log"))
     console.show(view.to_json(measured, out) if as_json else view.render(measured, out))
-    if all(measured.devices[name].failed(request.models) for name in device or measured.devices):
+    chosen = [measured.devices[name] for name in device or measured.devices]
+    if all(each.failed((*request.models, *([f"--stream {stream}"] if watched else ()))) for each in chosen):
         raise typer.Exit(1)
+
+
+def _watched(stream: str) -> "StreamSpec":
+    """The stream whose samples are to be counted. Raises PlanError for one that has none."""
+    from planner.plan.request import parse_stream
+
+    found = parse_stream(stream)
+    if found.source == "replay":
+        raise PlanError(f"--stream {stream}: a replay tells its rates itself; give it to `planner recommend`")
+    return found

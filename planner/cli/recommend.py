@@ -44,6 +44,10 @@ def recommend(
     ] = "planner",
     optimizer: options.Optimizer = None,
     clip_norm: options.ClipNorm = None,
+    stream: Annotated[
+        str | None,
+        Option(help="Samples arrive while it trains: replay:S1, or directory:, socket:, kafka:... (docs/streams.md)."),
+    ] = None,
     allow_plaintext: options.AllowPlaintext = False,
     top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 10,
     choose: Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")] = 1,
@@ -61,7 +65,7 @@ def recommend(
     from planner.plan import report
     from planner.plan.engine_search import best_of
     from planner.plan.recommend import make_plan
-    from planner.plan.request import RecommendRequest, optimizer_of_job, without_server
+    from planner.plan.request import RecommendRequest, optimizer_of_job, parse_stream, without_server
     from planner.predict import calibration
     from planner.predict.sample_efficiency import newest
     from planner.profile.file import load_profile
@@ -77,6 +81,7 @@ def recommend(
         rates=_rates(rate or []), global_batch=global_batch, clip_norm=clip_norm,
         allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
         calibration=calibration.newest(Path()),
+        stream=None if stream is None else parse_stream(stream),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
     optimizer = optimizer_of_job(profile, request.model, optimizer)

@@ -7,6 +7,7 @@ import numpy as np
 
 from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
 from planner.json_records import load
 from planner.plan.shared_batch import weighing_samples
@@ -17,6 +18,28 @@ from profilers.records import MachineSpeed
 
 #: What torch.distributed does, as a strategy.
 ALLREDUCE = Strategy.from_text("allreduce")
+
+
+class PlannedStream(NamedTuple):
+    """The stream of a member's samples as predicted.
+
+    rate: samples a second; samples: of a step.
+    free_s: T_i^C if nobody waited for samples; least_s: what it takes at least for the member's own
+        samples, or those of another that it waits for.
+    waiting_share: of its time, in which it waits for its own samples.
+    growth: samples a second by which its buffer grows; buffered: in it at the end.
+    buffered_bytes: None where the size of a sample is unknown.
+    """
+
+    rate: float
+    samples: float
+    free_s: float
+    least_s: float
+    bound_by: str
+    waiting_share: float
+    growth: float
+    buffered: float
+    buffered_bytes: float | None
 
 
 class PlannedWorker(NamedTuple):
@@ -33,6 +56,7 @@ class PlannedWorker(NamedTuple):
     batch: its part of a global batch; None where all workers have the plan's.
     speed: of its processors in the profile, for which its times are predicted; None where unknown,
         and where a GPU computes.
+    stream: None where its samples are there from the start.
     """
 
     name: str
@@ -53,6 +77,7 @@ class PlannedWorker(NamedTuple):
     batch: int | None = None
     speed: MachineSpeed | None = None
     evaluation_s: float | None = None
+    stream: PlannedStream | None = None
 
 
 class Plan(NamedTuple):
@@ -71,6 +96,8 @@ class Plan(NamedTuple):
     precision: in which forward and backward passes were profiled, and are computed.
     clip_norm: to which gradients are scaled down; None for no limit.
     job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
+    stream: as which samples arrive, text of a ``StreamSpec``; None where they are there.
+    predicted_stream: that of the prediction, where it is another; empty for none.
     """
 
     schema: int
@@ -100,6 +127,8 @@ class Plan(NamedTuple):
     micro_batch: int = 0
     precision: str = FP32
     clip_norm: float | None = None
+    stream: str | None = None
+    predicted_stream: str | None = None
 
     def check(self) -> None:
         """Raises ValueError where the parts of the plan do not fit together."""
@@ -115,6 +144,8 @@ class Plan(NamedTuple):
         if self.interval and (len(self.interval) != 2 or self.interval[0] > self.interval[1]):
             raise ValueError(f"interval: expected two numbers, the lower one first, found {list(self.interval)}")
         Engine.from_text(self.engine)
+        if self.stream is not None:
+            StreamSpec.from_text(self.stream)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -175,6 +206,12 @@ class Plan(NamedTuple):
             return self.with_strategy(self.strategy.with_optimizer(optimizer))
         except ValueError as error:
             raise PlanError(f"--optimizer {optimizer} with strategy {self.strategy.text}: {error}") from error
+
+    def with_stream(self, stream: str | None) -> "Plan":
+        """The same cluster on another stream; what was predicted stays that of its own."""
+        if stream is None or stream == self.stream:
+            return self
+        return self._replace(stream=stream, predicted_stream=self.stream or "", interval=())
 
     def with_clip_norm(self, norm: float | None) -> "Plan":
         """The same cluster with another norm, of which only whether there is one is predicted."""

@@ -13,12 +13,11 @@ from planner.arrays import Bools, Floats, Ints
 from planner.errors import PlanError
 from planner.predict.clusters import Candidates
 from planner.predict.predict import Predictions
-from planner.predict.prediction_error import ErrorParts
+from planner.predict.prediction_error import OF_ALL, ErrorParts
 from profilers.stats import Z95
 
-#: Parts of an error that are of means timed in one framework, and those of no single device.
+#: Parts of an error that are of means timed in one framework.
 TIMED = ("gradient", "copy", "update", "service")
-OF_ALL = ("exchange", "run")
 #: Exponents of time and power.
 METRICS = {"time": (1.0, 0.0), "power": (0.0, 1.0), "energy": (1.0, 1.0), "edp": (2.0, 1.0)}
 

@@ -45,6 +45,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     costs = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
         request.engine, request.allow_plaintext, request.global_batch, request.clip_norm is not None,
+        request.stream,
     )  # fmt: skip
     if request.calibration is not None:
         costs = request.calibration.applied_to(costs)
@@ -86,8 +87,9 @@ def _round_note(found: Recommendation) -> list[str]:
     made = ", ".join(f"{name} {count}" for name, count in steps.items())
     power_w = row.prediction.power_w
     energy = "" if power_w is None else f" and {units.joules(power_w * round_s)}"
+    waits = "" if found.costs.streams is None else ", or waiting for samples,"
     return [
-        f"a round of the best cluster takes {units.seconds(round_s)}{energy}; the exchange is "
+        f"a round of the best cluster takes {units.seconds(round_s)}{energy}; the exchange{waits} is "
         f"{units.seconds(max(0.0, round_s - computed_s))} of it; local steps: {made}"
     ]
 
@@ -139,6 +141,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         micro_batch=costs.micro_batch,
         precision=costs.precision,
         clip_norm=recommendation.clip_norm,
+        stream=None if costs.streams is None else costs.streams.spec.text,
     )
     try:
         decode(Plan, encode(made)).check()

@@ -9,9 +9,10 @@ import numpy as np
 
 from backends.strategies.engine import OWN
 from planner.errors import PlanError
-from planner.plan.file import PlannedWorker
+from planner.plan.file import PlannedStream, PlannedWorker
 from planner.plan.rank import Ranking, Standing
-from planner.predict.cluster_cycle import BOTTLENECKS, COMPUTE, DATA
+from planner.plan.streams import planned_streams
+from planner.predict.cluster_cycle import BOTTLENECKS, COMPUTE, DATA, STREAM
 from planner.predict.clusters import ClusterConfig
 from planner.predict.costs import Costs
 from planner.predict.predict import Factors, Prediction, Predictions, factors
@@ -29,6 +30,7 @@ class Row(NamedTuple):
     power_sources: where each member's watts come from; provenance: all of these joined.
     batches: of the members that share a global batch; empty where all have that of ``config``.
     engine: what moves the gradients; the planner's own for a device alone, which sends none.
+    streams: of the members' samples; empty where all are there from the start.
     """
 
     config: ClusterConfig
@@ -46,6 +48,7 @@ class Row(NamedTuple):
     time_uncertainty: float | None
     batches: dict[str, int]
     engine: str
+    streams: dict[str, PlannedStream]
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Recommendation:
         workers = tuple(name for i, name in enumerate(names) if masks[index] >> i & 1)
         sources = {name: self.costs.power_sources[names.index(name)] for name in workers}
         by_part = self._with_data(dict(zip(BOTTLENECKS, shares.tolist(), strict=True)), index)
+        by_part = self._with_streams(by_part, index)
         prediction, time_errors = self.predictions.one(index), self.predictions.time_errors.at(here)
         energy_errors = time_errors.product(self.predictions.power_errors.at(here))
         return Row(
@@ -115,6 +119,7 @@ class Recommendation:
             time_uncertainty=_half_interval(time_errors),
             batches=self._batches(index),
             engine=self.costs.engine.text if len(workers) > 1 else OWN,
+            streams=self._streams(index),
         )
 
     def _batch(self, index: int) -> int:
@@ -139,6 +144,24 @@ class Recommendation:
         computing = BOTTLENECKS[COMPUTE]
         part = shares[computing] * waiting_s / float(steps @ devices.gradient_s)
         return {**shares, computing: shares[computing] - part, DATA: part}
+
+    def _with_streams(self, shares: dict[str, float], candidate: int) -> dict[str, float]:
+        """The shares and, where samples arrive in streams, what these add to the workers' time."""
+        if self.costs.streams is None:
+            return shares
+        cycle_s = self.predictions.cycle_s[candidate]
+        here = np.isfinite(cycle_s)
+        held = float((1 - self.predictions.free_s[candidate][here] / cycle_s[here]).mean())
+        return {**{part: share * (1 - held) for part, share in shares.items()}, STREAM: held}
+
+    def _streams(self, index: int) -> dict[str, PlannedStream]:
+        """Of the members of a candidate, by name; empty where all samples are there."""
+        if self.costs.streams is None:
+            return {}
+        found = self.predictions
+        lasts_s = np.maximum(0.0, found.time_s[index] - found.start_s[[index]])
+        here = found.candidates.at(np.array([index]))
+        return planned_streams(self.costs, here, found.free_s[[index]], found.cycle_s[[index]], lasts_s)
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
         part, index = self._cluster(place)
@@ -176,14 +199,16 @@ class Recommendation:
         costs = settled(self.costs, self.predictions.candidates, index)
         found = factors(costs, int(masks[index]), int(hosts[index]))
         gradient_s = gradients_s(self.costs, self.predictions.candidates.at(np.array([index])))[0]
+        streams = self._streams(index)
         return tuple(
-            self._worker(index, i, found, float(gradient_s[i]))
+            self._worker(index, i, found, float(gradient_s[i]))._replace(stream=streams.get(self.costs.names[i]))
             for i in range(len(self.costs.names))
             if masks[index] >> i & 1
         )
 
     def _worker(self, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
         devices, masks, shares = self.costs.devices, self.predictions.candidates.masks, self.costs.shares
+        has_own_batch = shares is not None or self.costs.arriving_batches is not None
         alone = masks[index] == 1 << device
         updates_itself = alone or self.costs.strategy.local
         after_gradient_s = (devices.update_s if updates_itself else devices.copy_s)[device]
@@ -202,7 +227,7 @@ class Recommendation:
             alpha_power=_known(found.alpha_power[device]),
             beta_power=_known(found.beta_power[device]),
             framework=self.costs.frameworks[device],
-            computing_s=float((devices.gradient_s[device] if shares is None else gradient_s) + after_gradient_s),
+            computing_s=float((gradient_s if has_own_batch else devices.gradient_s[device]) + after_gradient_s),
             batch=self._batches(index).get(self.costs.names[device]),
             speed=devices.speeds[device],
             evaluation_s=_known(devices.evaluation_s[device]),

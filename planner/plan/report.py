@@ -34,6 +34,8 @@ def to_csv(recommendation: Recommendation) -> str:
         row["workers"] = " ".join(row["workers"])
         if "batches" in row:
             row["batches"] = " ".join(f"{name}={batch}" for name, batch in row["batches"].items())
+        if "streams" in row:
+            row["streams"] = "; ".join(f"{name}: {each['bound_by']}" for name, each in row["streams"].items())
         sources = ((name, Provenance(**source)) for name, source in row["power_sources"].items())
         row["power_sources"] = "; ".join(f"{name}: {source.text}" for name, source in sources)
     table = pd.json_normalize(rows)
@@ -59,4 +61,5 @@ def _row_json(row: Row, with_engine: bool) -> dict[str, Any]:
         "bottleneck": row.bottleneck,
         "shares": row.shares,
         **({"batches": row.batches} if row.batches else {}),
+        **({"streams": {name: encode(each) for name, each in row.streams.items()}} if row.streams else {}),
     }

@@ -10,6 +10,7 @@ from backends.strategies.engine import Engine
 from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.presets import SERVERLESS
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
 from planner.plan.file import ALLREDUCE
 from planner.predict.batch_size import TRAINING_SAMPLES
@@ -89,6 +90,14 @@ def parse_engine(text: str) -> Engine:
         raise PlanError(f"--engine {text}: {error}") from error
 
 
+def parse_stream(text: str) -> StreamSpec:
+    """What ``--stream`` names. Raises PlanError for an unknown source, option or value."""
+    try:
+        return StreamSpec.from_text(text)
+    except ValueError as error:
+        raise PlanError(f"--stream {text}: {error}") from None
+
+
 class RecommendRequest(NamedTuple):
     """What to predict and how to rank it; what is None or empty is left to the profile.
 
@@ -110,6 +119,7 @@ class RecommendRequest(NamedTuple):
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
     clip_norm: to which gradients are scaled down; None for no limit.
     calibration: of the intervals; None for those of the measured spread alone.
+    stream: as which samples arrive; None where they are there from the start.
     """
 
     weights: Mapping[str, float] | None = None
@@ -134,6 +144,7 @@ class RecommendRequest(NamedTuple):
     global_batch: int | None = None
     clip_norm: float | None = None
     calibration: Calibration | None = None
+    stream: StreamSpec | None = None
 
     def by(self, engine: Engine) -> "RecommendRequest":
         """This request, of clusters that an engine trains.

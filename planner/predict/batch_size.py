@@ -42,6 +42,7 @@ class RunLength(NamedTuple):
         takes 1 / sample_efficiency times the images of synchronous workers with fixed batches.
     critical_batch: images, by which ``images_factor`` tells theirs; None where it is unknown.
     rounds_efficiency: of rounds of local steps, in place of both; None to count all steps alike.
+    arriving: mean images of a batch that follows a stream; None for rates that are only drawn.
     """
 
     steps: int | None = None
@@ -49,6 +50,7 @@ class RunLength(NamedTuple):
     sample_efficiency: float | None = None
     critical_batch: float | None = None
     rounds_efficiency: RoundsEfficiency | None = None
+    arriving: float | None = None
 
 
 ANY = RunLength()
@@ -60,7 +62,7 @@ def of_run(strategy: Strategy, devices: int, usual: int, run: RunLength) -> Batc
     for n in range(2, devices + 1):
         if run.sample_efficiency is None or run.steps is None:
             rounds = 1.0 if run.steps is None else run.steps / n
-            images[n] = mean_batch(strategy, n, usual, run.training_samples, rounds=rounds)
+            images[n] = _mean_of(strategy, n, usual, run, rounds=rounds)
         else:
             images[n], needed = _settled(strategy, n, usual, run.steps * usual / run.sample_efficiency, run)
             share[n] = needed / images[n] / run.steps
@@ -76,10 +78,18 @@ def _settled(strategy: Strategy, n: int, usual: int, of_small_steps: float, run:
     mean = float(usual)
     for _ in range(_SETTLING):
         needed = of_small_steps * images_factor(n * mean / usual, usual, run.critical_batch)
-        before, mean = mean, mean_batch(strategy, n, usual, run.training_samples, images=needed)
+        before, mean = mean, _mean_of(strategy, n, usual, run, images=needed)
         if abs(mean - before) <= 1e-3 * before:
             break
     return mean, needed
+
+
+def _mean_of(
+    strategy: Strategy, n: int, usual: int, run: RunLength, rounds: float = math.inf, images: float = math.inf
+) -> float:
+    if strategy.batching == "stream" and run.arriving is not None:
+        return run.arriving
+    return mean_batch(strategy, n, usual, run.training_samples, rounds, images)
 
 
 def of_global(size: int, devices: int, usual: int, run: RunLength) -> BatchSizes:
@@ -101,7 +111,7 @@ def notes(strategy: Strategy, run: RunLength) -> list[str]:
         "dynamic": [f"batch sizes grow as they do on {run.training_samples:,} training samples"],
         "stream": [f"batch sizes follow streams of images whose rates are drawn with --seed {SEED}"],
     }
-    return by_kind.get(strategy.batching, [])
+    return [] if run.arriving is not None else by_kind.get(strategy.batching, [])
 
 
 def notes_scaled(strategy: Strategy) -> list[str]:

@@ -19,6 +19,8 @@ COMPUTE, SLOW_LINK, SERVER_LINK, SERVER_CPU = range(4)
 BOTTLENECKS = ("compute", "slow link", "server link", "server CPU")
 #: The part of ``compute`` that a gradient waits for its batch to be read.
 DATA = "data"
+#: What waits for samples that arrive in streams add to it.
+STREAM = "stream"
 
 
 class Cycles(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from backends.streams.spec import StreamSpec
 from planner.arrays import Floats
 from planner.errors import PlanError
 from planner.predict import (
@@ -16,6 +17,7 @@ from planner.predict import (
     device_costs,
     link_costs,
     step_memory,
+    stream_rates,
     torch_costs,
     update_costs,
 )
@@ -26,6 +28,7 @@ from planner.predict.device_timings import gradient_times, pick, pick_framework,
 from planner.predict.link_costs import PairCosts
 from planner.predict.sample_efficiency import RoundsEfficiency
 from planner.predict.step_memory import Further, ServerRoom, StepRoom
+from planner.predict.stream_rates import StreamRates
 from planner.predict.torch_costs import TorchCosts
 from planner.profile import data_wait, repeats
 from planner.profile.file import Profile
@@ -64,6 +67,8 @@ class Costs(NamedTuple):
     state_bytes: of what a model has beside its trained weights.
     rounds_efficiency: as in ``RunLength``; run_steps: its steps.
     model_errors: see ``calibration``.
+    streams: as which samples arrive; None where they are there from the start.
+    arriving_batches: (N,) images of a step where batches follow these streams, else None.
     """
 
     names: tuple[str, ...]
@@ -93,6 +98,8 @@ class Costs(NamedTuple):
     rounds_efficiency: RoundsEfficiency | None = None
     run_steps: int | None = None
     model_errors: ModelErrors = ModelErrors()
+    streams: StreamRates | None = None
+    arriving_batches: Floats | None = None
 
     @property
     def engine(self) -> Engine:
@@ -118,6 +125,7 @@ def costs_of(
     allow_plaintext: bool = False,
     global_batch: int | None = None,
     clips: bool = False,
+    stream: StreamSpec | None = None,
 ) -> Costs:
     """Costs on every device that was profiled fully; arguments are those of ``RecommendRequest``.
 
@@ -126,6 +134,7 @@ def costs_of(
     engine: with torch.distributed, ``strategy`` is an all-reduce; allow_plaintext: as ``unable``.
     global_batch: images that all members share in a step, in place of ``batch``.
     clips: whether gradients are clipped by their norm.
+    stream: as which samples arrive.
     Raises PlanError naming what is missing.
     """
     rates = rates or {}
@@ -150,6 +159,11 @@ def costs_of(
     else:
         too_small = batch_shares.too_small(profile, steps, rooms)
     steps, left_out = {name: step for name, step in steps.items() if name not in too_small}, left_out | too_small
+    if stream is not None:
+        unknown = stream_rates.unknown_rates(profile, steps, stream)
+        steps, left_out = {name: step for name, step in steps.items() if name not in unknown}, left_out | unknown
+        if unknown and not steps:
+            raise PlanError(f"--stream: {'; '.join(dict.fromkeys(unknown.values()))}")
     _check_names(profile, "--rate", rates, left_out, "leave the option out")
     _check_names(profile, "--include", include, left_out, "do not include it")
     if not steps:
@@ -175,6 +189,11 @@ def costs_of(
         for name, step in steps.items()
     }
     usual = [batch] * len(steps) if shares is None else shares.even().tolist()
+    streams = None if stream is None else stream_rates.of_devices(profile, steps, stream)
+    follows = streams is not None and strategy.batching == "stream"
+    arriving = streams.batches() if streams is not None and follows else None
+    if arriving is not None:
+        run = run._replace(arriving=float(arriving.mean()))
     return Costs(
         names=names,
         frameworks=tuple(step.framework for step in timed),
@@ -205,6 +224,7 @@ def costs_of(
             *(f"{name}: {note}" for name, step in steps.items() for note in repeats.notes(step)),
             *(f"{name}: {note}" for name, step in steps.items() for note in data_wait.notes(step)),
             *batch_size.notes(strategy, run),
+            *(stream_rates.notes(profile, steps, streams, follows) if streams is not None else ()),
             *_precision_notes(first),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
@@ -219,6 +239,8 @@ def costs_of(
         state_bytes=first.state_bytes,
         rounds_efficiency=run.rounds_efficiency,
         run_steps=run.steps,
+        streams=streams,
+        arriving_batches=arriving,
     )
 
 

@@ -9,7 +9,7 @@ from planner.predict import step_cycle
 from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
-from planner.predict.prediction_error import ErrorParts, power_errors, time_errors
+from planner.predict.prediction_error import OF_ALL, ErrorParts, power_errors, time_errors
 from power_models import nameplate
 
 
@@ -52,7 +52,9 @@ class Predictions(NamedTuple):
     cycle_s: (C, N), T_i^C, infinite for no member.
     device_w: (C, N), P_i^C, 0 for no member.
     steps: (C, N), S_i, the steps that each worker makes.
-    shares: (C, 4), of the workers' time, by ``cluster_cycle.BOTTLENECKS``.
+    shares: (C, 4), of the workers' time, by ``cluster_cycle.BOTTLENECKS``; of a cycle without waits
+        for samples.
+    free_s: (C, N), T_i^C if nobody waited for samples.
     """
 
     candidates: Candidates
@@ -65,6 +67,7 @@ class Predictions(NamedTuple):
     device_w: Floats
     steps: Floats
     shares: Floats
+    free_s: Floats
     time_errors: ErrorParts
     power_errors: ErrorParts
 
@@ -92,6 +95,9 @@ def predict(
     members = candidates.members(len(costs.names))
     wanted = steps * costs.batches.steps[members.sum(axis=1)] * step_cycle.images_factor(costs, candidates)
     state = step_cycle.solve(costs, candidates, wanted)
+    free_s = state.cycle_s
+    if costs.streams is not None:
+        free_s = step_cycle.solve(step_cycle.without_waits(costs), candidates, wanted).cycle_s
     rate = 1 / state.cycle_s
     start_s = start_times(costs, candidates)
     time_s = run_time(wanted, rate, start_s)
@@ -111,9 +117,21 @@ def predict(
         device_w=device_w,
         steps=done,
         shares=state.shares,
-        time_errors=time_errors(costs, candidates, state.cycle_s, done, time_s),
+        free_s=free_s,
+        time_errors=_where_free(time_errors(costs, candidates, state.cycle_s, done, time_s), state.cycle_s, free_s),
         power_errors=power_errors(costs, candidates, state, resting, power_w),
     )
+
+
+def _where_free(errors: ErrorParts, cycle_s: Floats, free_s: Floats) -> ErrorParts:
+    """The errors without those of devices that samples hold up: their steps end no sooner.
+
+    Those of no single device are none where samples hold up all members.
+    """
+    held = cycle_s > free_s
+    all_held = (held | ~np.isfinite(cycle_s)).all(axis=1, keepdims=True)
+    parts = errors._asdict()
+    return ErrorParts(**{name: np.where(all_held if name in OF_ALL else held, 0.0, parts[name]) for name in parts})
 
 
 def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:

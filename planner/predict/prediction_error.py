@@ -14,6 +14,9 @@ from planner.predict.cluster_cycle import Cycles, update_cpu_s
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 
+#: Parts of an error that are of no single device.
+OF_ALL = ("exchange", "run")
+
 
 class ErrorParts(NamedTuple):
     """Relative change of a result by one standard error of a measured mean of a device, (C, N).

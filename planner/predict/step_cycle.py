@@ -2,13 +2,16 @@
 
 Gu et al. tune the factors alpha and beta of Eq. 2 and 3 by hand. Here the cycle follows from the
 model of the cluster, and ``without_network`` gives the value that the paper's form divides by.
-Batches, and rounds of local steps, make gradients longer in some candidates than in others.
+Batches, and rounds of local steps, make gradients longer in some candidates than in others. Streams
+hold up steps whose samples arrive later than they are used (``stream_rates``).
 """
+
+import math
 
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner.predict import cluster_cycle, local_rounds
+from planner.predict import cluster_cycle, local_rounds, stream_rates
 from planner.predict.batch_size import gradients_s as of_run
 from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
@@ -32,8 +35,81 @@ def solve(costs: Costs, candidates: Candidates, steps: Floats | None = None) -> 
         one_by_one = _of_rounds(costs._replace(strategy=costs.strategy.with_part("local", ONE_BY_ONE)), candidates)
         return _one_after_the_other(one_by_one, found, np.minimum(1.0, costs.strategy.local.after / steps))
     if costs.strategy.batching == "fixed" and costs.shares is None:
-        return cluster_cycle.solve(costs, candidates)
-    return _solve_apart(costs, candidates, gradients_s(costs, candidates))
+        found = cluster_cycle.solve(costs, candidates)
+    else:
+        found = _solve_apart(costs, candidates, gradients_s(costs, candidates))
+    return _held_up(costs, candidates, found)
+
+
+def _held_up(costs: Costs, candidates: Candidates, found: Cycles) -> Cycles:
+    """Cycles that are no shorter than samples take to arrive; a device idles while it waits."""
+    if costs.streams is None:
+        return found
+    cycle_s = np.maximum(found.cycle_s, least_cycles_s(costs, candidates))
+    kept = np.divide(found.cycle_s, cycle_s, out=np.ones_like(cycle_s), where=np.isfinite(cycle_s))
+    busy = found.busy * kept
+    if costs.strategy.through_server:  # what it does for a worker lessens as that one's steps do
+        rows, hosts = np.arange(candidates.hosts.size), candidates.hosts
+        served = loads_of_step(costs, candidates)[1] / found.cycle_s
+        busy[rows, hosts] += (served * (kept - kept[rows, hosts][:, None])).sum(axis=1)
+    return found._replace(cycle_s=cycle_s, busy=busy)
+
+
+def least_cycles_s(costs: Costs, candidates: Candidates) -> Floats:
+    """(C, N) seconds below which no step is, for samples have to arrive; 0 without streams."""
+    members = candidates.members(len(costs.names))
+    if costs.streams is None:
+        return np.zeros(members.shape)
+    return stream_rates.least_cycles(_arrive_s(costs, candidates), _steps(costs, candidates), members, _together(costs))
+
+
+def waiting_shares(costs: Costs, candidates: Candidates, free_s: Floats) -> Floats:
+    """(C, N) shares of a member's time in which it waits for its own samples; 0 without streams.
+
+    free_s: (C, N) cycles if nobody waited for samples.
+    """
+    if costs.streams is None:
+        return np.zeros(free_s.shape)
+    return stream_rates.waiting_shares(
+        free_s, least_cycles_s(costs, candidates), _arrive_s(costs, candidates), gradients_s(costs, candidates),
+        _steps(costs, candidates), candidates.members(len(costs.names)), _together(costs),
+    )  # fmt: skip
+
+
+def without_waits(costs: Costs) -> Costs:
+    """The costs where all samples are there in time."""
+    return costs if costs.streams is None else costs._replace(streams=costs.streams.unlimited())
+
+
+def batches(costs: Costs, candidates: Candidates) -> Floats:
+    """(C, N) mean samples of a member's step; for no member, some number."""
+    members = candidates.members(len(costs.names))
+    if costs.shares is not None:
+        return costs.shares.batches(members).astype(np.float64)
+    if costs.strategy.batching == "fixed":
+        return np.full(members.shape, float(costs.batch))
+    if costs.arriving_batches is not None:
+        return np.broadcast_to(costs.arriving_batches, members.shape)
+    more_s = gradients_s(costs, candidates) - costs.devices.gradient_s
+    return np.asarray(np.maximum(0.0, costs.batch + more_s / costs.devices.image_s))
+
+
+def _arrive_s(costs: Costs, candidates: Candidates) -> Floats:
+    """(C, N) seconds in which the samples of a step arrive."""
+    assert costs.streams is not None, "the caller asked"
+    return batches(costs, candidates) / costs.streams.rate
+
+
+def _steps(costs: Costs, candidates: Candidates) -> Floats:
+    """(C, N) steps of a member between two exchanges."""
+    if costs.strategy.local:
+        return rounds(costs, candidates).steps
+    return np.ones((candidates.hosts.size, len(costs.names)))
+
+
+def _together(costs: Costs) -> bool:
+    """Whether members wait for one another at each exchange, or at the latest after some."""
+    return math.isfinite(costs.strategy.sync.staleness)
 
 
 def _one_after_the_other(first: Cycles, then: Cycles, part: Floats) -> Cycles:
@@ -116,7 +192,7 @@ def _of_rounds(costs: Costs, candidates: Candidates) -> Cycles:
     sent_bytes = found.network_bytes + np.where(members, others * costs.state_bytes, 0.0)
     alone = (members.sum(axis=1) == 1)[:, None]
     cycle_s = np.where(alone & members, step_s, found.cycle_s / steps)
-    return found._replace(cycle_s=cycle_s, network_bytes=sent_bytes / steps)
+    return _held_up(costs, candidates, found._replace(cycle_s=cycle_s, network_bytes=sent_bytes / steps))
 
 
 def _varying_less(costs: Costs, members: Bools, steps: Floats) -> Costs:
@@ -136,6 +212,9 @@ def gradients_s(costs: Costs, candidates: Candidates) -> Floats:
         found = costs.shares.gradients(costs.shares.batches(members))
     elif costs.strategy.batching == "fixed":
         found = np.broadcast_to(costs.devices.gradient_s, members.shape)
+    elif costs.arriving_batches is not None:
+        more_s = (costs.arriving_batches - costs.batch) * costs.devices.image_s
+        found = np.broadcast_to(np.maximum(0.0, costs.devices.gradient_s + more_s), members.shape)
     else:
         found = np.stack([_of_changing_batches(costs, row) for row in members])
     return np.asarray(np.where(members, found, 0.0)[where])

@@ -2,7 +2,7 @@
 
 import time
 
-from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle
+from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle, WatchStream
 from planner.agents.client import AgentClient
 from planner.check.findings import without_device_name
 from planner.errors import AgentError, PlanError, PlannerError
@@ -14,6 +14,8 @@ from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import StepTimer
 from profilers import records
 
+#: Seconds for which arriving samples are counted.
+WATCHED_S = 10.0
 #: Seconds without an answer after which a device counts as hung.
 ANSWER_S = 60.0
 
@@ -32,13 +34,14 @@ class DeviceProfiler:
         try:
             self._facts(device, agent)
             self._check_precision(device)
+            self._stream(device, agent)
             for model in self._request.models:
                 self._model(device, agent, model)
         except PlannerError as error:
             self._recorder.fail(device.name, str(error))
             return
         known = self._known(device)
-        if known.steps:
+        if known.steps or not self._request.models:
             self._show(device.name, "done", 1.0)
         else:
             reasons = "; ".join(f"{model}: {reason}" for model, reason in known.failures.items())
@@ -84,6 +87,25 @@ class DeviceProfiler:
         facts = self._known(device).facts
         assert facts is not None, "facts are collected before"
         self._request.check_precision(facts)
+
+    def _stream(self, device: Device, agent: AgentClient) -> None:
+        """Count the samples that arrive, if this was asked for. Where none do, the rest goes on."""
+        name, spec = device.name, self._request.stream
+        if spec is None:
+            return
+        self._show(name, f"samples of {spec.named(name)}", None)
+        others = {key: each for key, each in self._known(device).streams.items() if key != spec.named(name)}
+        began = time.monotonic()
+        try:
+            limit_s = spec.patience_s + WATCHED_S + ANSWER_S
+            found: records.StreamRate = agent.call(WatchStream(spec.text, name, WATCHED_S), limit_s)
+        except AgentError as error:
+            what, reason = f"--stream {spec.text}", without_device_name(name, error)
+            failed = {**self._known(device).failures, what: reason}
+            self._recorder.fail(name, f"{what}: {reason}", streams=others, failures=failed)
+            return
+        took = {**self._known(device).took_s, "stream": time.monotonic() - began}
+        self._recorder.note(name, streams={**others, spec.named(name): found}, took_s=took)
 
     def _model(self, device: Device, agent: AgentClient, model: str) -> None:
         """Time one model. Its failure, for want of memory say, leaves other models as they are."""

@@ -32,9 +32,10 @@ class DeviceProfile(NamedTuple):
     device: what the fleet file declares of it, by key (``Declared``); None where undeclared.
     facts, idle: None where the device failed before.
     spun: cores that spinning threads got; None where that was not measured.
+    streams: of samples that arrive there, by ``StreamSpec.named``.
     error: why it cannot take part, or None.
     took_s: seconds of each part; a model's is ``timing_of`` or, in older files, its name.
-    failures: by model, why it could not be timed.
+    failures: by model, why it could not be timed; by --stream, why its samples were not counted.
     """
 
     device: dict[str, Any]
@@ -45,6 +46,7 @@ class DeviceProfile(NamedTuple):
     took_s: dict[str, float]
     failures: dict[str, str] = {}
     spun: records.SpunCores | None = None
+    streams: dict[str, records.StreamRate] = {}
 
     @property
     def cores(self) -> float | None:

@@ -52,7 +52,8 @@ class Profiler:
         chosen = {device.name for device in self._chosen}
         again = chosen if fresh else set()
         before = load_profile(path) if path.exists() and len(again) < len(fleet.devices) else None
-        start = Profile(SCHEMA, planner.__version__, time.time(), {}, (), (), {}, request.steps_planned)
+        steps = before.steps_planned if before is not None and not request.models else request.steps_planned
+        start = Profile(SCHEMA, planner.__version__, time.time(), {}, (), (), {}, steps)
         earlier = reuse.carry_over(before, start, fleet, chosen, again)
         self.recorder = ProfileRecorder(earlier, path, on_progress)
         common_s = request.idle_s + PROBE_S * len(self._outstanding(chosen).names)
@@ -60,7 +61,7 @@ class Profiler:
         timer = StepTimer(
             request,
             {model: request.fingerprint(model) for model in request.models},
-            TimeBudget(request.steps_planned, len(fleet.devices), common_s / len(request.models)),
+            TimeBudget(request.steps_planned, len(fleet.devices), common_s / max(1, len(request.models))),
             {name: len(names) for names in machines for name in names},
             on_progress,
         )

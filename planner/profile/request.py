@@ -5,6 +5,7 @@ from typing import NamedTuple
 from backends import models
 from backends.frameworks.base import FRAMEWORKS
 from backends.strategies.engine import TORCH
+from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
 from planner.jobs.reference import JobReference
 from planner.profile.file import DEFAULT_STEPS
@@ -16,12 +17,13 @@ from profilers.records import Facts
 class ProfileRequest(NamedTuple):
     """What to measure on each device.
 
-    models: known ones, users' model files, and the job by its text.
+    models: known ones, users' model files, and the job by its text; none to leave all as it is.
     framework: what to compute with; None is the first one that each device has.
     input_shape, classes: of a data set; None is each model's own.
     micro_batch: most samples that are computed at once; 0 for whole batches.
     precision: in which forward and backward passes are computed.
     idle_s: seconds of idling in which idle watts are measured.
+    stream: whose samples are counted as they arrive; None for none. A replay has none to count.
     """
 
     models: tuple[str, ...]
@@ -36,6 +38,7 @@ class ProfileRequest(NamedTuple):
     job: JobReference | None = None
     micro_batch: int = 0
     precision: str = FP32
+    stream: StreamSpec | None = None
 
     def check_precision(self, facts: Facts) -> None:
         """Raises PlanError for a device that has no instructions for the precision."""

@@ -66,8 +66,10 @@ def deviation_notes(
 
 
 def time_interval(plan: Plan) -> tuple[float, float] | None:
-    """The 95 % interval of the predicted time; None where it is unknown or of another strategy."""
-    if plan.predicted_strategy is not None:
+    """The 95 % interval of the predicted time; None where it is unknown, or of another strategy or
+    stream.
+    """
+    if plan.predicted_strategy is not None or plan.predicted_stream is not None:
         return None
     if plan.time_uncertainty:
         factor = 1.0 + plan.time_uncertainty
@@ -110,23 +112,29 @@ def _lost(plan: Plan, parts: Mapping[str, WorkerResult]) -> str:
 
 
 def _step_causes(plan: Plan, parts: Mapping[str, WorkerResult], deviation: float) -> list[Cause]:
-    """Computing and exchange, against the times predicted for a step."""
+    """Computing, exchange and waits for samples, against the times predicted for a step."""
     waits = plan.strategy.sync.waits_for(len(plan.workers)) > 1
     all_steps = math.fsum(worker.steps for worker in plan.workers)
-    computing, exchange = [], []
+    computing, exchange, waiting = [], [], []
     for worker in plan.workers:
         part = parts[worker.name]
         if not part.steps or worker.computing_s is None:
             continue
         weight = worker.steps / all_steps / worker.cycle_s
-        exchange_s = max(0.0, worker.cycle_s - worker.computing_s)
+        waiting_s = 0.0 if worker.stream is None else worker.stream.waiting_share * worker.cycle_s
+        exchange_s = max(0.0, worker.cycle_s - worker.computing_s - waiting_s)
         # Where workers wait for one another, a slow one delays them all.
         own_weight = 1.0 / worker.cycle_s if waits else weight
         computing.append(StepTime(worker.name, worker.computing_s, part.busy_s / part.steps, own_weight))
         exchange.append(StepTime(worker.name, exchange_s, part.exchange_s / part.steps, weight))
+        if part.stream is not None:
+            waited_s = part.stream["waited_s"] / part.steps
+            waiting.append(StepTime(worker.name, waiting_s, waited_s, own_weight))
+    later = "later" if deviation > 0 else "sooner"
     slower, longer = ("slower", "longer") if deviation > 0 else ("faster", "less time")
     return [
         *_cause(computing, deviation, f"computing was {slower} than profiled"),
+        *_cause(waiting, deviation, f"samples arrived {later} than predicted"),
         *_cause(exchange, deviation, f"the exchange took {longer} than predicted"),
     ]
 

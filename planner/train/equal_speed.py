@@ -21,7 +21,8 @@ def slowdowns(plan: Plan, parts: Mapping[str, WorkerResult]) -> dict[str, float]
 def at_equal_speed(plan: Plan, factors: Mapping[str, float]) -> Prediction | None:
     """The prediction where workers compute so many times as long; None unless all are known.
 
-    Exchanges stay as long. Where workers wait for one another, the slowest gradient counts.
+    Exchanges stay as long, and samples arrive as they do. Where workers wait for one another, the
+    slowest gradient counts.
     Watts stay as they are, for a loop does not tell them.
     """
     if any(worker.name not in factors or worker.computing_s is None for worker in plan.workers):
@@ -33,6 +34,8 @@ def at_equal_speed(plan: Plan, factors: Mapping[str, float]) -> Prediction | Non
         later_s = dict.fromkeys(later_s, longest_s)
 
     def slowed(worker: PlannedWorker) -> PlannedWorker:
-        return worker._replace(cycle_s=max(worker.cycle_s + later_s[worker.name], 1e-9))
+        stream = worker.stream
+        free_s, least_s = (worker.cycle_s, 0.0) if stream is None else (stream.free_s, stream.least_s)
+        return worker._replace(cycle_s=max(free_s + later_s[worker.name], least_s, 1e-9))
 
     return plan._replace(workers=tuple(map(slowed, plan.workers))).for_steps(plan.steps).prediction

@@ -12,13 +12,12 @@ from backends.jobs.job import ACCURACY
 from backends.protocol.orders import IID, HostAddress, MemberSpec, RunPeer, RunWorker, StreamOrder
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
-from backends.streams.spec import StreamSpec
 from backends.training.lr_schedule import KINDS, schedule
 from backends.training.run_spec import RunRank, RunSpec
 from backends.training.stopping import LOSS, MetricTarget, StopRule
 from planner.errors import PlanError, suggest
 from planner.plan.file import Plan
-from planner.plan.request import parse_engine, parse_optimizer, parse_strategy
+from planner.plan.request import parse_engine, parse_optimizer, parse_strategy, parse_stream
 from planner.train.training_data import Placed, TrainingData
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
@@ -100,14 +99,6 @@ def check(options: Options) -> None:
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
     stop_rule(options)
-
-
-def parse_stream(text: str) -> StreamSpec:
-    """The stream of a text. Raises PlanError for an unknown source, option or value."""
-    try:
-        return StreamSpec.from_text(text)
-    except ValueError as error:
-        raise PlanError(f"--stream {text}: {error}") from None
 
 
 def stop_rule(options: Options) -> StopRule:

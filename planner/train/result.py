@@ -157,6 +157,9 @@ def _notes(plan: Plan, parts: Mapping[str, WorkerResult]) -> list[str]:
     found = [f"{name}: {note}" for name, part in parts.items() for note in part.notes]
     if plan.predicted_strategy is not None:
         found.insert(0, f"predicted for {plan.predicted_strategy.text}, trained with {plan.strategy.text}")
+    if plan.predicted_stream is not None:
+        known = f"--stream {plan.predicted_stream}" if plan.predicted_stream else "samples that are there"
+        found.insert(0, f"predicted for {known}, trained with --stream {plan.stream}")
     if plan.predicted_engine is not None:
         found.insert(0, f"predicted for --engine {plan.predicted_engine}, trained with --engine {plan.engine}")
     return found

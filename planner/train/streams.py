@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from backends.protocol.streams import StreamStatistics
-from planner.plan.file import Plan
+from backends.strategies import sample_streams
+from backends.streams.spec import StreamSpec
+from planner.plan.file import Plan, PlannedStream
+from planner.plan.request import parse_stream
+from planner.predict.batch_size import SEED
+from planner.predict.stream_rates import unknown_rates
+from planner.profile.file import Profile
 from planner.train.orders import Options
 
 #: Figures that begin anew where a worker is started again, and are added up.
@@ -14,9 +20,9 @@ _COUNTED = ("arrived", "used", "dropped", "stored", "malformed")
 
 def stream_notes(options: Options, plan: Plan) -> list[str]:
     """Remarks on the plan of a run whose samples arrive while it trains."""
-    if options.stream is None:
+    if plan.stream is None:
         return []
-    notes = ["samples arrive while it trains: the prediction knows of no wait for them"]
+    notes = [f"samples arrive while it trains, --stream {plan.stream}{_known_waits(options, plan)}"]
     if plan.strategy.batching != "stream":
         notes.append(
             f"each step waits for its {plan.batch} samples; --strategy scadles, or batching=stream, takes what arrives"
@@ -24,10 +30,33 @@ def stream_notes(options: Options, plan: Plan) -> list[str]:
     return notes
 
 
-def stream_result(starts: Sequence[StreamStatistics], elapsed_s: float) -> dict[str, Any] | None:
+def _known_waits(options: Options, plan: Plan) -> str:
+    """What the prediction knows of the waits for these samples, where it does not know all."""
+    if plan.predicted_stream == "":
+        return ": the prediction knows of no wait for them; `planner recommend --stream` makes one that does"
+    if plan.predicted_stream is not None:
+        return f": the prediction is for --stream {plan.predicted_stream}"
+    spec = parse_stream(plan.stream or "")
+    drawn = spec.source == "replay" and spec.options.get("rates", "S1") in sample_streams.DISTRIBUTIONS
+    if drawn and options.seed != SEED:
+        return f": the prediction is for the rates of --seed {SEED}, not for those of --seed {options.seed}"
+    return ""
+
+
+def predictable(profile: Profile, text: str | None) -> StreamSpec | None:
+    """The stream of a text if its waits can be predicted, for the rate of a device is known."""
+    spec = None if text is None else parse_stream(text)
+    names = profile.devices
+    return spec if spec is None or len(unknown_rates(profile, names, spec)) < len(names) else None
+
+
+def stream_result(
+    starts: Sequence[StreamStatistics], elapsed_s: float, planned: PlannedStream | None = None
+) -> dict[str, Any] | None:
     """A worker's stream over the whole run, for result.json; None where it has none.
 
     starts: its last figures from each time it was started. waiting_share: of the run's time.
+    planned: as predicted, if it was.
     """
     if not starts:
         return None
@@ -37,4 +66,8 @@ def stream_result(starts: Sequence[StreamStatistics], elapsed_s: float) -> dict[
         peak_buffered=max(start.peak_buffered for start in starts),
         **{name: sum(getattr(start, name) for start in starts) for name in _COUNTED},
     )
-    return {**last._asdict(), "waiting_share": waited_s / elapsed_s if elapsed_s else 0.0}
+    return {
+        **last._asdict(),
+        "waiting_share": waited_s / elapsed_s if elapsed_s else 0.0,
+        "predicted_waiting_share": planned and planned.waiting_share,
+    }

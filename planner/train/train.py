@@ -40,7 +40,7 @@ from planner.train.orders import Options
 from planner.train.result import end_of, learning_notes, run_result
 from planner.train.resume import RUN_REMEDY, require_checkpoint, require_resumable
 from planner.train.source import TrainingSource, check_fit
-from planner.train.streams import stream_notes
+from planner.train.streams import predictable, stream_notes
 from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import load_dataset
 from planner.train.worker_result import worker_results
@@ -171,17 +171,18 @@ def _check_options(options: Options, makes_plan: bool) -> None:
 
 
 def _as_planned(request: TrainRequest, options: Options, plan: Plan) -> Options:
-    """The options with what the plan has for ``auto``, and for a norm that this command leaves out.
+    """The options with what the plan has for ``auto``, and for a norm or a stream that is left out.
 
-    A strategy beside the engine ``auto`` is that of the planner's own, if that was chosen. The norm
-    of a plan that this command names counts more than that of the run that is resumed.
+    A strategy beside the engine ``auto`` is that of the planner's own, if that was chosen. What
+    a plan that this command names has of these counts more than the run that is resumed.
     """
     by_torch = options.engine == AUTO and Engine.from_text(plan.engine).name == TORCH
-    named = plan.clip_norm if request.plan is not None else None
+    norm, stream = (plan.clip_norm, plan.stream) if request.plan is not None else (None, None)
     return options._replace(
         strategy=plan.strategy.as_text() if options.strategy == AUTO or by_torch else options.strategy,
         engine=plan.engine if options.engine == AUTO else options.engine,
-        clip_norm=request.options.get("clip_norm") or named or options.clip_norm or plan.clip_norm,
+        stream=request.options.get("stream") or stream or options.stream or plan.stream,
+        clip_norm=request.options.get("clip_norm") or norm or options.clip_norm or plan.clip_norm,
     )
 
 
@@ -198,7 +199,7 @@ def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
             f"--precision {options.precision}: the plan was made of steps in {plan.precision}; "
             "plan again with --metric, or leave the option out"
         )
-    plan = plan.with_engine(options.engine).with_clip_norm(options.clip_norm)
+    plan = plan.with_engine(options.engine).with_clip_norm(options.clip_norm).with_stream(options.stream)
     if Engine.from_text(plan.engine).name != TORCH:
         if options.strategy is not None:
             strategy = parse_strategy(options.strategy)
@@ -271,6 +272,7 @@ def _plan_now(
         allow_plaintext=request.allow_plaintext or fleet.trusted_network,
         optimizer=optimizer_of_job(profile, model, options.optimizer), clip_norm=options.clip_norm,
         calibration=calibration.newest(Path()),
+        stream=predictable(profile, options.stream),
     )  # fmt: skip
     strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
     noted: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from planner.predict.step_memory import StepRoom
 from planner.profile import data_wait, repeats
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged, uncertainty
-from planner.units import bytes_text, percent, seconds, watts
+from planner.units import bytes_text, number, percent, seconds, watts
 from planner.views.tables import TextTable, stack
 from profilers import stats
 from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
@@ -25,7 +25,7 @@ def render(profile: Profile, path: Path) -> RenderableType:
     """Step times, memory and watts by device and model, then rates between devices."""
     failures = [Text(line, style="red") for line in _failures(profile)]
     took = f"profiling took {seconds(profile.profiling_s())}; wrote {path}"
-    tables = [_steps(profile), *_memory(profile), _power(profile), _links(profile)]
+    tables = [_steps(profile), *_memory(profile), _power(profile), _links(profile), *_streams(profile)]
     return stack(tables, [*failures, *notes(profile), took])
 
 
@@ -41,6 +41,7 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
                 "error": device.error,
                 "failures": device.failures,
                 "timings": [_timed_json(device, timed) for timed in device.steps],
+                **({"streams": encode(device.streams)} if device.streams else {}),
             }
             for name, device in profile.devices.items()
         },
@@ -182,6 +183,16 @@ def _links(profile: Profile) -> TextTable:
     for link in profile.links:
         made.add_row(link.source, link.target, link.tool, _rate(link), seconds(_median(link.latency_s.values)))
     return made
+
+
+def _streams(profile: Profile) -> list[TextTable]:
+    """A table of the streams whose samples were counted; none where none were."""
+    made = TextTable("streams of samples", ("device", "source", "samples/s", "± 95 %", "each"), ("device", "source"))
+    for name, device in profile.devices.items():
+        for source, each in device.streams.items():
+            error = percent(uncertainty(each.error))
+            made.add_row(name, source, number(each.rate), error, bytes_text(each.sample_bytes))
+    return [made] if made.rows else []
 
 
 def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def render(found: Recommendation, top: int, path: Path | None, place: int = 1) -
     notes.append(f"profiling took {seconds(found.profiling_s)}; the best cluster would train for {best_s}")
     notes.append(_written(found, path, place))
     tables = [_clusters(found, rows, stand_ins), _breakdown(found, place, stand_ins)]
+    tables += _streams(found, place, stand_ins)
     return stack(tables, notes)
 
 
@@ -113,6 +114,20 @@ def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> TextTa
             f"{worker.steps:,.0f}", watts(worker.power_w), worker.power_source.text,
         )  # fmt: skip
     return made
+
+
+def _streams(found: Recommendation, place: int, stand_ins: set[str]) -> list[TextTable]:
+    """A table of the streams of the workers' samples; none where all samples are there."""
+    streams = found.row(place).streams
+    columns = ("worker", "samples/s", "a step", "bound by", "waits", "buffer", "at the end", "bytes")
+    made = TextTable("their streams of samples", columns, ("worker", "bound by"), ("a step", "bytes"))
+    for name, each in streams.items():
+        made.add_row(
+            marked([name], stand_ins), number(each.rate), number(each.samples), each.bound_by,
+            percent(each.waiting_share), f"+{number(each.growth)}/s" if each.growth else "steady",
+            number(each.buffered), bytes_text(each.buffered_bytes),
+        )  # fmt: skip
+    return [made] if streams else []
 
 
 def _ties(found: Recommendation) -> bool:

@@ -15,12 +15,15 @@ _COLUMNS = (
     "buffered",
     "most",
     "waiting",
+    "predicted",
     "arrived",
     "used",
     "dropped",
     "stored",
     "malformed",
 )
+#: Columns of what most runs have not.
+_UNUSUAL = ("predicted", "stored", "malformed")
 _OPTIONAL = ("most", "arrived", "used", "stored", "malformed")
 
 
@@ -32,13 +35,14 @@ def stream_columns(streams: Mapping[str, StreamStatistics], elapsed_s: float) ->
 
 def stream_table(streams: Mapping[str, Mapping[str, Any]], title: str) -> TextTable:
     """streams: by worker, as in result.json."""
-    shown = [name for name in _COLUMNS if name not in ("stored", "malformed") or any(map(_of(name), streams.values()))]
+    shown = [name for name in _COLUMNS if name not in _UNUSUAL or any(map(_of(name), streams.values()))]
     made = TextTable(title, shown, left=("worker",), optional=[name for name in _OPTIONAL if name in shown])
     for name, stream in sorted(streams.items()):
         cells = {
             "worker": name, "rate/s": number(stream["rate"]), "batch": f"{stream['batch']:,}",
             "buffered": f"{stream['buffered']:,}", "most": f"{stream['peak_buffered']:,}",
             "waiting": percent(stream["waiting_share"], 0),
+            "predicted": percent(stream.get("predicted_waiting_share"), 0),
             **{each: f"{stream[each]:,}" for each in ("arrived", "used", "dropped", "stored", "malformed")},
         }  # fmt: skip
         made.add_row(*(cells[column] for column in shown))
@@ -46,4 +50,5 @@ def stream_table(streams: Mapping[str, Mapping[str, Any]], title: str) -> TextTa
 
 
 def _of(name: str) -> Any:
-    return lambda stream: stream[name]
+    key = "predicted_waiting_share" if name == "predicted" else name
+    return lambda stream: stream.get(key)

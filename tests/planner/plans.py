@@ -1,6 +1,6 @@
 """Plans made up for tests: workers with steps of 2 s and no time to build."""
 
-from planner.plan.file import Plan, PlannedWorker
+from planner.plan.file import Plan, PlannedStream, PlannedWorker
 from planner.predict.predict import Prediction
 from planner.provenance import Provenance
 from profilers.records import SCHEMA
@@ -10,6 +10,11 @@ NAMEPLATE = Provenance("nameplate", ("board",), detail="fleet file")
 
 def planned(name: str, steps: float = 50.0, idle_w: float | None = 10.0, busy_w: float | None = 50.0) -> PlannedWorker:
     return PlannedWorker(name, steps, 2.0, 0.0, 2.0, idle_w, busy_w, 40.0, NAMEPLATE, 1.0, 1.0, 1.0, 1.0)
+
+
+def streamed(waiting_share: float = 0.25, free_s: float = 1.5, bound_by: str = "its stream") -> PlannedStream:
+    """Of a worker whose steps take 2 s because 32 samples take as long to arrive."""
+    return PlannedStream(16.0, 32.0, free_s, 2.0, bound_by, waiting_share, 0.0, 0.0, None)
 
 
 def plan(*workers: PlannedWorker, steps: int = 100, power_w: float | None = 80.0) -> Plan:

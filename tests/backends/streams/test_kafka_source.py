@@ -76,6 +76,24 @@ def test_what_a_checkpoint_contains_is_committed_for_the_group(broker: str) -> N
     again.close()
 
 
+def test_who_begins_at_the_end_gets_what_is_new_and_commits_nothing(broker: str) -> None:
+    writer = KafkaWriter(broker, "watched")
+    writer.write(numbered(0, 1))
+    source = KafkaSource(broker, "watched", "watchers")
+    source.begin_at_end()
+    found: list[StreamRecord] = []
+
+    def arrives() -> bool:
+        """Until the source knows where the end is, what is written is before it."""
+        writer.write(numbered(2))
+        found.extend(source.read(0.1) or [])
+        return bool(found)
+
+    until(arrives, lambda: "nothing arrives")
+    assert found[0].offset >= 2 and committed(broker, "watched", "watchers") < 0
+    source.close()
+
+
 class Broken:
     """A consumer whose broker is gone."""
 

@@ -35,6 +35,7 @@ EXAMPLES: list[tuple[Any, Any]] = [
     (orders.FindFreePort(), 4000),
     (orders.FindFile("data", "abc"), None),
     (orders.SurveyData("/data"), events.FolderContent(1, 2, "abc")),
+    (orders.WatchStream("socket:h:1", "tx2", 10.0), records.StreamRate(30.0, 0.01, 10.0, 3000.0)),
     (orders.SendMessages("10.0.0.1", 1, None, ()), events.MessageTimes((0.1,), (), None, None)),
 ]
 

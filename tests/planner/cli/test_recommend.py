@@ -120,6 +120,30 @@ def test_a_strategy_in_which_no_step_has_a_global_batch_is_refused(profiled: Pla
     assert "choose --strategy parameter-server:sync=synchronous, allreduce or baseline" in refused.problem()
 
 
+def test_streams_of_samples_are_in_the_json_the_csv_the_table_and_the_plan(profiled: Planner) -> None:
+    stream = "replay:tx2@8/1000"
+    asked = ("recommend", "--metric", "time", "--strategy", "allreduce", "--include", "tx2", "--stream", stream)
+    found = json.loads(profiled(*asked, "--json").out)
+    alone = next(row for row in found["ranking"] if row["workers"] == ["tx2"])
+    assert alone["streams"]["tx2"] == {
+        "rate": 8.0, "samples": 32.0, "free_s": pytest.approx(0.41), "least_s": 4.0, "bound_by": "its stream",
+        "waiting_share": pytest.approx(1 - 0.41 / 4), "growth": 0.0, "buffered": 0.0, "buffered_bytes": None,
+    }  # fmt: skip
+    assert alone["bottleneck"] == "stream" and alone["time_s"] == pytest.approx(4.0 * 100_000)
+    assert any(f"samples of --stream {stream}" in note for note in found["notes"])
+    assert load_plan(Path("plan.json")).stream == stream
+    lines = {line["workers"]: line["streams"] for line in csv.DictReader(io.StringIO(profiled(*asked, "--csv").out))}
+    assert lines["desktop tx2"] == "desktop: the stream of tx2; tx2: its stream"
+    shown = profiled(*asked).out.partition("their streams of samples")[2].splitlines()
+    assert shown[1].split()[:3] == ["worker", "samples/s", "a"]
+    assert "streams of samples" not in profiled("recommend").out
+
+
+def test_rates_from_elsewhere_are_to_be_measured_first(profiled: Planner) -> None:
+    told = profiled("recommend", "--stream", "directory:/data/{device}").problem()
+    assert told.endswith("its stream is unknown; run `planner profile --stream directory:/data/{device}`")
+
+
 def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     done = profiled("recommend", "--csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))
@@ -219,6 +243,7 @@ def test_a_fleet_without_watts_is_ranked_by_time_unless_a_metric_of_power_is_ask
         (("--model", "resnet"), "profiled: net"),
         (("--framework", "jax"), "profiled: torch"),
         (("--base-watts", "-5"), "--base-watts: -5 is out of range"),
+        (("--stream", "replay:fast"), "--stream replay:fast: replay:fast: rates are one of S1, S2, S1', S2'"),
         (("--clip-norm", "0"), "--clip-norm: 0 is out of range; give a number above 0"),
         (("--choose", "13"), "--choose 13: the ranking has places 1 to 12"),
         (("--csv", "--json"), "--csv and --json: choose one of them"),

@@ -7,6 +7,7 @@ import pytest
 
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
+from backends.streams.spec import StreamSpec
 from planner.errors import RecordError
 from planner.json_records import save
 from planner.paths import CALIBRATION
@@ -98,3 +99,15 @@ def test_audits_of_emulated_fleets_tell_nothing_of_others() -> None:
     widened = recommend(slowed_down, request)
     assert (widened.row(1).time_uncertainty or 0.0) > 0.05
     assert UNCALIBRATED not in widened.notes
+
+
+def test_a_cluster_that_samples_hold_up_takes_as_long_as_they_do() -> None:
+    known = KNOWN._replace(step=0.0, exchanges=())
+    slow, fast = (
+        recommend(
+            FLEET, RecommendRequest({"time": 1.0}, calibration=known, stream=StreamSpec.from_text(f"replay:{rate}"))
+        )
+        for rate in (1, 1e6)
+    )
+    assert slow.row(1).time_uncertainty is None
+    assert fast.row(1).time_uncertainty == pytest.approx(math.expm1(1.96 * 0.04), rel=1e-3)

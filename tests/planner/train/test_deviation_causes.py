@@ -11,7 +11,7 @@ from planner.plan.file import Plan
 from planner.provenance import Provenance
 from planner.train.deviation_causes import deviation_notes, time_interval
 from planner.train.worker_result import WorkerResult
-from tests.planner.plans import plan, planned
+from tests.planner.plans import plan, planned, streamed
 
 AS_PREDICTED = WorkerResult(50, 75.0, 25.0, 0.0, None, Provenance("sensor"))
 
@@ -70,6 +70,22 @@ def test_where_workers_wait_for_one_another_the_slow_one_is_the_cause_of_the_wai
     assert "computing was slower than profiled (a: 2.50 s" in cause(150.0, slow, waiting, synchronous)
 
 
+def streaming(waited_s: float, **changes: float) -> WorkerResult:
+    return AS_PREDICTED._replace(exchange_s=0.0, stream={"waited_s": waited_s}, **changes)
+
+
+def test_samples_that_arrived_later_than_predicted_are_named() -> None:
+    """In the plan they are waited for a quarter of the 2 s of a step, and nothing is exchanged."""
+    waiting = two()
+    waiting = waiting._replace(workers=tuple(each._replace(stream=streamed()) for each in waiting.workers))
+    assert cause(125.0, streaming(25.0), streaming(75.0), waiting) == (
+        "the likeliest cause: samples arrived later than predicted (b: 1.50 s a step, predicted 500 ms)"
+    )
+    assert cause(80.0, streaming(25.0), streaming(0.0), waiting) == (
+        "the likeliest cause: samples arrived sooner than predicted (b: 0 µs a step, predicted 500 ms)"
+    )
+
+
 def test_a_cause_in_the_other_direction_explains_nothing() -> None:
     assert cause(80.0, a=AS_PREDICTED._replace(busy_s=150.0)) == "the run's own figures do not tell why"
 
@@ -112,6 +128,10 @@ def test_the_interval_of_an_older_plan_is_that_of_its_metric_if_this_is_time() -
 
 def test_a_resumed_run_has_the_interval_of_the_steps_that_it_made() -> None:
     assert time_interval(two().for_steps(50)) == pytest.approx((50 / 1.1, 50 * 1.1))
+
+
+def test_another_stream_than_the_predicted_one_has_no_interval() -> None:
+    assert time_interval(two().with_stream("replay:S1")) is None
 
 
 def test_another_strategy_than_the_predicted_one_has_no_interval() -> None:

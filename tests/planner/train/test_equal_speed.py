@@ -8,7 +8,7 @@ from backends.strategies.strategy import Strategy
 from planner.train.equal_speed import at_equal_speed, slowdowns
 from planner.train.worker_result import WorkerResult
 from profilers.records import MachineSpeed
-from tests.planner.plans import NAMEPLATE, plan, planned
+from tests.planner.plans import NAMEPLATE, plan, planned, streamed
 
 PROFILED = MachineSpeed(0.002, None, 10)
 #: Of 2 s of a step, 1.5 s are computing.
@@ -64,3 +64,11 @@ def test_slower_machines_never_make_a_run_shorter(one, other, sync):
 def test_as_fast_as_in_the_profile_is_as_predicted():
     found = at_equal_speed(ASYNCHRONOUS, {"a": 1.0, "b": 1.0})
     assert found == ASYNCHRONOUS.for_steps(100).prediction
+
+
+def test_samples_arrive_no_sooner_for_a_faster_machine_and_hide_some_of_what_a_slower_one_takes():
+    """Its step takes 1.5 s, all of it computing, and its samples 2 s."""
+    made = plan(WORKERS[0]._replace(stream=streamed(free_s=1.5)))
+    for factor, cycle_s in ((0.5, 2.0), (1.0, 2.0), (1.3, 2.0), (2.0, 3.0)):
+        found = at_equal_speed(made, {"a": factor})
+        assert found is not None and found.time_s == pytest.approx(100 * cycle_s)

@@ -43,6 +43,17 @@ def evaluated(step: int, seconds: float, by: str) -> Evaluated:
 # -- the run ---------------------------------------------------------------------------------------
 
 
+def test_for_which_samples_was_predicted_is_noted_where_others_arrived() -> None:
+    made = plan(planned("a"))
+    parts = {"a": worker(100)}
+    note = "predicted for samples that are there, trained with --stream replay:S1"
+    assert note in run_result(made.with_stream("replay:S1"), account(), parts)["notes"]
+    streaming = made._replace(stream="replay:S2")
+    note = "predicted for --stream replay:S2, trained with --stream replay:S1"
+    assert note in run_result(streaming.with_stream("replay:S1"), account(), parts)["notes"]
+    assert not any("--stream" in each for each in run_result(streaming, account(), parts)["notes"])
+
+
 def test_evaluations_on_the_way_are_taken_off_the_time_by_the_evaluator_s_share() -> None:
     # a made 3 of 4 steps and evaluated for 8 s: 6 s lost; b 1 of 4 and 4 s: 1 s;
     # the last evaluation comes after the last step.

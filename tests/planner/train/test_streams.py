@@ -11,11 +11,16 @@ from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
 from backends.training.stopping import STREAMS_ENDED
 from planner.errors import PlanError
+from planner.json_records import save
+from planner.plan.file import load_plan
+from planner.plan.request import parse_stream
 from planner.train import orders
 from planner.train.orders import Options
-from planner.train.streams import stream_notes, stream_result
+from planner.train.streams import predictable, stream_notes, stream_result
+from profilers.records import StreamRate
+from tests.planner import profiles
 from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training
-from tests.planner.plans import plan, planned
+from tests.planner.plans import plan, planned, streamed
 from tests.running import FASHION, run
 
 ONE = StreamStatistics(30.0, 32, 320, 2.0, 400, 320, 60, 80, 20, 7, 1, "/cache/malformed")
@@ -27,17 +32,40 @@ def test_without_streams_nothing_is_said_and_nothing_is_in_the_result() -> None:
 
 
 def test_that_the_prediction_knows_of_no_wait_is_said_and_what_would_not_wait() -> None:
-    options, made = Options(stream="replay:S1"), plan(planned("a"), planned("b"))
+    options, made = Options(stream="replay:S1"), plan(planned("a"), planned("b")).with_stream("replay:S1")
     prediction, fixed = stream_notes(options, made)
-    assert "the prediction knows of no wait" in prediction
+    assert prediction.startswith("samples arrive while it trains, --stream replay:S1: the prediction knows of no wait")
     assert "each step waits for its 32 samples" in fixed
     assert len(stream_notes(options, made.with_strategy(Strategy.from_text("scadles")))) == 1
 
 
+@pytest.mark.parametrize(
+    ("stream", "seed", "told"),
+    [
+        ("replay:S1", 0, ""),
+        ("replay:S1", 5, ": the prediction is for the rates of --seed 0, not for those of --seed 5"),
+        ("replay:40", 0, ": the prediction is for --stream replay:S1"),
+        ("socket:h:1", 5, ": the prediction is for --stream replay:S1"),
+    ],
+)
+def test_of_which_samples_the_prediction_knows_is_said(stream: str, seed: int, told: str) -> None:
+    predicted = plan(planned("a"))._replace(stream="replay:S1").with_stream(stream)
+    note, _ = stream_notes(Options(seed=seed), predicted)
+    assert note == f"samples arrive while it trains, --stream {stream}{told}"
+
+
+def test_the_waits_of_a_stream_are_predicted_where_the_rate_of_a_device_is_known() -> None:
+    profile = profiles.three()
+    assert predictable(profile, None) is predictable(profile, "socket:h:1") is None
+    assert predictable(profile, "replay:a@30") == parse_stream("replay:a@30")
+    known = profile.with_device("b", streams={"socket:h:1": StreamRate(30.0, 0.1, 10.0, 3000.0)})
+    assert predictable(known, "socket:h:1") == parse_stream("socket:h:1")
+
+
 def test_the_figures_of_a_worker_that_was_started_again_are_added_up() -> None:
     later = ONE._replace(rate=28.0, offset=480, waited_s=3.0, arrived=200, used=160, peak_buffered=70)
-    found = stream_result([ONE, later], 20.0)
-    assert found is not None
+    found = stream_result([ONE, later], 20.0, streamed(waiting_share=0.2))
+    assert found is not None and found["predicted_waiting_share"] == 0.2
     assert (found["rate"], found["offset"], found["waited_s"], found["waiting_share"]) == (28.0, 480, 5.0, 0.25)
     assert (found["arrived"], found["used"], found["peak_buffered"], found["dropped"]) == (600, 480, 80, 40)
 
@@ -89,15 +117,17 @@ def test_a_device_whose_source_stops_leaves_and_the_other_makes_all_steps(tmp_pa
     assert not left_files(pair)
 
 
-def test_devices_train_on_what_a_producer_puts_into_their_directories(tmp_path: Path) -> None:
+def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(tmp_path: Path) -> None:
     pair = new_pair(tmp_path)
     to = f"directory:{tmp_path}/samples-{{device}}"
     devices = ("--device", "desktop", "--device", "tx2")
     made = run(pair, "stream", "produce", to, "--data", str(FASHION), *devices, "--rates", "1e5", "--samples", "400")
     assert made.popen.returncode == 0, made.errors
     assert made.last_line == "800 samples were produced"
-    done = run(pair, *training("--stream", to, "--json"))
+    save(load_plan(pair / "plan.json")._replace(stream=to), pair / "plan.json")
+    done = run(pair, *training("--json"))
     assert done.popen.returncode == 0, done.errors
+    assert f"samples arrive while it trains, --stream {to}\n" in done.errors
     found = json.loads(done.output)
     assert (found["ended"], found["steps_made"]) == (STREAMS_ENDED, 100)
     assert {name: worker["stream"]["used"] for name, worker in found["workers"].items()} == {

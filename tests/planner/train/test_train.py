@@ -107,6 +107,41 @@ def test_a_norm_is_that_of_the_command_of_its_plan_of_the_run_that_is_resumed_or
     assert _as_planned(request, options, plan(planned("a"))._replace(clip_norm=of_plan)).clip_norm == expected
 
 
+@pytest.mark.parametrize(
+    ("typed", "names_plan", "resumed", "of_plan", "expected"),
+    [
+        ("replay:1", True, "replay:2", "replay:3", "replay:1"),
+        (None, True, "replay:2", "replay:3", "replay:3"),
+        (None, True, "replay:2", None, "replay:2"),
+        (None, False, "replay:2", "replay:3", "replay:2"),
+        (None, False, None, "replay:3", "replay:3"),
+        (None, True, None, None, None),
+    ],
+)
+def test_a_stream_is_that_of_the_command_of_its_plan_of_the_run_that_is_resumed_or_of_its_plan(
+    typed: str | None, names_plan: bool, resumed: str | None, of_plan: str | None, expected: str | None
+) -> None:
+    request = command(Path("plan.json") if names_plan else None, **({"stream": typed} if typed else {}))
+    options, made = Options(stream=resumed)._replace(**request.options), plan(planned("a"))._replace(stream=of_plan)
+    found = _as_planned(request, options, made)
+    assert found.stream == expected
+    assert _as_asked(made, found, None).stream == expected
+
+
+@pytest.mark.parametrize(("stream", "planned_for"), [("replay:30", "replay:30"), ("socket:h:1", None)])
+def test_a_plan_that_is_made_before_the_run_knows_the_waits_whose_rates_are_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stream: str, planned_for: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("fleet.toml").write_text('[devices.a]\naddress = "local"\n')
+    measured = profiles.profile({"a": profiles.device(profiles.step(1.0))})
+    monkeypatch.setattr("planner.train.train.Profiler", lambda *_: SimpleNamespace(run=lambda log: measured))
+    request = TrainRequest(Path("fleet.toml"), None, "time", "net", 900, None, None, {}, None, Path())
+    source: Any = SimpleNamespace(input_shape=None, classes=None, samples=None, job=None)
+    view = RunCallbacks(lambda *_: None, lambda _: None, lambda _: None, lambda *_: None)
+    assert _plan(request, Options(stream=stream), source, None, view).stream == planned_for
+
+
 def test_a_norm_that_was_not_planned_has_no_interval_and_another_one_keeps_it() -> None:
     made = plan(planned("a"))._replace(interval=(1.0, 2.0))
     clipped = made._replace(clip_norm=0.5)

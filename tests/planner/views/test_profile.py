@@ -7,7 +7,7 @@ import pytest
 
 from planner.profile.file import Profile
 from planner.views import profile
-from profilers.records import BatchMemory, PowerReading, Samples, StepMemory, Window
+from profilers.records import BatchMemory, PowerReading, Samples, StepMemory, StreamRate, Window
 from tests.planner import profiles
 from tests.planner.screens import WIDTHS, row, shown
 
@@ -28,6 +28,16 @@ def test_watts_of_an_emulated_device_are_labelled() -> None:
     assert len(rows) == 2  # its steps and its watts
     assert "nameplate, emulated (fleet file, slowdown 4)" in rows[1]
     assert "emulated" not in shown(profile.render(profiles.three(), PATH))
+
+
+@WIDE
+def test_streams_are_shown_by_what_devices_read(width: int) -> None:
+    made = profiles.three().with_device("a", streams={"socket:h:1": StreamRate(38.0, 0.01, 10.0, 3336.0)})
+    text = shown(profile.render(made, PATH), width)
+    assert {"socket:h:1", "38.0", "2.0"} <= set(text.partition("streams of samples")[2].split())
+    assert "streams of samples" not in shown(profile.render(profiles.three(), PATH), width)
+    told = profile.to_json(made, PATH)["devices"]
+    assert told["a"]["streams"]["socket:h:1"]["rate"] == 38.0 and "streams" not in told["b"]
 
 
 MEMORY = StepMemory((BatchMemory(16, 300_000_000), BatchMemory(32, 500_000_000)), too_large=64)

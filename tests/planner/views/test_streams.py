@@ -18,3 +18,12 @@ def test_what_was_stored_and_what_was_malformed_is_shown_where_there_is_some() -
     assert "stored" not in plain and "malformed" not in plain
     found = shown(stream_table(stream_columns({"tx2": SLOW._replace(stored=5, malformed=2)}, 16.0), "streams"), 160)
     assert "stored" in found and row(found, "tx2").split()[-2:] == ["5", "2"]
+
+
+def test_the_predicted_share_of_waiting_is_beside_the_measured_one() -> None:
+    made = stream_columns({"tx2": SLOW, "pc": SLOW}, 16.0)
+    assert "predicted" not in shown(stream_table(made, "streams"), 160)
+    made["tx2"]["predicted_waiting_share"] = 0.43
+    text = shown(stream_table(made, "streams"), 160)
+    assert row(text, "tx2").split()[6:10] == ["%", "43", "%", "700"]
+    assert row(text, "pc").split()[6:9] == ["%", "-", "700"]

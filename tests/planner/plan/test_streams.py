@@ -1,0 +1,121 @@
+"""A plan tells of each member what holds it up, how long it waits, and what its buffer does.
+
+Devices a, b and c have gradients of 0.1, 0.4 and 1.7 s, of 32 samples each.
+"""
+
+import pytest
+
+from backends.streams.spec import StreamSpec
+from planner.errors import PlanError
+from planner.plan.file import Plan, PlannedStream
+from planner.plan.recommend import make_plan, recommend
+from planner.plan.recommendation import Recommendation
+from planner.plan.request import RecommendRequest, parse_strategy, parse_stream
+from planner.plan.strategy_search import best_of
+from planner.predict.sample_efficiency import NONE
+from profilers.records import StreamRate
+from tests.planner import profiles
+
+TIME = {"time": 1.0}
+
+
+def ranked(stream: str | None, strategy: str = "parameter-server", **changes: object) -> Recommendation:
+    spec = None if stream is None else StreamSpec.from_text(stream)
+    request = RecommendRequest(TIME, strategy=parse_strategy(strategy), steps=1000, stream=spec)
+    return recommend(profiles.three(), request._replace(**changes))
+
+
+def streams(made: Plan) -> dict[str, PlannedStream]:
+    found = {worker.name: worker.stream for worker in made.workers}
+    assert all(found.values())
+    return found  # type: ignore[return-value]
+
+
+def alone(stream: str) -> PlannedStream:
+    (found,) = streams(make_plan(ranked(stream, exclude=("b", "c")), "fleet.toml")).values()
+    return found
+
+
+def test_a_stream_that_is_slower_than_its_device_holds_it_up_and_nothing_is_left_over() -> None:
+    found = alone("replay:16")
+    assert (found.bound_by, found.rate, found.samples) == ("its stream", 16.0, 32.0)
+    assert (found.free_s, found.least_s) == (pytest.approx(0.11), 2.0)
+    assert found.waiting_share == pytest.approx(1 - 0.11 / 2)
+    assert (found.growth, found.buffered) == (0.0, 0.0)
+
+
+def test_a_faster_one_fills_the_buffer_for_as_long_as_the_run_lasts() -> None:
+    """1,000 steps take 110 s, in which 400 samples arrive each second and 32 / 0.11 are used."""
+    found = alone("replay:400")
+    assert (found.bound_by, found.waiting_share) == ("its steps", 0.0)
+    assert found.growth == pytest.approx(400 - 32 / 0.11)
+    assert found.buffered == pytest.approx(110 * found.growth)
+    assert found.buffered_bytes is None  # nobody knows how large a sample of this model is
+
+
+def test_what_truncation_drops_is_in_no_buffer() -> None:
+    found = alone("replay:400,policy=truncate")
+    assert (found.growth, found.buffered) == (0.0, 400.0)
+
+
+def test_bytes_are_those_of_measured_samples() -> None:
+    profile = profiles.three()
+    for name in "abc":
+        profile = profile.with_device(name, streams={"socket:h:1": StreamRate(400.0, 0.01, 10.0, 3000.0)})
+    made = make_plan(recommend(profile, RecommendRequest(TIME, stream=parse_stream("socket:h:1"))), "fleet.toml")
+    assert all(each.buffered_bytes == pytest.approx(3000 * each.buffered) for each in streams(made).values())
+
+
+def test_who_waits_for_another_ones_samples_is_told_whose() -> None:
+    made = make_plan(ranked("replay:b@8/1000", "allreduce", include=("a", "b", "c")), "fleet.toml")
+    found = streams(made)
+    assert {name: each.bound_by for name, each in found.items()} == {
+        "a": "the stream of b", "b": "its stream", "c": "the stream of b",
+    }  # fmt: skip
+    assert found["a"].waiting_share == found["c"].waiting_share == 0.0 < found["b"].waiting_share
+    assert all(worker.cycle_s == pytest.approx(4.0) for worker in made.workers)
+
+
+def test_the_parts_of_the_workers_time_have_what_waits_add() -> None:
+    row = ranked("replay:8", exclude=("b", "c")).row(1)
+    assert row.shares["stream"] == pytest.approx(1 - 0.11 / 4)
+    assert sum(row.shares.values()) == pytest.approx(1.0)
+    assert row.bottleneck == "stream"
+    assert "stream" not in ranked(None).row(1).shares
+
+
+def test_a_slow_stream_moves_the_work_to_other_devices() -> None:
+    assert ranked(None, "allreduce").row(1).config.workers == ("a",)
+    assert ranked("replay:a@2/1000", "allreduce").row(1).config.workers == ("b",)
+    # Where all wait for samples, more devices have more of them.
+    assert ranked("replay:2", "allreduce").row(1).config.workers == ("a", "b", "c")
+
+
+def test_a_strategy_is_chosen_by_cycles_with_waits() -> None:
+    def chosen(stream: str | None) -> Recommendation:
+        spec = None if stream is None else StreamSpec.from_text(stream)
+        return best_of(profiles.three(), RecommendRequest(TIME, steps=1000, stream=spec), "auto", NONE)
+
+    assert chosen("replay:2").predictions.time_s.min() == pytest.approx(16 * 1000 / 3)
+    assert chosen("replay:1e9").predictions.time_s.min() == pytest.approx(chosen(None).predictions.time_s.min())
+
+
+def test_the_plan_keeps_its_stream_and_one_of_a_damaged_text_is_refused() -> None:
+    made = make_plan(ranked("replay:30,policy=truncate"), "fleet.toml")
+    assert (made.stream, made.predicted_stream) == ("replay:30,policy=truncate", None)
+    with pytest.raises(ValueError, match="unknown source of a stream 'tape'"):
+        made._replace(stream="tape:30").check()
+
+
+def test_another_stream_keeps_what_was_predicted_for() -> None:
+    made = make_plan(ranked("replay:30"), "fleet.toml")
+    assert made.with_stream(None) == made.with_stream("replay:30") == made
+    other = made.with_stream("replay:20")
+    assert (other.stream, other.predicted_stream, other.interval) == ("replay:20", "replay:30", ())
+    plain = make_plan(ranked(None), "fleet.toml")
+    assert plain.with_stream("replay:20").predicted_stream == ""
+
+
+def test_an_unknown_stream_is_refused_with_the_option() -> None:
+    with pytest.raises(PlanError, match="--stream replai:S1: unknown source of a stream 'replai'; did you mean replay"):
+        parse_stream("replai:S1")
