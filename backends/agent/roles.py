@@ -132,7 +132,7 @@ def _run_member(
 ) -> MemberAccount:
     """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
     loaded, data = prepare(task, member)
-    telemetry = TelemetrySender(task.emit, arrivals=data[0].arrivals)
+    telemetry = TelemetrySender(task.emit, arrivals=data[0].arrivals, injection=data[0].injection)
     with code_of(member.replica), contextlib.closing(data[0].arrivals):
         built = loaded.build()
         task.emit(Built(built.build_s))

@@ -4,6 +4,7 @@ import threading
 from typing import Any, Callable
 
 from backends.data.arrivals import ALL_THERE, Arrivals
+from backends.data.injected import NO_INJECTION, Injection
 from backends.protocol.events import Emit, MemberTelemetry, TimeSpent
 from profilers.machine_speed import SpeedMeter
 from profilers.sampling import Sampler
@@ -15,7 +16,7 @@ TELEMETRY_S = 1.0
 class TelemetrySender:
     """Emits readings and speed since the last event and the time spent so far, also at the end.
 
-    arrivals: of the member's samples, whose figures are emitted as well.
+    arrivals, injection: of the member's samples, whose figures are emitted as well.
     """
 
     def __init__(
@@ -25,9 +26,11 @@ class TelemetrySender:
         sampler: Callable[[], Any] = Sampler,
         speed_meter: Callable[[], Any] = SpeedMeter,
         arrivals: Arrivals = ALL_THERE,
+        injection: Injection = NO_INJECTION,
     ) -> None:
         self._emit = emit
         self._arrivals = arrivals
+        self._injection = injection
         self._interval_s = interval_s
         self._sampler = sampler()
         self._speed_meter = speed_meter()
@@ -55,4 +58,5 @@ class TelemetrySender:
             ended = self._ended.wait(self._interval_s)
             window = self._sampler.stop() if ended else self._sampler.turn()
             speed = self._speed_meter.stop() if ended else self._speed_meter.turn()
-            self._emit(MemberTelemetry(window, self._spent, speed, self._arrivals.statistics()))
+            stream, injected = self._arrivals.statistics(), self._injection.statistics()
+            self._emit(MemberTelemetry(window, self._spent, speed, stream, injected))

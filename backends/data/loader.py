@@ -5,7 +5,8 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Uni
 
 import numpy as np
 
-from backends.data.arrivals import ALL_THERE, Arrivals
+from backends.data.arrivals import ALL_THERE, Arrivals, never
+from backends.data.injected import NO_INJECTION, Injection
 from backends.data.partition import as_labels
 
 #: Positions of samples.
@@ -130,16 +131,22 @@ class BatchSource(abc.ABC):
     """Endless batches. ``batch``, which may be set, is the number of samples of the next one.
 
     arrivals: of the samples, where they arrive during training.
+    injection: of samples of other devices, where a batch takes in some.
     """
 
     batch: int
     arrivals: Arrivals = ALL_THERE
+    injection: Injection = NO_INJECTION
 
     def __iter__(self) -> "BatchSource":
         return self
 
     @abc.abstractmethod
     def __next__(self) -> Any: ...
+
+    def wait(self, over: Callable[[], bool] = never) -> None:
+        """Return when the next batch can be drawn. Raises SamplesMissing as ``Arrivals.wait``."""
+        self.arrivals.wait(self.batch - self.injection.ready(self.batch), over)
 
     def parts(self, most: int) -> Sequence[Tuple[int, Any]]:
         """The next batch in parts of at most ``most`` samples, each with its number of samples."""

@@ -31,6 +31,7 @@ class MicroBatchLoader(BatchSource):
         self._most = most
         self.batch = source.batch
         self.arrivals = source.arrivals
+        self.injection = source.injection
 
     def __next__(self) -> SplitBatch:
         self._source.batch = self.batch

@@ -7,10 +7,13 @@ import socket
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from backends.network import framing
+import numpy as np
+
+from backends.data.injected import NO_INJECTION
+from backends.network import framing, sample_frames
 from backends.network.acceptor import Acceptor
 from backends.network.send_queue import SendQueue
-from backends.protocol.frames import MailboxHello, PeerMessage
+from backends.protocol.frames import Frame, MailboxHello, PeerMessage, SharedSamples
 from backends.protocol.orders import Identity
 from backends.strategies.message import Message, buffers
 
@@ -44,6 +47,9 @@ class Mailbox:
 
     size: elements of the model; no message may hold more.
 
+    on_samples: gets samples that a peer gives, in the thread of the connection; raises ValueError
+        where nobody wants any.
+
     Its own messages leave in order and one at a time for each peer. ``handle(envelope)`` is called,
     in the thread of the connection, for those that ask; all others wait until they are taken. Close
     it at the end.
@@ -61,6 +67,7 @@ class Mailbox:
     ) -> None:
         self.name = name
         self.handle = handle
+        self.on_samples: Callable[[List[bytes]], None] = NO_INJECTION.receive
         self._size = size
         self._limit_s = limit_s
         self._tls = framing.context(identity, server_side=False)
@@ -130,9 +137,18 @@ class Mailbox:
         The arrays of the message must not change until ``flush``. Raises Interrupted.
         """
         head = PeerMessage(kind, step, self._epoch, message.head, asks, batch, weight)
+        self._queue_for(peer, step).put(head, message.arrays)
+
+    def send_samples(self, peer: str, step: int, payloads: Sequence[bytes]) -> None:
+        """Send samples, which arrive before what is sent to this peer later. Raises Interrupted."""
+        for head, content in sample_frames.packed(payloads, step):
+            self._queue_for(peer, step).put(head, (content,))
+
+    def _queue_for(self, peer: str, step: int) -> SendQueue:
+        """The queue to a peer, once the messages of earlier steps are on the way."""
         send_queue = self._send_queue(peer)
         self._wait_until(lambda: not send_queue.waiting or send_queue.step == step)
-        send_queue.put(head, message)
+        return send_queue
 
     def flush(self) -> None:
         """Wait until all has gone out. Raises Interrupted."""
@@ -156,11 +172,15 @@ class Mailbox:
         connection.send(MailboxHello())
         return connection
 
-    def gone_out(self, count: int) -> None:
-        """So many bytes have gone out; none where that has failed, and the step cannot be ended."""
+    def gone_out(self, head: Frame, count: int) -> None:
+        """So many bytes have gone out; none where that has failed, and the step cannot be ended.
+
+        Samples are counted by who gives them, and a step can be ended without them.
+        """
         with self._changed:
-            self.sent_bytes += count
-            if not count:
+            counts = not isinstance(head, SharedSamples)
+            self.sent_bytes += count if counts else 0
+            if counts and not count:
                 self._called = max(self._called, self._epoch + 1)
             self._changed.notify_all()
 
@@ -212,23 +232,34 @@ class Mailbox:
         self._incoming.append(connection)
         try:
             while not self._closed:
-                self._deliver(self._receive(connection))
+                envelope = self._receive(connection)
+                if envelope is not None:
+                    self._deliver(envelope)
         except (framing.WireError, ValueError, KeyError, TypeError, Interrupted):
             pass  # the peer is gone, or this is; the coordinator decides what follows
         finally:
             self._incoming.remove(connection)
 
-    def _receive(self, connection: framing.Connection) -> Envelope:
+    def _receive(self, connection: framing.Connection) -> Optional[Envelope]:
+        """The next message; None where samples came in its place, which have been passed on."""
         found: List[Message] = []
+        content: List[np.ndarray] = []
 
-        def payload(head: PeerMessage) -> Sequence[memoryview]:
+        def payload(head: Any) -> Sequence[memoryview]:
+            if isinstance(head, SharedSamples):
+                content.append(sample_frames.room(head))
+                return framing.as_bytes(content)
             size = head.message.size
             if size > self._size:
                 raise framing.WireError("%s sent %d elements of a model of %d" % (connection.peer, size, self._size))
             found.append(buffers(head.message, size))
             return framing.as_bytes(found[0].arrays)
 
-        return Envelope(connection.peer, connection.receive(PeerMessage, payload=payload), found[0])
+        head: Any = connection.receive(PeerMessage, SharedSamples, payload=payload)
+        if isinstance(head, SharedSamples):
+            self.on_samples(sample_frames.unpacked(head, content[0]))
+            return None
+        return Envelope(connection.peer, head, found[0])
 
     def _deliver(self, envelope: Envelope) -> None:
         sender, head, message = envelope

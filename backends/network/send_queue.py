@@ -5,10 +5,10 @@ import threading
 import time
 from typing import Callable, Deque, Optional, Tuple
 
+from backends.frameworks.base import Arrays
 from backends.network import framing
 from backends.network.throughput_meter import ThroughputMeter
-from backends.protocol.frames import PeerMessage
-from backends.strategies.message import Message
+from backends.protocol.frames import Frame
 
 #: Waits between two polls of the unacknowledged bytes, seconds; each is LONGER times the last.
 SHORTEST_S, LONGER, LONGEST_S = 0.001, 1.1, 0.05
@@ -18,14 +18,14 @@ class SendQueue:
     """What goes to one peer, in a thread of its own that connects when there is something.
 
     connect: may raise WireError, or KeyError for a peer that is no member any more
-    gone_out: called with the bytes of every message sent, 0 where sending has failed
+    gone_out: called with the head and the bytes of every message sent, 0 where sending has failed
     step: that of the last message
     """
 
-    def __init__(self, connect: Callable[[], framing.Connection], gone_out: Callable[[int], None]) -> None:
+    def __init__(self, connect: Callable[[], framing.Connection], gone_out: Callable[[Frame, int], None]) -> None:
         self._connect = connect
         self._gone_out = gone_out
-        self._queue: Deque[Tuple[PeerMessage, Message]] = collections.deque()
+        self._queue: Deque[Tuple[Frame, Arrays]] = collections.deque()
         self._ready = threading.Condition()
         self._sending = False
         self._closed = False
@@ -49,11 +49,11 @@ class SendQueue:
         """Bytes/s at which the peer has taken messages of late; None where nothing tells."""
         return self._meter.rate
 
-    def put(self, head: PeerMessage, message: Message) -> None:
-        """Send a message after all others."""
+    def put(self, head: Frame, arrays: Arrays) -> None:
+        """Send a message after all others. head: has the number of a step."""
         with self._ready:
             self.step = head.step
-            self._queue.append((head, message))
+            self._queue.append((head, arrays))
             self._ready.notify_all()
 
     def clear(self) -> None:
@@ -77,18 +77,18 @@ class SendQueue:
                 self._ready.wait_for(lambda: self._queue or self._closed)
                 if self._closed:
                     return
-                head, message = self._queue.popleft()
+                head, arrays = self._queue.popleft()
                 self._sending = True
-            self._send(head, message)
+            self._send(head, arrays)
 
-    def _send(self, head: PeerMessage, message: Message) -> None:
+    def _send(self, head: Frame, arrays: Arrays) -> None:
         count = 0
         try:
             if self._connection is None:
                 self._connection = self._connect()
                 self._meter.idle(0)
             self._meter.begin(time.perf_counter())
-            self._connection.send(head, framing.as_bytes(message.arrays))
+            self._connection.send(head, framing.as_bytes(arrays))
             count, self._connection.sent_bytes = self._connection.sent_bytes, 0
             self._meter.sent(count)
         except (framing.WireError, KeyError):
@@ -99,7 +99,7 @@ class SendQueue:
             self._connection = None
         with self._ready:
             self._sending = False
-        self._gone_out(count)
+        self._gone_out(head, count)
         if count:
             self._watch()
 

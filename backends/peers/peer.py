@@ -60,6 +60,7 @@ class Peer:
         self._test = test
         self._exchange = exchange
         self._mailbox: Mailbox = exchange.parts.mailbox
+        self._mailbox.on_samples = batches.injection.receive
         self._local_update = exchange.parts.local_update
         self._optimizer = optimizer
         self._slowdown = slowdown
@@ -167,6 +168,7 @@ class Peer:
         arrivals = self._batches.arrivals
         waited_s = arrivals.waited_s
         self._begin_epoch(order)
+        self._batches.injection.begin_step(order.share)
         try:
             made = self._work(order)
         except (RoundAbandoned, WaitInterrupted):
@@ -215,6 +217,7 @@ class Peer:
         """Exchange and update; return False if the membership changed meanwhile."""
         optimizer = order.outer or self._optimizer._replace(rate=order.rate)
         try:
+            self._give_samples(order.step)
             self._transfer_knowledge(order)
             if order.local is not None:
                 self._state_mean.send([member.name for member in order.members], order.step, made.samples)
@@ -230,6 +233,12 @@ class Peer:
         if order.local is not None:
             self._state_mean.merge(made.samples)
         return True
+
+    def _give_samples(self, step: int) -> None:
+        """Send other peers what the step gives them."""
+        given = self._batches.injection.take_given(through_server=False)
+        for name in given.receivers:
+            self._mailbox.send_samples(name, step, given.payloads)
 
     def _transfer_knowledge(self, order: frames.PeerStep) -> None:
         """Send the best peer's weights, or receive and merge them (DLion, section 3.4)."""

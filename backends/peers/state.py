@@ -141,6 +141,7 @@ class PeerRunState(HostedRunState):
                 rate=self.spec.optimizer_at(made_by_all).rate,
                 gives_to=self._gives_to(name, item),
                 saved_offset=self.saved_offset(name),
+                share=self.share(name, item.step),
             )
             return self._with_round(name, item, order) if self.spec.strategy.local else order
 

@@ -5,7 +5,7 @@ Events of a run go into its log, and some of their records into result.json and 
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from profilers import addresses_and_ports
 from profilers.records import MachineSpeed, Window
 
@@ -181,6 +181,7 @@ class MemberTelemetry(NamedTuple):
     spent: TimeSpent
     speed: Optional[MachineSpeed] = None
     stream: Optional[StreamStatistics] = None  # None where all its samples were there from the start
+    injected: Optional[InjectionStatistics] = None  # None without data injection
 
 
 #: What an order emits its events with.

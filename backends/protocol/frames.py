@@ -90,6 +90,23 @@ class LocalRound(NamedTuple):
     scale: float = 1.0  # by which the change is multiplied
 
 
+class Share(NamedTuple):
+    """Data injection: so many own samples of a batch, drawn at random, go to these members."""
+
+    samples: int
+    receivers: Tuple[str, ...]
+
+
+class SharedSamples(NamedTuple):
+    """Samples of another member's step. Arrays: their bytes, one after the other.
+
+    sizes: bytes of each.
+    """
+
+    step: int
+    sizes: Tuple[int, ...]
+
+
 class WorkerStep(NamedTuple):
     """Compute a gradient with these settings. Arrays: weights."""
 
@@ -101,6 +118,7 @@ class WorkerStep(NamedTuple):
     rate: float  # of the worker's optimizer, where it has one
     local: Optional[LocalRound] = None  # None for one gradient
     saved_offset: int = 0  # of the worker's stream, before which a checkpoint contains all samples
+    share: Optional[Share] = None  # None where the member gives nothing to others
 
 
 class WorkerEvaluation(NamedTuple):
@@ -130,6 +148,7 @@ class PeerStep(NamedTuple):
     local: Optional[LocalRound] = None  # None for one gradient
     outer: Optional[OptimizerSettings] = None  # what is done with the mean change of a round
     saved_offset: int = 0  # of the member's stream, before which a checkpoint contains all samples
+    share: Optional[Share] = None  # None where the member gives nothing to others
 
 
 class PeerTask(NamedTuple):

@@ -321,11 +321,25 @@ class StreamOrder(NamedTuple):
     folder: str
 
 
+class InjectionOrder(NamedTuple):
+    """A member may give samples to others, and takes in theirs.
+
+    text: of an ``InjectionSpec``.
+    seed: of the choice of samples.
+    folder: a name in the device's cache, for malformed samples.
+    """
+
+    text: str
+    seed: int
+    folder: str
+
+
 class MemberSpec(NamedTuple):
     """One member's model and data.
 
     part: of the data of a job; None where ``train`` and ``test`` are files on the device.
     stream: None where all samples are there from the start.
+    injection: None where its samples stay on the device.
     """
 
     name: str
@@ -336,6 +350,7 @@ class MemberSpec(NamedTuple):
     seed: int  # of the order of its batches
     part: Optional[DataPart] = None
     stream: Optional[StreamOrder] = None
+    injection: Optional[InjectionOrder] = None
 
 
 class HostAddress(NamedTuple):

@@ -1,6 +1,6 @@
-"""A member tells the host and the operator how far its stream of samples has come."""
+"""A member tells of its stream of samples, and of those that it gives to others."""
 
-from typing import NamedTuple, Optional
+from typing import Dict, NamedTuple, Optional
 
 
 class StreamPosition(NamedTuple):
@@ -25,3 +25,21 @@ class StreamStatistics(NamedTuple):
     stored: int  # that were written to disk, for memory was full
     malformed: int  # that were set aside
     set_aside: str = ""  # the file with them on the device; empty where there are none
+
+
+class InjectionStatistics(NamedTuple):
+    """What a member has given to others, and received, by data injection; in samples.
+
+    Bytes are those of the samples. What goes through a server is sent once, for all receivers.
+    """
+
+    shared: int  # own ones, each counted once
+    sent_bytes: int
+    received: int  # without malformed ones
+    received_bytes: int
+    used: int  # received ones that were in batches
+    waiting: int  # received ones that wait for a batch now
+    dropped: int  # received ones for which no batch had room
+    malformed: int  # received ones that were set aside
+    shared_with: Dict[str, int]  # by receiver, those that were sent to it
+    set_aside: str = ""  # the file with malformed ones on the device; empty where there are none

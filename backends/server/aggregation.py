@@ -54,6 +54,10 @@ class Aggregator:
             if name not in self._steps:
                 self._steps[name] = min(self._steps.values(), default=0)
 
+    def steps(self, worker: str) -> int:
+        """Gradients of a member so far, and those of others before it joined."""
+        return self._steps.get(worker, 0)
+
     def add_gradient(self, gradient: WorkerGradient) -> None:
         """Add a member's gradient, which ends its step."""
         self._steps[gradient.worker] += 1

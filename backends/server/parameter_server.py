@@ -7,13 +7,14 @@ from typing import Any, List, Optional, Sequence, Union
 import numpy as np
 
 from backends.frameworks.base import Layout
-from backends.network import framing
+from backends.network import framing, sample_frames
 from backends.optimizers import registry
 from backends.protocol import frames
 from backends.protocol.events import Emit
 from backends.protocol.orders import Identity
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
+from backends.server.sample_forwarding import ForwardedSamples
 from backends.server.state import ServerState, WeightPull
 from backends.strategies.message import Message, buffers
 from backends.training.array_transfer import allocate
@@ -103,6 +104,7 @@ class ParameterServer(RunHost):
             arrays += (self.run_state.mean_model_state(),)
             connection.send(frames.WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
             return
+        self._send_samples(connection, pull.samples)
         optimizer = self.spec.optimizer_at(item.step)
         order = frames.WorkerStep(
             item.step,
@@ -113,23 +115,49 @@ class ParameterServer(RunHost):
             optimizer.rate,
             pull.local,
             self.run_state.saved_offset(connection.peer),
+            pull.share,
         )
         connection.send(order, framing.as_bytes(arrays))
+
+    @staticmethod
+    def _send_samples(connection: framing.Connection, samples: Sequence[ForwardedSamples]) -> None:
+        """Send a worker what others have given; its bytes are counted by the worker, apart."""
+        counted = connection.sent_bytes
+        for head, content in samples:
+            connection.send(head, framing.as_bytes((content,)))
+        connection.sent_bytes = counted
 
     def _receive_gradient(
         self, member: MemberStats, connection: framing.Connection, item: WorkItem, pull: WeightPull
     ) -> Union[WorkerGradient, frames.StepAbandoned]:
         """Receive a worker's gradient and states into its buffers, if it has made the step."""
         found: List[Message] = []
+        content: List[np.ndarray] = []
 
         def payload(head: Any) -> Sequence[memoryview]:
             if isinstance(head, frames.StepAbandoned):
                 return ()
+            if isinstance(head, frames.SharedSamples):
+                content[:] = [sample_frames.room(head)]
+                return framing.as_bytes(content)
             found.append(buffers(head.gradient, member.gradients.size, member.gradients))
             own = member.own if pull.hand_over else ()
             return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
-        answer: Any = connection.receive(frames.Gradient, frames.StepAbandoned, payload=payload)
+        share = pull.share or frames.Share(0, ())
+        left = share.samples
+        while True:
+            counted = connection.received_bytes
+            answer: Any = connection.receive(
+                frames.Gradient, frames.StepAbandoned, frames.SharedSamples, payload=payload
+            )
+            if not isinstance(answer, frames.SharedSamples):
+                break
+            left -= len(answer.sizes)
+            if left < 0:
+                raise framing.WireError("%s gave more samples than it was asked for" % connection.peer)
+            connection.received_bytes = counted  # the worker counts them, apart
+            self.run_state.forward(share.receivers, ForwardedSamples(answer, content[0]))
         if isinstance(answer, frames.StepAbandoned):
             return answer
         return WorkerGradient(

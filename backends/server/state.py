@@ -10,10 +10,11 @@ from backends.frameworks.base import DELAYED_NESTEROV, SGD, Arrays, GradientSett
 from backends.optimizers import registry
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
-from backends.protocol.frames import STEP, ArraySpec, LocalRound
+from backends.protocol.frames import STEP, ArraySpec, LocalRound, Share
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.server.global_model import GlobalModel
 from backends.server.gradient_estimates import GradientEstimates
+from backends.server.sample_forwarding import ForwardedSamples, SampleForwarding
 from backends.server.worker_state import WorkerStates
 from backends.strategies.aggregation_rules import FACTORS
 from backends.strategies.message import Message
@@ -32,6 +33,8 @@ class WeightPull(NamedTuple):
     batch: int  # samples of its step
     hand_over: bool  # whether the worker must send its state with its gradient
     local: Optional[LocalRound] = None  # None for one gradient
+    share: Optional[Share] = None  # what it gives to other workers
+    samples: Sequence[ForwardedSamples] = ()  # that others have given to it
 
 
 class ServerState(HostedRunState):
@@ -50,8 +53,10 @@ class ServerState(HostedRunState):
         self._worker_states = WorkerStates({})
         self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer)
         self._estimates = GradientEstimates() if spec.strategy.compressor.sends_differences else None
+        self._forwarding = SampleForwarding()
+        self._first_round = 0  # of a resumed run, so that it does not draw its first rounds again
         self.step_queue = self._begin()
-        for observer in (self._aggregator, self._worker_states, self.step_queue):
+        for observer in (self._aggregator, self._worker_states, self.step_queue, self._forwarding):
             self._membership.add_observer(observer.set_members)
         if self._estimates is not None:
             self._membership.add_observer(self._estimates.set_members)
@@ -60,6 +65,7 @@ class ServerState(HostedRunState):
         if self.spec.resume is None:
             return StepQueue(self.spec.steps, 0, self.spec.evaluate_every)
         saved, layout = checkpoint.read(self.spec.resume)
+        self._first_round = int(saved.meta["step"]) // self.spec.members
         self._worker_states = WorkerStates(self._resume(saved))
         flat_optimizer = registry.build(self.spec.shared_kind, layout.variables)
         flat_optimizer.slots = saved.slots
@@ -119,7 +125,16 @@ class ServerState(HostedRunState):
         with self._lock:
             hand_over = item.kind == STEP and self._worker_states.is_requested(worker)
             local = self._round_plan().order(item.steps) if self.spec.strategy.local else None
-            return WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over, local)
+            found = WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over, local)
+            if item.kind != STEP:
+                return found
+            share = self.share(worker, self._first_round + self._aggregator.steps(worker))
+            return found._replace(share=share, samples=self._forwarding.take(worker))
+
+    def forward(self, receivers: Sequence[str], samples: ForwardedSamples) -> None:
+        """Keep samples that a worker has given for their receivers' next steps."""
+        with self._lock:
+            self._forwarding.add(receivers, samples, self.batch)
 
     @property
     def _takes_rate_later(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import Arrays, Replica, layout_of
-from backends.network import framing
+from backends.network import framing, sample_frames
 from backends.network.mailbox import RUN_OVER
 from backends.protocol import frames
 from backends.protocol.events import TimeSpent
@@ -121,18 +121,29 @@ class Worker:
         """The next order; its weights are then already in the replica's buffer."""
         weights = self._replica.weights
         pulls: List[Message] = []
+        content: List[np.ndarray] = []
 
         def payload(head: Any) -> Sequence[memoryview]:
             if isinstance(head, frames.Finish):
                 return ()
+            if isinstance(head, frames.SharedSamples):
+                content[:] = [sample_frames.room(head)]
+                return framing.as_bytes(content)
             pulls.append(buffers(head.weights, weights.size, weights))
             state = (self._merged_state,) if isinstance(head, frames.WorkerEvaluation) else ()
             return framing.as_bytes(pulls[0].arrays + state)
 
-        order: Order = self._connection.receive(*ORDERS, payload=payload)
+        while True:
+            counted = self._connection.received_bytes
+            order: Any = self._connection.receive(*ORDERS, frames.SharedSamples, payload=payload)
+            if not isinstance(order, frames.SharedSamples):
+                break
+            self._connection.received_bytes = counted  # they are counted apart
+            self._batches.injection.receive(sample_frames.unpacked(order, content[0]))
         if pulls and pulls[0].kind != DENSE:  # a dense one was received directly into the weights
             put(pulls[0], weights)
-        return order
+        found: Order = order
+        return found
 
     def _step_or_abandon(self, order: frames.WorkerStep) -> TimeSpent:
         """Make a step, unless its samples do not arrive."""
@@ -147,12 +158,14 @@ class Worker:
     def _step(self, order: frames.WorkerStep) -> TimeSpent:
         began = time.perf_counter()
         waited_s = self._batches.arrivals.waited_s
+        self._batches.injection.begin_step(order.share)
         self._replica.load()
         process_cpu = time.process_time()
         taken = self._work(order)
         gradient_cpu_s = time.process_time() - process_cpu
         computed, computed_cpu = time.perf_counter(), thread_cpu_s()
         busy_s = computed - began - (self._batches.arrivals.waited_s - waited_s)
+        self._give_samples(order.step)
         self._push_gradient(taken.loss, busy_s, order.hand_over)
         exchange_s, exchange_cpu_s = time.perf_counter() - computed, thread_cpu_s() - computed_cpu
         steps = 1 if order.local is None else order.local.steps
@@ -167,6 +180,13 @@ class Worker:
             return made.taken
         self._batches.batch = order.batch
         return step(self._replica, self._batches, self._slowdown, order.gradient, lambda: self._waits_in_vain)
+
+    def _give_samples(self, step: int) -> None:
+        """Send what the step gives to other workers, to which the server forwards it."""
+        given, counted = self._batches.injection.take_given(through_server=True), self._connection.sent_bytes
+        for head, content in sample_frames.packed(given.payloads, step):
+            self._connection.send(head, framing.as_bytes((content,)))
+        self._connection.sent_bytes = counted  # they are counted apart
 
     def _push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
         message = self._compressor.compress(self._replica.gradients)

@@ -60,6 +60,17 @@ class ArrayCodec(SampleCodec):
             raise ValueError(NO_ARRAYS)
         return cls([ArrayType(each.dtype.str, each.shape[1:]) for each in arrays], classes)
 
+    @property
+    def sample_bytes(self) -> int:
+        """Of every sample."""
+        return sum(map(len, self._heads)) + sum(self._sizes)
+
+    def require_rows(self, arrays: Sequence[np.ndarray]) -> None:
+        """Raises ValueError where these are no (count, ...) arrays of such samples."""
+        found, expected = [array.shape[1:] for array in arrays], [kind.shape for kind in self._arrays]
+        if found != expected:
+            raise ValueError("a batch has samples of shapes %s, and the first sample has %s" % (found, expected))
+
     def encode(self, sample: Sequence[np.ndarray]) -> bytes:
         """The bytes of one sample."""
         rows = zip(self._heads, self._arrays, sample)

@@ -119,7 +119,7 @@ class LocalUpdates:
                     raise RoundAbandoned
                 clock.end()  # a wait for samples that arrive is no computation
                 waiting = time.perf_counter()
-                self._batches.arrivals.wait(self._batches.batch, abandoned)
+                self._batches.wait(abandoned)
                 began += time.perf_counter() - waiting
                 clock.begin()
                 started = time.perf_counter()

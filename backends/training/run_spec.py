@@ -49,6 +49,7 @@ class RunSpec(NamedTuple):
     stop_rule: StopRule = StopRule()
     batches: Dict[str, int] = {}  # samples of each member's step, where they were planned apart
     stream: str = ""  # text of a ``StreamSpec``; empty where all samples are there from the start
+    inject: str = ""  # text of an ``InjectionSpec``; empty where no samples are given to others
 
     @property
     def strategy(self) -> Strategy:

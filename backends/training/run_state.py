@@ -8,8 +8,9 @@ from typing import Any, Dict, List, Optional
 
 from backends.frameworks.base import Arrays, Layout
 from backends.protocol.events import CheckpointWritten, Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
-from backends.protocol.frames import EVALUATE, Scores
+from backends.protocol.frames import EVALUATE, Scores, Share
 from backends.protocol.streams import StreamPosition
+from backends.strategies.data_injection import InjectionSpec, share_of
 from backends.streams.spec import StreamSpec
 from backends.training import checkpoint
 from backends.training.batch_size import batch_policy
@@ -45,6 +46,7 @@ class RunState(abc.ABC):
             spec.batches,
             StreamSpec.from_text(spec.stream) if spec.stream else None,
         )
+        self._injection = InjectionSpec.from_text(spec.inject) if spec.inject else None
         self._membership = Membership(self._batch_policy.set_members)
         self._stream_offsets: Dict[str, int] = {}  # by member, of the first sample that no step has used
         self._offsets_to_save: Dict[str, int] = {}  # those in the newest checkpoint under way
@@ -67,6 +69,13 @@ class RunState(abc.ABC):
         """Samples of a member's next step."""
         with self._lock:
             return self._batch_policy.batch(name)
+
+    def share(self, name: str, step: int) -> Optional[Share]:
+        """What a member gives to others in its step of that number; None for nothing."""
+        if self._injection is None:
+            return None
+        with self._lock:
+            return share_of(self._injection, self._membership.names, name, self.batch(name), self.spec.seed, step)
 
     def stream_offset(self, name: str) -> int:
         """Where a member's stream of samples goes on, also for one that left and comes back."""

@@ -81,7 +81,7 @@ def _step(
     """Make a step, as soon as its samples have arrived."""
     batches.batch = device.samples_of_step(batches)
     try:
-        batches.arrivals.wait(batches.batch, should_stop if device.abandons_steps else never)
+        batches.wait(should_stop if device.abandons_steps else never)
     except WaitInterrupted:
         device.step_queue.abandon(device.name)
     except StreamEnded as end:

@@ -73,7 +73,7 @@ def step(
     over: whether samples that have not arrived are no longer waited for.
     Raises SamplesMissing as ``Arrivals.wait`` does; that wait is no part of the times.
     """
-    batches.arrivals.wait(batches.batch, over)
+    batches.wait(over)
     began = time.perf_counter()
     with clock_of(replica):
         batch = next(batches)

@@ -14,7 +14,11 @@ from backends.frameworks.base import Replica, framework, usable_threads
 from backends.jobs import user_job
 from backends.jobs.failure import JobFailure, own_code, refusal
 from backends.jobs.job import Job, LoadedJob
-from backends.protocol.orders import IID, DataPart, MemberSpec, ReplicaSpec
+from backends.network import sample_frames
+from backends.protocol.orders import IID, DataPart, InjectionOrder, MemberSpec, ReplicaSpec, StreamOrder
+from backends.strategies.data_injection import InjectionSpec
+from backends.streams.injection import InjectedBatches, SampleInjection, codec_of
+from backends.streams.segments import SegmentFolder
 from backends.streams.stream_batches import stream_batches
 from backends.training import step
 from profilers import cores
@@ -144,12 +148,36 @@ def member_data(
             train, labels, division = _own_part(train, part)
     most = member.replica.micro_batch
     test.most_at_once = min(test.most_at_once, most or member.batch)
-    if member.stream is None:
+    if member.injection is not None:
+        drawn = in_parts(_injected(member, member.injection, train, place), most)
+    elif member.stream is None:
         drawn = batches(train, member.batch, member.seed, most, part)
     else:
-        classes, path = member.replica.classes, place(member.stream.folder)
-        drawn = in_parts(stream_batches(member.stream, member.name, train, classes, member.batch, path), most)
+        drawn = in_parts(_arriving(member, member.stream, train, place), most)
     return OwnData((drawn, test), labels, division)
+
+
+def _arriving(member: MemberSpec, order: StreamOrder, train: Any, place: Callable[[str], str]) -> BatchSource:
+    """The batches of a member's stream."""
+    return stream_batches(order, member.name, train, member.replica.classes, member.batch, place(order.folder))
+
+
+def _injected(member: MemberSpec, order: InjectionOrder, train: Any, place: Callable[[str], str]) -> BatchSource:
+    """Batches that take in samples of other members. They are not read ahead.
+
+    Raises JobFailure where samples like those of the job cannot be given to others.
+    """
+    try:
+        codec = codec_of(train, member.replica.classes)
+        sample_frames.require_room(codec.sample_bytes)
+    except ValueError as error:
+        raise JobFailure("--inject %s: %s; leave --inject out" % (order.text, error)) from error
+    spec = InjectionSpec.from_text(order.text)
+    set_aside = SegmentFolder(place(order.folder)).set_aside
+    injection = SampleInjection(codec, member.batch, spec.beta, order.seed, set_aside)
+    if member.stream is None:
+        return InjectedBatches(BatchLoader(train, member.batch, member.seed), injection)
+    return InjectedBatches(_arriving(member, member.stream, train, place), injection)
 
 
 def _own_part(train: Any, part: DataPart) -> Tuple[Any, Dict[str, int], str]:

@@ -84,6 +84,10 @@ def train(
         str | None,
         Option(help="Samples arrive while it trains: replay:S1, or directory:, socket:, kafka:... (docs/streams.md)."),
     ] = None,
+    inject: Annotated[
+        str | None,
+        Option(help="Devices give one another samples: alpha=A,beta=B (docs/data.md), or none [none]."),
+    ] = None,
     resume: Annotated[Path | None, Option(help="Go on from the checkpoint of this run folder.")] = None,
     run_dir: Annotated[Path, Option(help="Where run folders are made.")] = Path("runs"),
     tensorboard: Annotated[
@@ -127,7 +131,7 @@ def train(
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
         "strategy": strategy, "engine": engine, "target": target, "patience": patience, "optimizer": optimizer,
         "clip_norm": clip_norm, "micro_batch": micro_batch, "precision": precision,
-        "partition": partition, "stream": stream,
+        "partition": partition, "stream": stream, "inject": inject,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
     request = TrainRequest(

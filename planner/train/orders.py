@@ -9,7 +9,8 @@ from typing import NamedTuple
 from backends.data.partition import Partition
 from backends.frameworks.base import MOMENTUM, SLOT_NAMES
 from backends.jobs.job import ACCURACY
-from backends.protocol.orders import IID, HostAddress, MemberSpec, RunPeer, RunWorker, StreamOrder
+from backends.protocol.orders import IID, HostAddress, InjectionOrder, MemberSpec, RunPeer, RunWorker, StreamOrder
+from backends.strategies.data_injection import InjectionSpec
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, schedule
@@ -48,6 +49,7 @@ class Options(NamedTuple):
     target: METRIC=VALUE, at which the run ends; None for none.
     patience: evaluations without a better value after which it ends; 0 for no limit.
     stream: text of a ``StreamSpec``, as which samples arrive; None for samples that are there.
+    inject: text of an ``InjectionSpec``, by which devices give one another samples; None for never.
     """
 
     data: str = ""
@@ -72,6 +74,7 @@ class Options(NamedTuple):
     precision: str | None = None
     partition: str = IID
     stream: str | None = None
+    inject: str | None = None
 
 
 def check(options: Options) -> None:
@@ -96,6 +99,11 @@ def check(options: Options) -> None:
         raise PlanError(f"--partition {options.partition}: {error}") from error
     if options.stream is not None:
         parse_stream(options.stream)
+    if options.inject is not None:
+        try:
+            InjectionSpec.from_text(options.inject)
+        except ValueError as error:
+            raise PlanError(f"--inject {options.inject}: {error}") from None
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
     stop_rule(options)
@@ -174,6 +182,14 @@ def with_stream(member: MemberSpec, options: Options, folder: Path) -> MemberSpe
     return member._replace(stream=StreamOrder(options.stream, member.seed, options.seed, name))
 
 
+def with_injection(member: MemberSpec, options: Options, plan: Plan, folder: Path) -> MemberSpec:
+    """The member with the permission to give samples to others, if the run has them do so."""
+    if options.inject is None or len(plan.names) == 1:
+        return member
+    name = cache_name(folder, f"injected-{member.name}")
+    return member._replace(injection=InjectionOrder(options.inject, member.seed, name))
+
+
 def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str) -> RunWorker | RunPeer:
     """The order for a worker of a server, or for a peer, which listens on an address.
 
@@ -239,6 +255,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         stop_rule=stop_rule(options),
         batches=plan.batches if plan.has_global_batch else {},
         stream=options.stream or "",
+        inject=options.inject or "",
     )
 
 

@@ -90,11 +90,9 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
 
 
 def _encoded(part: WorkerResult) -> dict[str, Any]:
-    """The worker's result; without a stream of samples also without its key."""
+    """The worker's result; without a stream of samples, or data injection, without that key."""
     found: dict[str, Any] = encode(part)
-    if part.stream is None:
-        del found["stream"]
-    return found
+    return {key: value for key, value in found.items() if value is not None or key not in ("stream", "injected")}
 
 
 def end_of(account: RunAccount, rule: StopRule) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.protocol.events import Built, MemberTelemetry, TimeSpent
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.agents.call import Event
 from planner.train.events import MemberEnded
 from profilers.records import MachineSpeed, Window
@@ -16,6 +16,7 @@ class Telemetry:
     windows: what a member's sensors measured, in turn; speeds: of its machine, likewise.
     spent: where its time went, one entry for each time it was started.
     streams: the newest figures of its stream of samples, one entry for each time it was started.
+    injected: likewise, of the samples that it gave to others and received.
     built_s: seconds that its model took to build.
     compressors: figures of its compressor at the end, such as the CNC ratio.
     """
@@ -25,6 +26,7 @@ class Telemetry:
         self.speeds: dict[str, list[MachineSpeed | None]] = {name: [] for name in self.windows}
         self.spent: dict[str, list[TimeSpent]] = {name: [] for name in self.windows}
         self.streams: dict[str, dict[int, StreamStatistics]] = {name: {} for name in self.windows}
+        self.injected: dict[str, dict[int, InjectionStatistics]] = {name: {} for name in self.windows}
         self.built_s: dict[str, float] = {}
         self.compressors: dict[str, dict[str, Any]] = {}
 
@@ -40,6 +42,8 @@ class Telemetry:
             self.spent[name][-1:] = [event.spent]
             if event.stream is not None:
                 self.streams[name][len(self.spent[name])] = event.stream
+            if event.injected is not None:
+                self.injected[name][len(self.spent[name])] = event.injected
         elif isinstance(event, Built):
             self.built_s[name] = event.build_s
         elif isinstance(event, MemberEnded):

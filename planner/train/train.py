@@ -35,6 +35,7 @@ from planner.profile.request import ProfileRequest
 from planner.train import orders
 from planner.train.data_division import data_division
 from planner.train.event_log import OnEvent
+from planner.train.injection import OFF, check_injection, injection_notes, predicted_injection
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.result import end_of, learning_notes, run_result
@@ -95,7 +96,9 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     options = _as_planned(request, options, plan)
     predicted, plan = plan, _as_asked(plan, options, options.strategy if "strategy" in request.options else None)
     orders.check_momentum(options, plan.strategy)
-    for note in stream_notes(options, plan):
+    check_injection(options, plan)
+    data = source.data(plan)
+    for note in (*stream_notes(options, plan), *injection_notes(options, plan, data.sample_bytes)):
         callbacks.on_note(note)
     if note := check_fit(plan, source):
         callbacks.on_note(note)
@@ -110,9 +113,7 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     division = data_division(plan, options, before)
     folder = RunFolder.create(request.runs, plan.model)
     observers = request.trackers.open(plan, folder)
-    launch = Launch(
-        plan, fleet, source.data(plan), options, folder, callbacks.on_event, observers=observers, division=division
-    )
+    launch = Launch(plan, fleet, data, options, folder, callbacks.on_event, observers=observers, division=division)
     return carry_out(launch, before.checkpoint if before else None), folder
 
 
@@ -130,6 +131,10 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
     if launch.division.by_label:
         result["partition"] = encode(launch.division)
         result["notes"] += launch.division.notes(launch.data.samples)
+    if launch.options.inject is not None:
+        steps = {name: float(part["steps"]) for name, part in result["workers"].items()}
+        expected = predicted_injection(launch.options, plan, steps, launch.data.sample_bytes)
+        result["injection"] = {"inject": launch.options.inject, "predicted": encode(expected)}
     if launch.data.classes is not None:
         result["notes"] += learning_notes(account.evaluations, launch.data.classes)
     save(result, folder.result)
@@ -139,7 +144,8 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
 def _options(request: TrainRequest, before: RunFolder | None) -> Options:
     """The options of the request, and otherwise those of the run that is resumed."""
     saved = Options() if before is None else load(Options, before.options, RUN_REMEDY)
-    return saved._replace(**request.options)
+    options = saved._replace(**request.options)
+    return options._replace(inject=None) if options.inject == OFF else options
 
 
 def _source(request: TrainRequest, options: Options, before: RunFolder | None) -> TrainingSource:

@@ -10,6 +10,7 @@ import numpy as np
 from backends.data import dataset as data
 from backends.data.partition import own_samples
 from backends.protocol.orders import IID, DataPart, FindFile, ReplicaSpec
+from backends.streams.sample_codec import ArrayCodec, ArrayType
 from planner.agents.client import AgentClient
 from planner.errors import RunError
 from planner.fleet.device import Device
@@ -57,6 +58,11 @@ class TrainingData(ABC):
     samples: int | None
     classes: int | None
 
+    @property
+    def sample_bytes(self) -> int | None:
+        """Of one training sample that is given to another device; None where not known here."""
+        return None
+
     def described(self) -> dict[str, Any]:
         """What a checkpoint tells of the data beside the model: JSON values."""
         return {}
@@ -99,6 +105,11 @@ class ShippedImages(TrainingData):
 
     def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
         """There are none: all are sent."""
+
+    @property
+    def sample_bytes(self) -> int:
+        pixels = ArrayType(np.dtype(self._dataset.image_dtype).str, tuple(self._dataset.input_shape))
+        return ArrayCodec((pixels, ArrayType("<i8", ()))).sample_bytes
 
     def described(self) -> dict[str, Any]:
         images = self._dataset

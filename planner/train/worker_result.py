@@ -11,6 +11,7 @@ from planner.plan.file import Plan, PlannedWorker
 from planner.profile.machine_speed import mean_speed
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
+from planner.train.injection import injected_result
 from planner.train.streams import stream_result
 from planner.train.telemetry import Telemetry
 from power_models import nameplate
@@ -31,6 +32,7 @@ class WorkerResult(NamedTuple):
     data_s: of ``busy_s``, seconds that it waited for batches to be read.
     speed: of its machine over the run; None where unknown.
     stream: of its stream of samples, as ``streams.stream_result`` has it; None without one.
+    injected: of samples given and received, as ``injection.injected_result`` has it, or None.
     """
 
     steps: int
@@ -47,6 +49,7 @@ class WorkerResult(NamedTuple):
     data_s: float = 0.0
     speed: MachineSpeed | None = None
     stream: Mapping[str, Any] | None = None
+    injected: Mapping[str, Any] | None = None
 
 
 def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str, WorkerResult]:
@@ -77,6 +80,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
                 list(told.streams[name].values()), account.elapsed_s,
                 planned.stream if plan.predicted_stream is None else None,
             ),
+            injected_result(list(told.injected[name].values())),
         )  # fmt: skip
     return result
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from backends.jobs.job import ACCURACY
 from backends.protocol import events
 from backends.protocol.json_messages import encode
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.agents.call import Event
 from planner.console import Detail, device_output, plain
@@ -29,6 +29,7 @@ from planner.train.events import LogFailed, MemberGivenUp, MemberLost
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views import partition
+from planner.views.injection import injection_columns, injection_table
 from planner.views.streams import stream_columns, stream_table
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from profilers.records import Window
@@ -79,6 +80,7 @@ class TrainingProgress:
         self._at = events.Progress(0, 0, 0.0, {})
         self._watts: dict[str, str] = {}
         self._streams: dict[str, StreamStatistics] = {}
+        self._injected: dict[str, InjectionStatistics] = {}
         self._stand_ins: set[str] = set()
         self._said = ""
         self._counted_s = time.monotonic()
@@ -112,6 +114,8 @@ class TrainingProgress:
             self._watts[source] = self._reading(source, event.window)
             if event.stream is not None:
                 self._streams[source] = event.stream
+            if event.injected is not None:
+                self._injected[source] = event.injected
         elif isinstance(event, events.Evaluated):
             self.say(f"step {event.step:,}: loss {event.loss:.4f}{_scores(event.metrics)}")
         elif type(event) in EVENT_TEXTS:
@@ -119,6 +123,8 @@ class TrainingProgress:
         tables = [self._table()]
         if self._streams:
             tables.append(stream_table(stream_columns(self._streams, self._at.elapsed_s), "streams of samples"))
+        if self._injected:
+            tables.append(injection_table(injection_columns(self._injected)))
         self.live.update(Group(self._bar(), *tables))
         self._count()
 
@@ -200,6 +206,8 @@ def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     streams = {name: part["stream"] for name, part in result["workers"].items() if part.get("stream")}
     if streams:
         tables.append(stream_table(streams, "streams of samples"))
+    if injected := {name: part["injected"] for name, part in result["workers"].items() if part.get("injected")}:
+        tables.append(injection_table(injected))
     return stack(tables, notes)
 
 

@@ -14,7 +14,8 @@ from backends.frameworks.base import OWN, GradientSettings, OptimizerSettings, R
 from backends.jobs.failure import JobFailure
 from backends.profiling import step_profile
 from backends.profiling.step_profile import _Loop
-from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec, TimeSteps
+from backends.protocol.frames import Share
+from backends.protocol.orders import DataPart, InjectionOrder, JobSpec, MemberSpec, ReplicaSpec, TimeSteps
 from backends.training.step import evaluate, step
 from backends.training.workload import Workload, code_of, member_data, workload
 from tests.installed import computes_with, needs
@@ -654,6 +655,36 @@ def test_data_that_cannot_be_divided_by_label_are_refused(tmp_path, name, kind, 
         found.brought.train._items.targets = [0] * 64  # a single label, which one of two devices gets
     with pytest.raises(JobFailure, match=f"^--partition {partition}: .*{message}"):
         own_data(found, partition)
+
+
+def injected(found: Workload, inject: str = "alpha=1,beta=0.5") -> BatchSource:
+    order = InjectionOrder(inject, 1, "aside")
+    member = MemberSpec("a", found.spec, "", "", 8, 1, DataPart((3.0, 1.0), 0, 7), injection=order)
+    return member_data(member, found, lambda path: b"", str).data[0]
+
+
+@pytest.mark.parametrize("name", ["plain", "tensors"])
+def test_a_job_takes_in_samples_of_another_device_and_learns_from_them(tmp_path, name) -> None:
+    found = loaded(tmp_path, name)
+    giver, taker = injected(found), injected(found)
+    giver.injection.begin_step(Share(4, ("a",)))
+    own = next(giver)
+    given = giver.injection.take_given(through_server=True)
+    assert len(given.payloads) == 4
+    taker.injection.receive(given.payloads)
+    samples, targets = next(taker)
+    assert samples.shape == targets.shape == (8, 1) and samples.dtype == np.float32
+    assert {float(value) for value in samples[4:, 0]} <= {float(value) for value in own[0][:, 0]}
+    taker.injection.receive(given.payloads)
+    replica = found.build().replica
+    assert np.isfinite(step(replica, taker, 1.0, GradientSettings(0.1)).loss)
+    assert taker.injection.statistics().used == 8
+
+
+def test_samples_that_are_read_in_order_or_are_no_tuples_cannot_be_given_to_others(tmp_path) -> None:
+    for name in ("stream", "dictionaries"):
+        with pytest.raises(JobFailure, match="^--inject alpha=1,beta=0.5: only samples .*; leave --inject out"):
+            injected(loaded(tmp_path, name))
 
 
 def test_the_samples_of_a_job_are_counted_where_they_can_be(tmp_path) -> None:

@@ -15,11 +15,13 @@ from backends.network import framing
 from backends.protocol.events import Built, Joined, Listening, MemberTelemetry, Ready
 from backends.protocol.orders import (
     HostAddress,
+    InjectionOrder,
     MemberSpec,
     ReplicaSpec,
     RunPeer,
     RunWorker,
 )
+from backends.protocol.streams import InjectionStatistics
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import HostRun, RunSpec, TrainAlone
 from planner.agents.certificates import Authority
@@ -183,6 +185,29 @@ def test_peers_make_the_steps_of_their_coordinator(operator, member):
     account = coordinator.result()
     assert account.finished
     assert [account.workers[name].steps for name in ("nano", "tx2")] == spent
+
+
+@pytest.mark.parametrize("strategy", [PARAMETER_SERVER, ALLREDUCE])
+def test_members_that_may_give_one_another_samples_tell_what_they_gave_to_whom(operator, member, strategy):
+    inject = "alpha=1,beta=0.5"
+    host = operator.host(run_spec(ENDLESS, strategy, 2)._replace(inject=inject))
+    role = operator.worker if strategy == PARAMETER_SERVER else operator.peer
+    members = {}
+    for seed, name in enumerate(("nano", "tx2")):
+        order = InjectionOrder(inject, seed, "run-test-injected-" + name)
+        members[name] = role(member._replace(name=name, injection=order))
+    for each in members.values():
+        each.task.go.set()
+    for name, other in (("nano", "tx2"), ("tx2", "nano")):
+        told = InjectionStatistics(0, 0, 0, 0, 0, 0, 0, 0, {})
+        while not (told.received and told.shared):
+            told = members[name].await_event(MemberTelemetry).injected
+        assert told.shared_with == {other: told.shared}
+        assert told.received_bytes > told.received and told.malformed == 0
+    host.task.stopping.set()
+    assert host.result().reason == "stopped"
+    for each in members.values():
+        each.result()
 
 
 def test_a_worker_that_is_stopped_ends_at_once_and_its_server_with_it_when_stopped_too(operator, member):

@@ -6,8 +6,9 @@ import pytest
 
 from backends.agent.telemetry import TelemetrySender
 from backends.data.arrivals import Arrivals
+from backends.data.injected import Injection
 from backends.protocol.events import MemberTelemetry, TimeSpent
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from profilers.records import MachineSpeed, Window
 from tests.running import HANG_S
 
@@ -70,3 +71,13 @@ def test_the_figures_of_a_stream_of_samples_are_sent_too():
     with TelemetrySender(sent.append, NEVER_S, lambda: Fake(FIRST, LAST), lambda: Fake(FAST, SLOW), arrivals):
         pass
     assert [each.stream for each in sent] == [STREAM]
+
+
+def test_so_are_those_of_samples_given_to_others():
+    sent, injection = [], Injection()
+    told = InjectionStatistics(3, 90, 5, 150, 4, 1, 0, 0, {"pc": 3})
+    injection.statistics = lambda: told
+    fakes = (lambda: Fake(FIRST, LAST), lambda: Fake(FAST, SLOW))
+    with TelemetrySender(sent.append, NEVER_S, *fakes, injection=injection):
+        pass
+    assert [(each.stream, each.injected) for each in sent] == [(None, told)]

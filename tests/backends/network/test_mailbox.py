@@ -137,3 +137,40 @@ def test_a_stranger_is_not_let_in(pair):
         connection = framing.connect(*addresses["b"], stranger, 5.0, "b")
         connection.send(MailboxHello())
         connection.receive(HeartbeatAnswer)
+
+
+# -- samples that peers give to one another --------------------------------------------------------
+
+
+def test_samples_arrive_before_what_is_sent_later_and_are_not_counted_as_traffic(pair):
+    a, b, _ = pair
+    arrived = []
+    b.on_samples = arrived.append
+    a.send_samples("b", 3, [b"one", b"another"])
+    a.send("b", 3, values(7), kind="gradient")
+    b.next("a", 3, "gradient")
+    assert arrived == [[b"one", b"another"]]
+    a.flush()
+    with_samples = a.sent_bytes
+    a.send("b", 4, values(7), kind="gradient")
+    a.flush()
+    assert a.sent_bytes == 2 * with_samples
+
+
+def test_a_peer_that_wants_no_samples_takes_nothing_more_from_who_sends_them(pair):
+    a, b, _ = pair
+    a.send_samples("b", 0, [b"one"])
+    with pytest.raises(Interrupted):
+        for step in range(1, 200):
+            a.send("b", step, values(step))
+            a.flush()
+            time.sleep(0.01)
+
+
+def test_samples_that_cannot_be_sent_end_no_step(pair):
+    a, b, _ = pair
+    b.close()
+    for step in range(5):
+        a.send_samples("b", step, [b"one"])
+        a.flush()
+    assert a.sent_bytes == 0

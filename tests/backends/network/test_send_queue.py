@@ -44,13 +44,13 @@ def gone() -> list[float]:
 
 @pytest.fixture
 def send_queue(gone):
-    made = SendQueue(Link, lambda count: gone.append(time.perf_counter()))
+    made = SendQueue(Link, lambda head, count: gone.append(time.perf_counter()))
     yield made
     made.close()
 
 
 def test_the_rate_is_that_of_the_link_and_not_of_the_socket(send_queue, gone) -> None:
-    send_queue.put(HEAD, MESSAGE)
+    send_queue.put(HEAD, MESSAGE.arrays)
     until(lambda: gone, lambda: "it did not go out")
     assert send_queue.rate is None and send_queue.idle  # its memory may change, though it is under way
     until(lambda: send_queue.rate is not None, lambda: "nothing was measured")
@@ -59,7 +59,7 @@ def test_the_rate_is_that_of_the_link_and_not_of_the_socket(send_queue, gone) ->
 
 def test_a_message_does_not_wait_for_the_one_before_to_be_through_and_the_rate_is_known(send_queue, gone) -> None:
     for step in range(3):
-        send_queue.put(HEAD._replace(step=step), MESSAGE)
+        send_queue.put(HEAD._replace(step=step), MESSAGE.arrays)
         time.sleep(THROUGH_S / 4)
     until(lambda: len(gone) == 3, lambda: "they did not go out")
     assert gone[2] - gone[0] < 1.5 * THROUGH_S
@@ -67,7 +67,7 @@ def test_a_message_does_not_wait_for_the_one_before_to_be_through_and_the_rate_i
 
 
 def test_a_small_message_tells_nothing(send_queue, gone) -> None:
-    send_queue.put(HEAD, dense(np.zeros(LEAST_BYTES // 8, np.float32)))
+    send_queue.put(HEAD, dense(np.zeros(LEAST_BYTES // 8, np.float32)).arrays)
     until(lambda: gone, lambda: "it did not go out")
     time.sleep(0.05)
     assert send_queue.rate is None

@@ -8,7 +8,7 @@ import pytest
 
 from backends.protocol import events
 from backends.protocol.json_messages import name_of
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.train.events import RUN_EVENTS
 from profilers.records import MachineSpeed, PowerReading, Reading, Window
 
@@ -25,6 +25,7 @@ RECORDS = {
     "power reading": PowerReading,
     "machine speed": MachineSpeed,
     "stream": StreamStatistics,
+    "injected": InjectionStatistics,
 }
 EXPECTED = {name_of(kind): kind for kind in RUN_EVENTS if kind not in ELSEWHERE} | RECORDS
 

@@ -134,6 +134,18 @@ def test_a_stream_reaches_host_and_members_and_a_resumed_run_keeps_the_order_of_
     assert orders.run_spec(made, options, images(96), None, None).stream == "replay:S1"
 
 
+def test_only_where_the_operator_asks_for_it_may_members_give_samples_to_others(tmp_path: Path) -> None:
+    made, options = plan(planned("a"), planned("b")), Options("x", seed=3, inject="alpha=0.25,beta=0.1")
+    members = [orders.member(made, options, name, Placed(ReplicaSpec("torch", "net"))) for name in "ab"]
+    given = [orders.with_injection(each, options, made, tmp_path).injection for each in members]
+    assert [each.text for each in given if each] == ["alpha=0.25,beta=0.1"] * 2
+    assert len({each.seed for each in given if each}) == len({each.folder for each in given if each}) == 2
+    assert orders.run_spec(made, options, images(96), None, None).inject == "alpha=0.25,beta=0.1"
+    assert orders.with_injection(members[0], Options("x"), made, tmp_path).injection is None
+    assert orders.run_spec(made, Options("x"), images(96), None, None).inject == ""
+    assert orders.with_injection(members[0], options, plan(planned("a")), tmp_path).injection is None
+
+
 def test_adam_has_no_momentum_to_give() -> None:
     adam = plan(planned("a")).with_optimizer("adam").strategy
     with pytest.raises(PlanError, match="--momentum 0.9: adam has beta1 in its place; give --optimizer adam:beta1=0.9"):

@@ -3,7 +3,7 @@
 import pytest
 
 from backends.protocol.events import Built, Joined, MemberAccount, MemberTelemetry, TimeSpent
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.train.events import MemberEnded
 from planner.train.telemetry import Telemetry
 from profilers.records import Window
@@ -64,6 +64,16 @@ def test_the_newest_figures_of_a_stream_are_kept_from_every_start(telemetry: Tel
             telemetry.add("a", report(1)._replace(stream=stream._replace(arrived=samples)))
     assert [each.arrived for each in telemetry.streams["a"].values()] == [8, 3]
     assert telemetry.streams["b"] == {}
+
+
+def test_so_are_those_of_samples_that_were_given_to_others(telemetry: Telemetry) -> None:
+    told = InjectionStatistics(3, 90, 5, 150, 4, 1, 0, 0, {"b": 3})
+    for shared in (3, 8, 2):
+        if shared != 8:
+            telemetry.started("a")
+        telemetry.add("a", report(1)._replace(injected=told._replace(shared=shared)))
+    assert [each.shared for each in telemetry.injected["a"].values()] == [8, 2]
+    assert telemetry.injected["b"] == {}
 
 
 def test_events_of_other_sources_are_ignored(telemetry: Telemetry) -> None:
