@@ -18,6 +18,7 @@ from backends.strategies.strategy import Strategy
 from planner.json_records import load
 from planner.paths import CALIBRATION
 from planner.predict.costs import Costs, ModelErrors
+from planner.provenance import NAMEPLATE
 
 SHIPPED = Path(__file__).with_suffix(".json")
 #: Of the error of all kinds of exchange that were not audited enough for one of their own.
@@ -37,7 +38,7 @@ class Calibration(NamedTuple):
     """Relative errors, standard deviations each, of the parts of a prediction.
 
     step: of the time of a device's step; run: of what all steps of a run have in common.
-    exchanges: by kind; watts: of a device's busy watts.
+    exchanges: by kind; watts: of a device's busy watts, where a sensor or a power model gives them.
     fleets, runs: how many were audited; emulated: whether a device of them was. It then tells
         nothing of fleets without any.
     date: of the fit, YYYY-MM-DD.
@@ -67,8 +68,10 @@ class Calibration(NamedTuple):
         if not self.fits(costs):
             return costs
         errors = costs.devices.errors
+        # The error of watts from a fleet file is not known, and is told as such.
+        read = np.array([source.kind != NAMEPLATE for source in costs.power_sources])
         wider = errors._replace(
-            gradient=np.hypot(errors.gradient, self.step), busy_w=np.hypot(errors.busy_w, self.watts)
+            gradient=np.hypot(errors.gradient, self.step), busy_w=np.hypot(errors.busy_w, self.watts * read)
         )
         found = ModelErrors(self.of_exchange(exchange_kind(costs.strategy, costs.engine)), self.run)
         return costs._replace(devices=costs.devices._replace(errors=wider), model_errors=found)

@@ -111,3 +111,11 @@ def test_a_cluster_that_samples_hold_up_takes_as_long_as_they_do() -> None:
     )
     assert slow.row(1).time_uncertainty is None
     assert fast.row(1).time_uncertainty == pytest.approx(math.expm1(1.96 * 0.04), rel=1e-3)
+
+
+def test_watts_of_a_fleet_file_have_no_known_error() -> None:
+    costs = costs_of(FLEET)
+    read = costs._replace(power_sources=tuple(each._replace(kind="sensor") for each in costs.power_sources))
+    written = costs._replace(power_sources=tuple(each._replace(kind="nameplate") for each in costs.power_sources))
+    assert KNOWN.applied_to(read).devices.errors.busy_w == pytest.approx(0.05)
+    assert KNOWN.applied_to(written).devices.errors.busy_w == pytest.approx(0.0)

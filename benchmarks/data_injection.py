@@ -1,0 +1,167 @@
+"""This measures what data injection does to accuracy where each device has few labels.
+
+    python benchmarks/data_injection.py --data /usr/share/datasets/fashion-mnist --seeds 3
+
+As in ScaDLES (Tyagi and Swany), ten devices have one label each, and in every step a share alpha of
+them gives a share beta of their samples to all others: 0.05, 0.1, 0.25 and 0.5, both. Beside these
+are the same devices without injection, and devices that have samples of all labels. There is no
+network: every step is the mean of all gradients, and the momentum is the server's. Batch
+normalisation keeps each device's own statistics, whose mean is evaluated. A run is a JSON line with
+its curve of (step, accuracy) and the samples that were given; those that are in the file already
+are not made again.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import multiprocessing
+import statistics
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from racing.final_accuracy import thinned
+from reporting import Spread, json_lines, show
+
+from backends.data import dataset
+from backends.data.loader import ArraySamples, BatchLoader
+from backends.data.partition import IID, Partition
+from backends.frameworks.base import GradientSettings, framework
+from backends.jobs.job import ACCURACY
+from backends.optimizers import sgd
+from backends.strategies.data_injection import InjectionSpec, share_of
+from backends.streams.injection import InjectedBatches, SampleInjection, codec_of
+from backends.training.step import evaluate, step
+
+DEPTHWISE = f"{Path(__file__).parent / 'racing/depthwise.py'}:depthwise"
+SHARES = (0.05, 0.1, 0.25, 0.5)
+NONE = "none"
+
+
+class Case(NamedTuple):
+    """One run. partition: a text of ``--partition``; injection: of ``--inject``, or NONE."""
+
+    partition: str
+    injection: str
+    seed: int
+
+
+class Setting(NamedTuple):
+    """What all runs have in common. every: steps between evaluations."""
+
+    model: str
+    data: str
+    workers: int
+    batch: int
+    rate: float
+    momentum: float
+    steps: int
+    every: int
+    test_images: int
+
+
+def main() -> None:
+    options = _arguments()
+    setting = Setting(*(getattr(options, name) for name in Setting._fields))
+    pairs = [("labels=1", f"alpha={share},beta={share}") for share in SHARES]
+    cases = [Case(*each, seed) for seed in range(options.seeds) for each in [(IID, NONE), ("labels=1", NONE), *pairs]]
+    known = json_lines(options.out)
+    todo = [
+        case for case in cases if [setting._asdict(), case._asdict()] not in [[r["setting"], r["case"]] for r in known]
+    ]
+    spawned = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(options.processes, mp_context=spawned) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(run, setting, case) for case in todo]):
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(future.result()) + "\n")
+    runs = [each for each in json_lines(options.out) if each["setting"] == setting._asdict()]
+    rows = [_row(partition, injection, runs) for partition, injection in dict.fromkeys(case[:2] for case in cases)]
+    show(f"{setting.steps} steps of {setting.workers} devices", rows, options.json)
+
+
+def _arguments() -> argparse.Namespace:
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--model", default=DEPTHWISE)
+    made.add_argument("--data", required=True, help="folder of images")
+    made.add_argument("--workers", type=int, default=10)
+    made.add_argument("--batch", type=int, default=32, help="of each device")
+    made.add_argument("--rate", type=float, default=0.04, help="learning rate")
+    made.add_argument("--momentum", type=float, default=0.9)
+    made.add_argument("--steps", type=int, default=400)
+    made.add_argument("--every", type=int, default=100, help="steps between evaluations")
+    made.add_argument("--test-images", type=int, default=2000)
+    made.add_argument("--seeds", type=int, default=3)
+    made.add_argument("--processes", type=int, default=2)
+    made.add_argument("--out", type=Path, default=Path("data-injection.jsonl"))
+    made.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return made.parse_args()
+
+
+def run(setting: Setting, case: Case) -> dict[str, Any]:
+    """Train for all steps."""
+    whole = dataset.load(setting.data)
+    few = thinned(whole, setting.test_images)
+    test = ArraySamples(few.test_images, few.test_labels)
+    torch.manual_seed(case.seed)  # by which the model draws its weights
+    replica = framework("torch").build(setting.model, whole.train_images.shape[1:], whole.classes, case.seed, 1)
+    spec = None if case.injection == NONE else InjectionSpec.from_text(case.injection)
+    names = [f"d{number}" for number in range(setting.workers)]
+    sources = {name: _batches(setting, case, whole, name, names, spec) for name in names}
+    states = {name: replica.state.copy() for name in names}
+    weights, velocity = replica.weights.copy(), np.zeros_like(replica.weights)
+    given, curve = 0, []
+    for made in range(setting.steps):
+        total = np.zeros_like(weights)
+        for name, source in sources.items():
+            if spec is not None:
+                source.injection.begin_step(share_of(spec, names, name, setting.batch, case.seed, made))
+            replica.state[:] = states[name]
+            replica.set_weights(weights)
+            step(replica, source, 1.0, GradientSettings(setting.rate))
+            states[name][:] = replica.state
+            total += replica.gradients
+        for source in sources.values():
+            shared = source.injection.take_given(through_server=True)
+            given += len(shared.payloads)
+            for name in shared.receivers:
+                sources[name].injection.receive(shared.payloads)
+        sgd.apply(weights, velocity, total / len(names), setting.momentum)
+        if (made + 1) % setting.every == 0:
+            replica.state[:] = np.mean(list(states.values()), axis=0)
+            replica.set_weights(weights)
+            curve.append((made + 1, evaluate(replica, test).metrics[ACCURACY]))
+    return {"setting": setting._asdict(), "case": case._asdict(), "given": given, "curve": curve}
+
+
+def _batches(
+    setting: Setting, case: Case, whole: dataset.Dataset, name: str, names: list[str], spec: InjectionSpec | None
+) -> Any:
+    if case.partition == IID:
+        parts = dataset.shards(len(whole.train_labels), [1.0] * len(names), case.seed)
+        positions = parts[names.index(name)]
+    else:
+        divided = Partition.from_text(case.partition).divide(whole.train_labels, dict.fromkeys(names, 1.0), case.seed)
+        positions = divided.positions(name)
+    samples = ArraySamples(whole.train_images[positions], whole.train_labels[positions])
+    own_seed = 1009 * case.seed + names.index(name)
+    loader = BatchLoader(samples, setting.batch, own_seed)
+    if spec is None:
+        return loader
+    injection = SampleInjection(codec_of(samples, whole.classes), setting.batch, spec.beta, own_seed, lambda _: "")
+    return InjectedBatches(loader, injection)
+
+
+def _row(partition: str, injection: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    found = [each for each in runs if (each["case"]["partition"], each["case"]["injection"]) == (partition, injection)]
+    return {
+        "partition": partition,
+        "injection": injection,
+        "seeds": len(found),
+        "samples given": statistics.mean(each["given"] for each in found),
+        "accuracy": Spread.of(each["curve"][-1][1] for each in found),
+    }
+
+
+if __name__ == "__main__":
+    main()
