@@ -21,6 +21,7 @@ import numpy as np
 from reporting import Spread, parser, show
 
 from backends.data.dataset import Dataset
+from backends.data.loader import ArraySamples
 from backends.streams.arriving import ArrivingSamples
 from backends.streams.buffer import PersistingBuffer
 from backends.streams.kafka_source import KafkaSource, KafkaWriter, settings
@@ -54,8 +55,7 @@ def _replay(images: Dataset, turns: int) -> dict[str, Any]:
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(allowed)})
     codec = _codec(images)
-    pairs = zip(images.train_images, images.train_labels, strict=True)
-    samples = list(pairs)
+    samples = list(zip(images.train_images, images.train_labels, strict=True))
 
     def stream() -> float:
         source = ReplaySource(len(samples), lambda i: codec.encode(samples[i]), ReplaySettings(ENDLESS_RATE), seed=0)
@@ -107,8 +107,6 @@ def _kafka(images: Dataset, turns: int) -> dict[str, Any]:
 
 
 def _codec(images: Dataset) -> ArrayCodec:
-    from backends.data.loader import ArraySamples
-
     return ArrayCodec.of(ArraySamples(images.train_images, images.train_labels), images.classes)
 
 
