@@ -16,10 +16,7 @@ are not made again; the table is of all that are.
 """
 
 import argparse
-import concurrent.futures
 import itertools
-import json
-import multiprocessing
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,7 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from racing.final_accuracy import thinned
-from reporting import Spread, json_lines, show
+from reporting import Spread, show
+from trainings import Setting, make_missing
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
@@ -60,20 +58,6 @@ class Case(NamedTuple):
         return DENSE if self.rule == DENSE else f"adaptive:rule={self.rule},delta={self.delta:g},share={self.share:g}"
 
 
-class Setting(NamedTuple):
-    """What all runs have in common. every: steps between evaluations."""
-
-    model: str
-    data: str
-    workers: int
-    batch: int
-    rate: float
-    momentum: float
-    steps: int
-    every: int
-    test_images: int
-
-
 class Worker(NamedTuple):
     """What a worker has of its own besides the replica, which all use in turn."""
 
@@ -90,14 +74,7 @@ def main() -> None:
     )  # fmt: skip
     grid = list(itertools.product(options.rule, options.share, options.delta))
     cases = [Case(*each, seed) for seed in range(options.seeds) for each in [(DENSE, 1.0, 0.0), *grid]]
-    done = {_key(found["setting"], found["case"]) for found in json_lines(options.out)}
-    todo = [case for case in cases if _key(setting._asdict(), case._asdict()) not in done]
-    spawned = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(options.processes, mp_context=spawned) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(run, setting, case) for case in todo]):
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(future.result()) + "\n")
-    of_setting = [found for found in json_lines(options.out) if found["setting"] == setting._asdict()]
+    of_setting = make_missing(run, setting, cases, options.out, options.processes)
     title = f"{setting.model}, {setting.steps} steps of {setting.workers} workers"
     show(title, rows(of_setting), options.json)
 
@@ -124,10 +101,6 @@ def _arguments() -> argparse.Namespace:
     options.share, options.delta = options.share or SHARES, options.delta or DELTAS
     options.rule = options.rule or RULES
     return options
-
-
-def _key(setting: dict[str, Any], case: dict[str, Any]) -> str:
-    return json.dumps([setting, case], sort_keys=True)
 
 
 def rows(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,9 +12,6 @@ are not made again.
 """
 
 import argparse
-import concurrent.futures
-import json
-import multiprocessing
 import statistics
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from racing.final_accuracy import thinned
-from reporting import Spread, json_lines, show
+from reporting import Spread, show
+from trainings import Setting, make_missing
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
@@ -47,35 +45,12 @@ class Case(NamedTuple):
     seed: int
 
 
-class Setting(NamedTuple):
-    """What all runs have in common. every: steps between evaluations."""
-
-    model: str
-    data: str
-    workers: int
-    batch: int
-    rate: float
-    momentum: float
-    steps: int
-    every: int
-    test_images: int
-
-
 def main() -> None:
     options = _arguments()
     setting = Setting(*(getattr(options, name) for name in Setting._fields))
     pairs = [("labels=1", f"alpha={share},beta={share}") for share in SHARES]
     cases = [Case(*each, seed) for seed in range(options.seeds) for each in [(IID, NONE), ("labels=1", NONE), *pairs]]
-    known = json_lines(options.out)
-    todo = [
-        case for case in cases if [setting._asdict(), case._asdict()] not in [[r["setting"], r["case"]] for r in known]
-    ]
-    spawned = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(options.processes, mp_context=spawned) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(run, setting, case) for case in todo]):
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(future.result()) + "\n")
-    runs = [each for each in json_lines(options.out) if each["setting"] == setting._asdict()]
+    runs = make_missing(run, setting, cases, options.out, options.processes)
     rows = [_row(partition, injection, runs) for partition, injection in dict.fromkeys(case[:2] for case in cases)]
     show(f"{setting.steps} steps of {setting.workers} devices", rows, options.json)
 
