@@ -1,4 +1,4 @@
-"""What audits showed of a prediction's error, beside the spread of the measurements behind it.
+"""A calibration holds the errors that audits showed of predictions, beside the measured spread.
 
 The time of a run has the relative variance v + a^2 sum_i g_i^2 + e^2 x^2 + r^2. v comes from the
 measured spread; g_i is what the time changes by a gradient of member i, and x = 1 - sum_i g_i the

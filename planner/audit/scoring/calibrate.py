@@ -70,9 +70,9 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
             f"--calibrate: give audits of {FEWEST_FLEETS} fleets or more, of which one is left out in turn"
         )
     kinds = _kinds(cases)
-    time = _joined([_of_time(case, kinds) for case in cases])
+    of_time, of_power = zip(*(_residuals(case, kinds) for case in cases), strict=True)
+    time, power = _joined(of_time), _joined(of_power)
     variances, left_out = _fit(time, fleets)
-    power = _joined([_of_power(case) for case in cases])
     known = np.isfinite(power.off)
     watts = _fit(power.at(known), fleets[known])[0] if len(set(fleets[known])) >= FEWEST_FLEETS else np.zeros(1)
     clusters = np.concatenate([case.members.sum(axis=1) > 1 for case in cases])
@@ -116,23 +116,25 @@ def _kind(case: Case, kinds: Sequence[str]) -> str:
     return found if found in kinds else OTHERS
 
 
-def _of_time(case: Case, kinds: Sequence[str]) -> Residuals:
-    """Terms: of steps, of the run, and of each kind of exchange."""
+def _residuals(case: Case, kinds: Sequence[str]) -> tuple[Residuals, Residuals]:
+    """Those of time, by steps, the run and each kind of exchange; those of power, by busy watts."""
     found = predict(case.costs, case.candidates, case.steps)
-    unit = predict(_unit(case.costs), case.candidates, case.steps).time_errors
+    unit = predict(_unit(case.costs), case.candidates, case.steps)
     exchange = np.zeros((len(case.runs), len(kinds)))
-    exchange[:, kinds.index(_kind(case, kinds))] = unit.exchange[:, 0] ** 2
-    terms = np.column_stack([(unit.gradient**2).sum(axis=1), np.ones(len(case.runs)), exchange])
-    off = np.log(case.measured.time_s) - np.log(found.time_s)
-    return Residuals(off, found.time_errors.variance(), terms)
-
-
-def _of_power(case: Case) -> Residuals:
-    """The one term is that of busy watts."""
-    found = predict(case.costs, case.candidates, case.steps)
-    unit = predict(_unit(case.costs), case.candidates, case.steps).power_errors
-    off = np.log(case.measured.power_w) - np.log(found.power_w)
-    return Residuals(off, found.power_errors.variance(), (unit.busy_w**2).sum(axis=1)[:, None])
+    exchange[:, kinds.index(_kind(case, kinds))] = unit.time_errors.exchange[:, 0] ** 2
+    steps = (unit.time_errors.gradient**2).sum(axis=1)
+    return (
+        Residuals(
+            np.log(case.measured.time_s) - np.log(found.time_s),
+            found.time_errors.variance(),
+            np.column_stack([steps, np.ones(len(case.runs)), exchange]),
+        ),
+        Residuals(
+            np.log(case.measured.power_w) - np.log(found.power_w),
+            found.power_errors.variance(),
+            (unit.power_errors.busy_w**2).sum(axis=1)[:, None],
+        ),
+    )
 
 
 def _unit(costs: Costs) -> Costs:
