@@ -1,4 +1,4 @@
-"""What a cluster's streams of samples are predicted to do, member by member."""
+"""Planned streams tell of each member of a cluster its waits for samples and its buffer."""
 
 import math
 

@@ -11,6 +11,18 @@ from backends.streams.injection import InjectedBatches, SampleInjection, codec_o
 from tests.backends.fakes import BATCH, CLASSES, images
 
 
+class _AskedInjection(SampleInjection):
+    """Notes what each step was to give."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.asked: list[Share | None] = []
+
+    def begin_step(self, share: Share | None) -> None:
+        self.asked.append(share)
+        super().begin_step(share)
+
+
 class LabelBatches(InjectedBatches):
     """Batches of the images of one label, and of those that others give.
 
@@ -21,11 +33,9 @@ class LabelBatches(InjectedBatches):
     def __init__(self, label: int, before: Callable[[], Any] = lambda: None) -> None:
         pixels, labels = images(300, label)
         own = ArraySamples(pixels[labels == label], labels[labels == label])
-        injection = SampleInjection(codec_of(own, CLASSES), BATCH, 1.0, label, lambda _: "aside")
+        injection = _AskedInjection(codec_of(own, CLASSES), BATCH, 1.0, label, lambda _: "aside")
         super().__init__(BatchLoader(own, BATCH, label), injection)
-        self.asked: list[Share | None] = []
-        begin_step = injection.begin_step
-        injection.begin_step = lambda share: (self.asked.append(share), begin_step(share))[1]  # type: ignore
+        self.asked = injection.asked
         self.seen: list[tuple[int, ...]] = []
         self._before = before
 
