@@ -4,10 +4,10 @@
     planner audit audits/*/audit-* --calibrate calibration.json
 
 Each fleet has 2 to 6 devices, shares of a core that two cores can grant, links of 10 to 1000
-Mbit/s and one network of 50 kB to 7 MB. It is profiled once and audited with two strategies: the
-asynchronous parameter server, and one that is drawn. The seed was fixed before the first audit. A
-lab is built for each in turn (root). Nothing may run beside it. The same command goes on where it
-was stopped.
+Mbit/s and one network of 50 kB to 25 MB. Some hide their quotas. It is profiled once and audited
+with two strategies: the asynchronous parameter server, and one that is drawn. The seed was fixed
+before the first audit. A lab is built for each in turn (root). Nothing may run beside it. The same
+command goes on where it was stopped.
 """
 
 import argparse
@@ -21,13 +21,11 @@ from commands import Failed, lab_in
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "examples/fashion-mnist"
-MODELS = (
-    f"{HERE.parent / 'examples/tiny.py'}:tiny",
-    f"{HERE / 'racing/depthwise.py'}:depthwise",
-    "resnet",
-    "cipher",
-    "cifar10",
-)
+SMALL = (f"{HERE.parent / 'examples/tiny.py'}:tiny", f"{HERE / 'racing/depthwise.py'}:depthwise", "resnet", "cipher")
+#: They take turns; a network has another strategy each time.
+MODELS = (*SMALL, "cifar10", *SMALL, f"{HERE / 'racing/wide.py'}:wide")
+#: The first fleets were audited before a lab could hide quotas; then every third one hides them.
+FIRST_HIDDEN, EVERY_HIDDEN = 5, 3
 STRATEGIES = ("parameter-server:sync=synchronous", "allreduce", "local-sgd", "dlion", "ad-psgd")
 #: Cores of all devices together, and of one.
 CORES, LEAST_CORES, MOST_CORES = 1.5, 0.15, 0.9
@@ -41,6 +39,7 @@ class Drawn(NamedTuple):
     strategy: str
     cpus: tuple[float, ...]
     rates: tuple[int, ...]
+    quota_visible: bool
 
     @property
     def names(self) -> list[str]:
@@ -49,8 +48,10 @@ class Drawn(NamedTuple):
     @property
     def spec(self) -> str:
         entries = zip(self.names, self.cpus, self.rates, strict=True)
+        visible = "" if self.quota_visible else "quota_visible = false\n"
         return "\n".join(
-            f'[devices.{name}]\nkind = "pc"\ncpus = {cpus:.2f}\nrate = "{rate}mbit"\n' for name, cpus, rate in entries
+            f'[devices.{name}]\nkind = "pc"\ncpus = {cpus:.2f}\nrate = "{rate}mbit"\n{visible}'
+            for name, cpus, rate in entries
         )
 
 
@@ -64,8 +65,9 @@ def drawn(seed: int, number: int) -> Drawn:
             break
     low, high = RATES_MBIT
     rates = tuple(round(low * (high / low) ** draw.random()) for _ in range(count))
-    turn = number + number // len(MODELS)  # the second time round a network has another strategy
-    return Drawn(MODELS[number % len(MODELS)], STRATEGIES[turn % len(STRATEGIES)], cpus, rates)
+    turn = number + number // len(STRATEGIES)
+    hidden = number >= FIRST_HIDDEN and (number - FIRST_HIDDEN) % EVERY_HIDDEN == 0
+    return Drawn(MODELS[number % len(MODELS)], STRATEGIES[turn % len(STRATEGIES)], cpus, rates, not hidden)
 
 
 def main() -> None:

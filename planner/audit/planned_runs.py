@@ -22,8 +22,8 @@ from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile
 from planner.train.training_data import load_dataset
 
-#: Steps that every counted worker makes after its warm-up.
-FEWEST_STEPS = 5
+#: Exchanges of every counted worker after its warm-up: steps, or rounds of local steps.
+FEWEST_STEPS, FEWEST_ROUNDS = 5, 3
 #: Seconds at both ends of a run that are outside its steady state.
 ENDS_S = 2.5
 #: Factor by which the run that measures the error of extrapolation is longer than the others.
@@ -104,11 +104,17 @@ def audited_ranks(ranked: Recommendation, servers: str) -> list[int]:
 
 
 def run_duration_s(plan: Plan, seconds: float) -> float:
-    """Predicted duration of a run with ``seconds`` of steady state, longer for slow workers."""
+    """Predicted duration of a run with ``seconds`` of steady state, longer for slow workers.
+
+    Workers report whole rounds of local steps only, the first of them after their warm-up.
+    """
     total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
     slowest_s = max(each.cycle_s for each in plan.workers if 1.0 / each.cycle_s >= SHARE_THAT_COUNTS * total)
     warm_s = max(worker.build_s for worker in plan.workers) + WARM_STEPS * slowest_s
-    return warm_s + ENDS_S + max(seconds, FEWEST_STEPS * slowest_s)
+    local = plan.run_strategy.local
+    round_s = local.seconds or (local.every or 1) * slowest_s
+    steady_s = (1 + FEWEST_ROUNDS) * round_s if local else FEWEST_STEPS * slowest_s
+    return warm_s + ENDS_S + max(seconds, steady_s)
 
 
 def audit_images(settings: Settings, model: str) -> dataset.Dataset:

@@ -41,8 +41,10 @@ class Condition(NamedTuple):
 class LabDevice:
     """A device of a lab. Each method may be repeated; all need ``build`` once."""
 
-    def __init__(self, names: LabNames, groups: Cgroups, name: str, host: int, address: str) -> None:
-        self.name, self.address = name, address
+    def __init__(
+        self, names: LabNames, groups: Cgroups, name: str, host: int, address: str, *, quota_visible: bool = True
+    ) -> None:
+        self.name, self.address, self._quota_visible = name, address, quota_visible
         self._groups, self._switch, self._port = groups, names.switch, f"port{host}"
         self._namespace, self._folder, self._client = names.namespace(name), names.of(name), names.client
         self._group, self._emulator_group = names.group(name), names.emulator_group(name)
@@ -98,7 +100,7 @@ class LabDevice:
             if not self._runs(program):
                 # Its number may be another process's by now, and iperf3 then refuses to start.
                 self._pid_file(program).unlink(missing_ok=True)
-                self._start(self._group, program, command)
+                self._start(self._group, program, command, sees_cgroups=self._quota_visible)
         if not self._groups.processes(self._emulator_group):
             device_files.hide(str(self._tree))
             code = {**os.environ, "PYTHONPATH": str(Path(planner.__file__).parents[1])}
@@ -169,10 +171,13 @@ class LabDevice:
         device_files.hide(str(self._tree))  # for a sensor emulator that was killed
 
     def _start(
-        self, group: str, program: str, command: Sequence[str], environment: Mapping[str, str] | None = None
-    ) -> None:
+        self, group: str, program: str, command: Sequence[str], environment: Mapping[str, str] | None = None,
+        *, sees_cgroups: bool = True,
+    ) -> None:  # fmt: skip
         procs_files = self._groups.procs_files(group)
-        start_inside(self._namespace, procs_files, self._folder, program, command, environment)
+        start_inside(
+            self._namespace, procs_files, self._folder, program, command, environment, sees_cgroups=sees_cgroups
+        )
 
     def _runs(self, program: str) -> bool:
         try:

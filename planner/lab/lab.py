@@ -132,6 +132,8 @@ class Lab:
         lab_device = self._device(current, target)
         if old and _sensors(old.device) != _sensors(target.device):
             lab_device.forget_sensors()
+        if old and old.device.quota_visible != target.device.quota_visible:
+            lab_device.kill()  # running programs keep what they see
         if old is None or not lab_device.cabled():
             current = state.save(self._names, current.with_device((old or target)._replace(shaped=False)))
         lab_device.build()
@@ -167,7 +169,10 @@ class Lab:
 
     def _device(self, current: LabState, applied: AppliedDevice) -> LabDevice:
         address = current.address(applied.host)
-        return LabDevice(self._names, self._groups, applied.device.name, applied.host, address)
+        device = applied.device
+        return LabDevice(
+            self._names, self._groups, device.name, applied.host, address, quota_visible=device.quota_visible
+        )
 
     def _pin(self, current: LabState) -> None:
         """Pin every device to its core, or all devices to all cores where they do not fit."""
@@ -187,7 +192,11 @@ def require_cores(name: str, cpus: float) -> None:
 
 def differs(old: AppliedDevice | None, target: AppliedDevice) -> bool:
     """Whether earlier measurements of a device no longer hold."""
-    return old is None or not old.shaped or (old.device.cpus, old.rates) != (target.device.cpus, target.rates)
+    return old is None or not old.shaped or _speed(old) != _speed(target)
+
+
+def _speed(of: AppliedDevice) -> tuple[object, ...]:
+    return of.device.cpus, of.device.quota_visible, of.rates
 
 
 def _require_shapers(spec: Spec) -> None:

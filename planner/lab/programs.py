@@ -22,11 +22,14 @@ PACKAGES = {
     "mount": "mount",
 }
 #: A shell in the network namespace and a new mount namespace. It joins the control groups, mounts
-#: the /sys of its network with the machine's control groups, and executes the program.
+#: the /sys of its network, with the machine's control groups where a folder for them is named, and
+#: executes the program.
 _ENTER = """\
 cgroups=$1 shadow=$2; shift 2
 while [ "$1" != -- ]; do echo $$ >"$1" || exit; shift; done; shift
-mount --rbind /sys/fs/cgroup "$cgroups" && mount -t sysfs sysfs /sys && mount --rbind "$cgroups" /sys/fs/cgroup &&
+[ -z "$cgroups" ] || mount --rbind /sys/fs/cgroup "$cgroups" || exit
+mount -t sysfs sysfs /sys || exit
+[ -z "$cgroups" ] || mount --rbind "$cgroups" /sys/fs/cgroup || exit
 mount --bind "$shadow" /etc/shadow && exec "$@"
 """
 
@@ -72,18 +75,19 @@ def require_shaper(modules: Sequence[str], commands: Iterable[Sequence[str]], ot
 
 def start_inside(
     namespace: str, procs_files: Iterable[Path], folder: Path, program: str, command: Sequence[str],
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None, *, sees_cgroups: bool = True,
 ) -> None:  # fmt: skip
     """Start a program in the background, in a namespace and control groups.
 
     procs_files: the ``cgroup.procs`` files of the control groups.
     folder: for mounts and for the program's output, PROGRAM.log.
+    sees_cgroups: whether the program can read the control groups, and so what limits it.
     """
     cgroups, shadow = folder / "cgroup", folder / "shadow"
     cgroups.mkdir(parents=True, exist_ok=True)
     shadow.write_text(_SHADOW)
     shadow.chmod(0o600)
-    shell = ["unshare", "--mount", "sh", "-c", _ENTER, "enter", str(cgroups), str(shadow)]
+    shell = ["unshare", "--mount", "sh", "-c", _ENTER, "enter", str(cgroups) if sees_cgroups else "", str(shadow)]
     enter = ["setsid", "--fork", "nsenter", f"--net=/run/netns/{namespace}", *shell]
     enter += [*map(str, procs_files), "--"]
     enter += command

@@ -26,6 +26,8 @@ class DeviceSpec(NamedTuple):
 
     power: None where it has no sensors.
     terms: what bends its watts; None without sensors, and where they are linear.
+    quota_visible: whether its programs can read its share of the cores, as they cannot in a virtual
+        machine whose host takes time away.
     """
 
     name: str
@@ -38,6 +40,7 @@ class DeviceSpec(NamedTuple):
     max_watts: float | None
     power: PhysicalPower | None
     terms: PowerTerms | None = None
+    quota_visible: bool = True
 
 
 def parse_cpus(value: float) -> float:
@@ -83,6 +86,7 @@ class _Device(toml_file.TomlTable):
     delay_s: _Duration = Field(0.0, alias="delay")
     idle_watts: _Watts | None = None
     max_watts: _Watts | None = None
+    quota_visible: bool = True
     sensors: bool = True
     linear_power: bool = False
     power: Annotated[dict[str, Any], Field(validate_default=True)] = {}

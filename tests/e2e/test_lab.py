@@ -332,6 +332,19 @@ def test_another_spec_changes_what_differs(bench: Bench) -> None:
     assert bench.sshd_numbers()[:2] == before[:2]
 
 
+def test_a_device_may_be_kept_from_reading_its_quota(bench: Bench) -> None:
+    """Its quota holds all the same, and the device's sensors, which read it, go on."""
+    assert bench.over_ssh("a", "ls", "/sys/fs/cgroup")
+    (bench.folder / "hidden.toml").write_text(SPEC.replace("cpus = 0.5", "cpus = 0.5\nquota_visible = false"))
+    assert "with other rates or cpus: a" in bench.lab("up", "hidden.toml").output
+    assert bench.over_ssh("a", "ls", "/sys/fs/cgroup") == ""
+    assert bench.over_ssh("b", "ls", "/sys/fs/cgroup")
+    assert bench.status()["a"]["state"] == "up"
+    assert bench.shown("a", "proc/stat")
+    bench.lab("up", "spec.toml")
+    assert bench.over_ssh("a", "ls", "/sys/fs/cgroup")
+
+
 def test_after_a_crash_everything_is_found_and_removed(bench: Bench) -> None:
     shutil.rmtree(bench.names.folder)
     refused = run(bench.folder, "lab", "status", "--name", bench.name)

@@ -7,6 +7,7 @@ import pytest
 from planner.audit.planned_runs import audit_images, audited_ranks, long_run, planned_runs, ranking, run_duration_s
 from planner.audit.settings import Settings, audited_values
 from planner.errors import AuditError
+from planner.plan.request import parse_strategy
 from planner.profile.file import Profile
 from planner.train.training_data import load_dataset
 from profilers.records import SCHEMA
@@ -93,6 +94,17 @@ def test_a_run_lasts_until_the_slowest_worker_that_counts_has_made_enough_steps(
     assert run_duration_s(plan(fast, slow), 10.0) > 5 * 4.0
     hopeless = planned("b")._replace(cycle_s=400.0)  # one step in 4,000: its absence changes nothing
     assert run_duration_s(plan(fast, hopeless), 10.0) < 20
+
+
+@pytest.mark.parametrize("local", ["time:seconds=7", "steps:every=70"])
+def test_a_run_of_rounds_lasts_for_several_of_them(local: str) -> None:
+    """Workers report whole rounds only."""
+    workers = [planned(name)._replace(cycle_s=0.1) for name in "ab"]
+    rounds = plan(*workers)._replace(strategy=parse_strategy(f"local-sgd:local={local}"))
+    assert run_duration_s(rounds, 10.0) > 4 * 7.0
+    assert run_duration_s(plan(*workers), 10.0) < 20 < 40 < run_duration_s(rounds, 40.0)
+    alone = plan(workers[0])._replace(strategy=parse_strategy(f"local-sgd:local={local}"))
+    assert run_duration_s(alone, 10.0) < 20  # one device makes no rounds
 
 
 def test_the_images_are_of_the_models_own_shape_or_the_data_sets() -> None:

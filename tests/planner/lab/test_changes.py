@@ -34,7 +34,7 @@ def test_a_profile_holds_while_rates_and_processors_stay() -> None:
     assert not differs(current, AppliedDevice(device('memory = "1gb"'), 1, {}))
     assert differs(None, current)
     assert differs(current._replace(shaped=False), current)
-    for changed in (device(rate="2mbit"), device(cpus=0.4), device('delay = "1ms"')):
+    for changed in (device(rate="2mbit"), device(cpus=0.4), device('delay = "1ms"'), device("quota_visible = false")):
         assert differs(current, AppliedDevice(changed, 1, {}))
     assert differs(current, AppliedDevice(device(), 1, {"10.77.1.2": 1e3}))
 
