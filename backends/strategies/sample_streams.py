@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from typing import List, Sequence
 
 import numpy as np
 
@@ -16,28 +15,23 @@ DISTRIBUTIONS = {
 #: Minimum samples a second of a device: the distribution S1 reaches below 0.
 LEAST_RATE = 1.0
 
-
-def draw_rates(distribution: str, devices: int, seed: int) -> List[float]:
-    """The stream rate of each device, in samples a second; distribution: of DISTRIBUTIONS."""
-    return _draw(distribution, devices, np.random.RandomState(seed))
+#: The set of rates that batches follow where a run has no stream.
+USUAL_RATES = "S1"
 
 
 def draw_rate(distribution: str, device: str, seed: int) -> float:
-    """The stream rate of a device, in samples a second, which it has whoever else takes part."""
+    """The stream rate of a device, in samples a second, which it has whoever else takes part.
+
+    distribution: of DISTRIBUTIONS.
+    """
     digest = hashlib.sha256(("%d %s" % (seed, device)).encode()).digest()
-    return _draw(distribution, 1, np.random.RandomState(np.frombuffer(digest, "<u4")))[0]
-
-
-def _draw(distribution: str, devices: int, random: np.random.RandomState) -> List[float]:
+    random = np.random.RandomState(np.frombuffer(digest, "<u4"))
     kind, mean, deviation = DISTRIBUTIONS[distribution]
     half = math.sqrt(3.0) * deviation
-    if kind == "uniform":
-        drawn = random.uniform(mean - half, mean + half, devices)
-    else:
-        drawn = random.normal(mean, deviation, devices)
-    return [max(LEAST_RATE, float(rate)) for rate in drawn]
+    drawn = random.uniform(mean - half, mean + half) if kind == "uniform" else random.normal(mean, deviation)
+    return max(LEAST_RATE, float(drawn))
 
 
-def batches(rates: Sequence[float]) -> List[int]:
-    """Samples that arrive at each device in a second, at least 1."""
-    return [max(1, int(rate + 0.5)) for rate in rates]
+def drawn_batch(device: str, seed: int) -> int:
+    """Samples that a stream with a usual rate would bring a device in a second, at least 1."""
+    return max(1, int(draw_rate(USUAL_RATES, device, seed) + 0.5))

@@ -85,8 +85,10 @@ class Strategy(NamedTuple):
         return Strategy.from_text("%s:%s" % (self.text.partition(":")[0], ",".join(items)))
 
     def of_one_member(self) -> "Strategy":
-        """What a device alone does: without others there are no rounds."""
-        return Strategy.from_text(SERVERLESS).with_optimizer(self.optimizer.as_text()) if self.local else self
+        """What a device alone does: it makes no rounds, and shares no global batch that grows."""
+        if not self.local and self.batching != "dynamic":
+            return self
+        return Strategy.from_text(SERVERLESS).with_optimizer(self.optimizer.as_text())
 
     def evaluation_stops_all(self, workers: int) -> bool:
         """Whether all of so many workers wait while one evaluates."""

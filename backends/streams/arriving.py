@@ -98,7 +98,9 @@ class ArrivingSamples(Arrivals):
             self._changed.notify_all()
 
     def _keep(self, records: List[StreamRecord]) -> None:
-        sound = [record for record in records if self._is_sound(record)]
+        sound = records
+        if not self._codec.all_sound([record.payload for record in records]):
+            sound = [record for record in records if self._is_sound(record)]
         with self._changed:
             self._trouble = ""
             self._heard_s = self._clock()

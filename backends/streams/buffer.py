@@ -108,13 +108,17 @@ class PersistingBuffer(SampleBuffer):
         return len(self._oldest) + len(self._folder) + len(self._newest)
 
     def _append(self, records: Sequence[StreamRecord], rate: float) -> None:
-        for place, record in enumerate(records):
+        rest = records
+        if not len(self._folder) and not self._newest:
+            room = max(0, self._memory - len(self._oldest))
+            self._oldest.extend(rest[:room])
+            rest = rest[room:]
+        while rest:
             if len(self._newest) >= self._memory:
-                self._store(records[place:])
-            if len(self._folder) or self._newest or len(self._oldest) >= self._memory:
-                self._newest.append(record)
-            else:
-                self._oldest.append(record)
+                self._store(rest)
+            room = self._memory - len(self._newest)
+            self._newest += rest[:room]
+            rest = rest[room:]
 
     def _store(self, rest: Sequence[StreamRecord]) -> None:
         """Write the newest to disk; where that fails, they and the rest stay in memory."""
@@ -134,7 +138,8 @@ class PersistingBuffer(SampleBuffer):
         while len(taken) < count:
             if not self._oldest:
                 self._oldest.extend(self._next())
-            taken.append(self._oldest.popleft())
+            here = max(1, min(count - len(taken), len(self._oldest)))  # of none, popleft tells
+            taken += [self._oldest.popleft() for _ in range(here)]
         return taken
 
     def _next(self) -> List[StreamRecord]:

@@ -82,22 +82,22 @@ class KafkaSource(SampleSource):
                 messages = self._consumer.consume(MOST_AT_ONCE, wait_s)
             except self._kafka.KafkaException as error:
                 raise OSError("Kafka at %s: %s" % (self._brokers, error)) from error
-        found = [self._record(message) for message in messages if self._is_sample(message)]
+        found = self._records(messages)
         if not found and self._trouble and not self._ended:
             trouble, self._trouble = self._trouble, ""
             raise OSError(trouble)
         return found
 
-    def _is_sample(self, message: Any) -> bool:
-        if message.error() is not None:
-            self._on_error(message.error())
-            return False
-        self._ended = self._ended or not message.value()
-        return not self._ended
-
-    @staticmethod
-    def _record(message: Any) -> StreamRecord:
-        return StreamRecord(message.offset(), message.value())
+    def _records(self, messages: List[Any]) -> List[StreamRecord]:
+        """The samples among messages, up to the end of the stream."""
+        whole = [message for message in messages if message.error() is None]
+        if len(whole) < len(messages):
+            self._on_error(next(message.error() for message in messages if message.error() is not None))
+        found = [StreamRecord(message.offset(), message.value()) for message in whole]
+        end = next((place for place, record in enumerate(found) if not record.payload), None)
+        if end is not None:
+            self._ended = True
+        return found[:end]
 
     def commit(self, offset: int) -> None:
         consumer = self._consumer

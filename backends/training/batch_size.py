@@ -115,24 +115,14 @@ class DynamicBatches(BatchPolicy):
 
 
 class StreamBatches(BatchPolicy):
-    """ScaDLES without streams: each member computes what one would deliver in a second.
-
-    Rates are drawn for the members in the order of their names.
-    """
-
-    DISTRIBUTION = "S1"
+    """ScaDLES without streams: each member computes what one would deliver in a second."""
 
     def __init__(self, usual: int, members: int, training_samples: int, seed: int) -> None:
         super().__init__(usual, members, training_samples, seed)
         self._seed = seed
-        self._batches: Dict[str, int] = {}
-
-    def _divide(self) -> None:
-        rates = sample_streams.draw_rates(self.DISTRIBUTION, len(self.names), self._seed)
-        self._batches = dict(zip(self.names, sample_streams.batches(rates)))
 
     def batch(self, name: str) -> int:
-        return self._batches[name]
+        return sample_streams.drawn_batch(name, self._seed)
 
 
 class ArrivingBatches(BatchPolicy):

@@ -56,10 +56,10 @@ def _counts(run: Finished, race: Race, environments: Container[str]) -> bool:
     if run.setting.environment not in environments:  # of an earlier version of the race file
         return False
     try:
-        as_planned(run.setting.strategy)
+        planned = as_planned(run.setting.strategy)
     except PlannerError:  # somebody else's
         return False
-    return True
+    return planned.batching != "stream"  # batches depend on the devices
 
 
 def _reached(run: Finished, race: Race, samples: int, members: Mapping[str, int]) -> Reached:

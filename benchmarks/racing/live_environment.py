@@ -31,6 +31,7 @@ class LiveEnvironment(NamedTuple):
     rates: what-if rates by device
     cards: counters of network cards
     folder: for events of runs
+    stream_rates: a set of rates at which samples arrive; empty for samples that are there
     """
 
     fleet: Fleet
@@ -40,6 +41,7 @@ class LiveEnvironment(NamedTuple):
     cards: Cards
     dataset: Dataset
     folder: Path
+    stream_rates: str = ""
 
 
 class LiveEnvironments:
@@ -73,8 +75,9 @@ class LiveEnvironments:
         names = [device.name for device in spec.devices]
         fleet, cards = load_fleet(self._fleet), Cards(self._name, names)
         return LiveEnvironment(
-            fleet, profile, other_rates(profiled, spec), self._agents, cards, self._dataset, self._folder
-        )
+            fleet, profile, other_rates(profiled, spec), self._agents, cards, self._dataset, self._folder,
+            environment.stream_rates,
+        )  # fmt: skip
 
     def play(self, label: str) -> None:
         """Start the environment's schedule, if any, in the background."""

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from backends.jobs.job import ACCURACY
+from backends.strategies.sample_streams import draw_rate
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest, parse_strategy
+from planner.plan.request import RecommendRequest, parse_strategy, parse_stream
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from planner.train.launch import Launch
@@ -32,19 +33,28 @@ STEPS = 1_000_000
 MOST_LATE = 2.0
 
 
-def plan_for(strategy: str, live: LiveEnvironment, steps: int = STEPS) -> Plan:
+def plan_for(strategy: str, live: LiveEnvironment, steps: int = STEPS, stream: str | None = None) -> Plan:
     """All devices of the profile, or the best of them alone.
 
     Data are dealt out equally, so that all strategies have the same at the same place. Raises
     PlanError.
     """
-    plan = _predicted(strategy, live, steps)
+    plan = _predicted(strategy, live, steps, stream)
     return plan._replace(workers=tuple(worker._replace(steps=1.0) for worker in plan.workers))
 
 
-def _predicted(strategy: str, live: LiveEnvironment, steps: int) -> Plan:
+def stream_of(live: LiveEnvironment, seed: int) -> str | None:
+    """Text of ``--stream`` with the rates that are drawn for the devices; None without streams."""
+    if not live.stream_rates:
+        return None
+    rates = {name: draw_rate(live.stream_rates, name, seed) for name in live.profile.devices}
+    return f"replay:{'/'.join(f'{name}@{rate:.1f}' for name, rate in rates.items())}"
+
+
+def _predicted(strategy: str, live: LiveEnvironment, steps: int, stream: str | None) -> Plan:
     samples = len(live.dataset.train_labels)
-    request = RecommendRequest({"time": 1.0}, steps=steps, rates=live.rates, training_samples=samples)
+    parsed = None if stream is None else parse_stream(stream)
+    request = RecommendRequest({"time": 1.0}, steps=steps, rates=live.rates, training_samples=samples, stream=parsed)
     ranked, place = ranked_for(strategy, live.profile, request)
     return make_plan(ranked, str(live.fleet.path), place)
 
@@ -63,17 +73,19 @@ def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tu
 
 def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[[], None]) -> Outcome:
     """Train for the race's seconds; the run's events stay in its folder. Raises PlannerError."""
-    plan, seconds = plan_for(setting.strategy, live), race.seconds_in(setting.environment)
+    stream, seconds = stream_of(live, setting.seed), race.seconds_in(setting.environment)
+    plan = plan_for(setting.strategy, live, stream=stream)
     steps_per_s = sum(1.0 / worker.cycle_s for worker in plan.workers)
     falls = race.schedule != "constant"
     if falls:
-        plan = plan_for(setting.strategy, live, round(seconds * steps_per_s))
+        plan = plan_for(setting.strategy, live, round(seconds * steps_per_s), stream)
     server = plan.server if plan.strategy.through_server else ""  # its own worker uses no card
     watch = RunWatcher(live.cards, server, on_start)
     options = Options(
         race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.steps,
         evaluate_every=max(1, round(race.evaluate_s * steps_per_s)),
         target=f"{ACCURACY}={race.target}" if race.ends_at_target else None, schedule=race.schedule,
+        stream=stream,
     )  # fmt: skip
     folder = RunFolder(live.folder / setting.text.replace("/", "_"))
     shutil.rmtree(folder.path, ignore_errors=True)
@@ -88,7 +100,7 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
     folder.checkpoint.unlink()
     # As was planned for STEPS, scaled, would count batches that grow to their full size, which they
     # have no time for.
-    predicted_s = _predicted(setting.strategy, live, max(1, result["steps_made"])).prediction.time_s
+    predicted_s = _predicted(setting.strategy, live, max(1, result["steps_made"]), stream).prediction.time_s
     return _outcome(plan, result, _events(folder.events), race.target, accuracies, watch, predicted_s)
 
 

@@ -14,7 +14,8 @@ class Environment(NamedTuple):
     spec: of a lab, whose schedule is played ``speed`` times as fast during each run; profiled: the
     spec that is profiled in its place, of the same processors; its own if empty; seconds: of a run
     there, and seeds: how many runs each strategy makes there, in place of the race's; 0 for these;
-    alone_in: where a device as fast as the fastest one here was raced alone, which needs no link.
+    alone_in: where a device as fast as the fastest one here was raced alone, which needs no link;
+    stream_rates: of ScaDLES's sets, at which samples arrive there while devices train.
     """
 
     label: str
@@ -25,6 +26,7 @@ class Environment(NamedTuple):
     seconds: float = 0.0
     seeds: int = 0
     alone_in: str = ""
+    stream_rates: str = ""
 
 
 class Race(NamedTuple):

@@ -1,6 +1,7 @@
 """A pool opens agents on several devices in parallel and closes them together."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -21,7 +22,11 @@ AT_ONCE = 8
 
 
 class AgentPool:
-    """One connection and one agent a device. ``errors`` says why a device has none."""
+    """One connection and one agent a device. ``errors`` says why a device has none.
+
+    reached_s: seconds until the first agent of a device answered; of a device that lacks its
+        program, with sending that.
+    """
 
     def __init__(self, log: Path | None = None) -> None:
         self._log = log
@@ -32,6 +37,7 @@ class AgentPool:
         self.devices: dict[str, Device] = {}
         self.agents: dict[str, AgentClient] = {}
         self.errors: dict[str, PlannerError] = {}
+        self.reached_s: dict[str, float] = {}
 
     def __enter__(self) -> "AgentPool":
         return self
@@ -52,8 +58,10 @@ class AgentPool:
         return name in self.agents and not self.agents[name].lost
 
     def _open(self, name: str) -> None:
+        began = time.monotonic()
         try:
             self.agents[name] = self.reopen(name)
+            self.reached_s.setdefault(name, time.monotonic() - began)
             self.errors.pop(name, None)
         except PlannerError as error:
             self.errors[name] = error

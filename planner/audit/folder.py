@@ -7,13 +7,13 @@ from pathlib import Path
 from backends import models
 from planner.audit.planned_runs import planned_runs
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun
-from planner.audit.settings import Settings
+from planner.audit.settings import Settings, audited_strategy
 from planner.audit.steady_state import extrapolation, steady_state
 from planner.errors import MAKE_ROOM, AuditError, RecordError
 from planner.json_records import load, save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.plan.request import parse_engine, parse_strategy
+from planner.plan.request import parse_engine
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile, load_profile
 
@@ -79,7 +79,7 @@ class AuditFolder:
                 if not self.run(run.model, run.config, run.repetition).result.exists()
             ),
             engine=parse_engine(settings.engine),
-            strategy=parse_strategy(settings.strategy),
+            strategy=audited_strategy(settings.strategy),
         )
 
     def _extrapolations(self, runs: Iterable[MeasuredRun]) -> Iterator[Extrapolation]:

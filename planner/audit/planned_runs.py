@@ -10,14 +10,14 @@ import numpy as np
 
 from backends import models
 from backends.data import dataset
-from planner.audit.settings import EVERY, Settings
+from planner.audit.settings import EVERY, Settings, audited_strategy
 from planner.audit.steady_state import SHARE_THAT_COUNTS, WARM_STEPS
 from planner.errors import AuditError
 from planner.plan.file import Plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest, parse_engine, parse_strategy
+from planner.plan.request import RecommendRequest, parse_engine
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile
 from planner.train.training_data import load_dataset
@@ -82,7 +82,7 @@ def ranking(settings: Settings, profile: Profile, model: str) -> Recommendation:
     """The ranked configurations of a model. Raises PlanError where the profile lacks it."""
     request = RecommendRequest(
         one_metric("time"), model, settings.framework, settings.steps, settings.batch, allow_plaintext=True,
-        strategy=parse_strategy(settings.strategy),
+        strategy=audited_strategy(settings.strategy),
     )  # fmt: skip
     return recommend(profile, request.by(parse_engine(settings.engine)))
 
@@ -112,6 +112,7 @@ def run_duration_s(plan: Plan, seconds: float) -> float:
     slowest_s = max(each.cycle_s for each in plan.workers if 1.0 / each.cycle_s >= SHARE_THAT_COUNTS * total)
     warm_s = max(worker.build_s for worker in plan.workers) + WARM_STEPS * slowest_s
     local = plan.run_strategy.local
+    warm_s += local.after / total
     round_s = local.seconds or (local.every or 1) * slowest_s
     steady_s = (1 + FEWEST_ROUNDS) * round_s if local else FEWEST_STEPS * slowest_s
     return warm_s + ENDS_S + max(seconds, steady_s)

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from backends.strategies.engine import OWN
 from backends.strategies.presets import DEFAULT
+from backends.strategies.strategy import Strategy
 from planner.errors import AuditError
+from planner.plan.request import parse_strategy
 from planner.predict.device_timings import pick, pick_framework, timed_steps
 from planner.profile.file import Profile
 
@@ -63,6 +65,15 @@ class Settings(NamedTuple):
             repetitions=max(before.repetitions, self.repetitions),
             seconds=max(before.seconds, self.seconds),
         )
+
+
+def audited_strategy(text: str) -> Strategy:
+    """What an audit trains by: batches that would grow over a run stay as they begin.
+
+    They grow over the planned steps, of which a short run sees only the first.
+    """
+    asked = parse_strategy(text)
+    return asked.with_part("batching", "fixed") if asked.batching == "dynamic" else asked
 
 
 def audited_values(

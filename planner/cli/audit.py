@@ -65,7 +65,7 @@ def audit(
     Each runs for a short while, on images of --data or on noise, and counts for the planned steps
     at the rate it had. An audit that was stopped goes on where it was. With FOLDER, judge what
     earlier audits measured, offline. A calibration.json here, as --calibrate writes it, is what the
-    intervals of `planner recommend` rest on; without one they rest on audits of emulated fleets.
+    intervals of `planner recommend` rest on. The one of planner itself is for emulated fleets.
     """
     from backends.strategies.engine import OWN
     from planner import console

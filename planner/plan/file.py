@@ -12,6 +12,7 @@ from planner.errors import PlanError
 from planner.json_records import load
 from planner.plan.shared_batch import weighing_samples
 from planner.predict.predict import Prediction, run_time
+from planner.profile.startup import Startup
 from planner.provenance import Provenance
 from profilers.mixed_precision import FP32
 from profilers.records import MachineSpeed
@@ -57,6 +58,7 @@ class PlannedWorker(NamedTuple):
     speed: of its processors in the profile, for which its times are predicted; None where unknown,
         and where a GPU computes.
     stream: None where its samples are there from the start.
+    startup: how a run begins on its device; None where that was not measured.
     """
 
     name: str
@@ -78,6 +80,7 @@ class PlannedWorker(NamedTuple):
     speed: MachineSpeed | None = None
     evaluation_s: float | None = None
     stream: PlannedStream | None = None
+    startup: Startup | None = None
 
 
 class Plan(NamedTuple):

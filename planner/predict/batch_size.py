@@ -1,6 +1,7 @@
 """The batch size of a step is fixed, grows over a run (DLion) or follows streams (ScaDLES)."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from backends.strategies import sample_streams
 from backends.strategies.batching import GROWTH, GlobalBatch
 from backends.strategies.strategy import Strategy
-from backends.training.batch_size import StreamBatches
 from planner.arrays import Floats
 from planner.predict.sample_efficiency import RoundsEfficiency, images_factor
 
@@ -42,7 +42,7 @@ class RunLength(NamedTuple):
         takes 1 / sample_efficiency times the images of synchronous workers with fixed batches.
     critical_batch: images, by which ``images_factor`` tells theirs; None where it is unknown.
     rounds_efficiency: of rounds of local steps, in place of both; None to count all steps alike.
-    arriving: mean images of a batch that follows a stream; None for rates that are only drawn.
+    arriving: mean images of a batch that follows streams; None where none does.
     """
 
     steps: int | None = None
@@ -87,7 +87,7 @@ def _settled(strategy: Strategy, n: int, usual: int, of_small_steps: float, run:
 def _mean_of(
     strategy: Strategy, n: int, usual: int, run: RunLength, rounds: float = math.inf, images: float = math.inf
 ) -> float:
-    if strategy.batching == "stream" and run.arriving is not None:
+    if run.arriving is not None:
         return run.arriving
     return mean_batch(strategy, n, usual, run.training_samples, rounds, images)
 
@@ -105,13 +105,16 @@ def of_global(size: int, devices: int, usual: int, run: RunLength) -> BatchSizes
     return BatchSizes(size / members, factor * usual * members / size)
 
 
-def notes(strategy: Strategy, run: RunLength) -> list[str]:
-    """Notes for the operator on batches that are not fixed."""
-    by_kind = {
-        "dynamic": [f"batch sizes grow as they do on {run.training_samples:,} training samples"],
-        "stream": [f"batch sizes follow streams of images whose rates are drawn with --seed {SEED}"],
-    }
-    return [] if run.arriving is not None else by_kind.get(strategy.batching, [])
+def notes(strategy: Strategy, run: RunLength, with_stream: bool) -> list[str]:
+    """Notes for the operator on batches that are not fixed.
+
+    with_stream: whether samples arrive, of which other notes tell.
+    """
+    if strategy.batching == "dynamic":
+        return [f"batch sizes grow as they do on {run.training_samples:,} training samples"]
+    if strategy.batching == "stream" and not with_stream:
+        return [f"batch sizes follow streams of images whose rates are drawn with --seed {SEED}"]
+    return []
 
 
 def notes_scaled(strategy: Strategy) -> list[str]:
@@ -124,16 +127,14 @@ def mean_batch(
     strategy: Strategy, n: int, usual: int, training_samples: int, rounds: float = math.inf, images: float = math.inf
 ) -> float:
     """Mean images of a step of n members, over ``rounds`` or until they have taken ``images``."""
-    if strategy.batching == "stream":
-        return float(np.mean(streamed(n)))
     if strategy.batching == "dynamic":
         return _grown(GlobalBatch(n * usual, training_samples), rounds, images) / n
     return float(usual)
 
 
-def streamed(n: int) -> list[int]:
-    """Images that arrive during a step at each of n members, in the order of their names."""
-    return sample_streams.batches(sample_streams.draw_rates(StreamBatches.DISTRIBUTION, n, SEED))
+def drawn(names: Sequence[str]) -> Floats:
+    """(N,) images of a device's step, where batches follow streams that a run does not have."""
+    return np.array([float(sample_streams.drawn_batch(name, SEED)) for name in names])
 
 
 def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s: Floats, image_s: Floats) -> Floats:
@@ -143,8 +144,6 @@ def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s:
     gradient_s: (n,) of ``usual`` images; image_s: (n,) seconds of one more image.
     """
     n = gradient_s.size
-    if strategy.batching == "stream":
-        return np.maximum(0.0, gradient_s + (np.array(streamed(n)) - usual) * image_s)
     if strategy.batching == "dynamic":
         fixed_s = gradient_s - usual * image_s
         return np.full(n, (n * batches.images[n] + (fixed_s / image_s).sum()) / (1 / image_s).sum())

@@ -68,7 +68,7 @@ class Costs(NamedTuple):
     rounds_efficiency: as in ``RunLength``; run_steps: its steps.
     model_errors: see ``calibration``.
     streams: as which samples arrive; None where they are there from the start.
-    arriving_batches: (N,) images of a step where batches follow these streams, else None.
+    arriving_batches: (N,) images of a step where batches follow streams, else None.
     """
 
     names: tuple[str, ...]
@@ -191,8 +191,9 @@ def costs_of(
     usual = [batch] * len(steps) if shares is None else shares.even().tolist()
     streams = None if stream is None else stream_rates.of_devices(profile, steps, stream)
     follows = streams is not None and strategy.batching == "stream"
-    arriving = streams.batches() if streams is not None and follows else None
-    if arriving is not None:
+    arriving = None
+    if strategy.batching == "stream":
+        arriving = batch_size.drawn(names) if streams is None else streams.batches()
         run = run._replace(arriving=float(arriving.mean()))
     return Costs(
         names=names,
@@ -223,7 +224,7 @@ def costs_of(
             *_sensor_notes(profile, steps),
             *(f"{name}: {note}" for name, step in steps.items() for note in repeats.notes(step)),
             *(f"{name}: {note}" for name, step in steps.items() for note in data_wait.notes(step)),
-            *batch_size.notes(strategy, run),
+            *batch_size.notes(strategy, run, streams is not None),
             *(stream_rates.notes(profile, steps, streams, follows) if streams is not None else ()),
             *_precision_notes(first),
             *(torch_costs.notes(steps, engine) if with_torch else ()),

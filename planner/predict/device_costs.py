@@ -15,6 +15,7 @@ from planner.predict.message_time import standard_error
 from planner.profile import data_wait
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import Wattage, unavailable, watts_of_parts, watts_of_whole
+from planner.profile.startup import Startup
 from planner.provenance import NAMEPLATE, Provenance
 from profilers.records import MachineSpeed, Samples, StepProfile
 from profilers.stats import mean
@@ -54,6 +55,7 @@ class DeviceCosts(NamedTuple):
     idle_w, busy_w: watts idle and at full load, NaN where unknown.
     evaluation_s: of one sample of the test set, NaN where unknown.
     variation: the times of a gradient that were measured over their mean, of each device.
+    startups: how runs begin on them; None where that was not measured.
     speeds: of their processors while gradients were timed; None where unknown, or a GPU computes.
     """
 
@@ -76,6 +78,7 @@ class DeviceCosts(NamedTuple):
     evaluation_s: Floats
     variation: tuple[Floats, ...]
     speeds: tuple[MachineSpeed | None, ...]
+    startups: tuple[Startup | None, ...]
     errors: DeviceErrors
 
     @property
@@ -125,6 +128,7 @@ def of_devices(
         evaluation_s=_array(math.nan if step.evaluation_s is None else step.evaluation_s for step in timed),
         variation=tuple(_over_mean(step.gradient_s) for step in timed),
         speeds=tuple(step.speed if step.accelerator == "cpu" else None for step in timed),
+        startups=tuple(profile.devices[name].startup for name in steps),
         errors=DeviceErrors(
             gradient=_array(each.error for each in gradients),
             copy=_errors(step.copy_s for step in timed),

@@ -9,7 +9,7 @@ from planner.predict import step_cycle
 from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
-from planner.predict.prediction_error import OF_ALL, ErrorParts, power_errors, time_errors
+from planner.predict.prediction_error import ErrorParts, power_errors, time_errors
 from power_models import nameplate
 
 
@@ -118,20 +118,9 @@ def predict(
         steps=done,
         shares=state.shares,
         free_s=free_s,
-        time_errors=_where_free(time_errors(costs, candidates, state.cycle_s, done, time_s), state.cycle_s, free_s),
-        power_errors=power_errors(costs, candidates, state, resting, power_w),
+        time_errors=time_errors(costs, candidates, state.cycle_s, free_s, done, time_s),
+        power_errors=power_errors(costs, candidates, state, free_s, resting, power_w),
     )
-
-
-def _where_free(errors: ErrorParts, cycle_s: Floats, free_s: Floats) -> ErrorParts:
-    """The errors without those of devices that samples hold up: their steps end no sooner.
-
-    Those of no single device are none where samples hold up all members.
-    """
-    held = cycle_s > free_s
-    all_held = (held | ~np.isfinite(cycle_s)).all(axis=1, keepdims=True)
-    parts = errors._asdict()
-    return ErrorParts(**{name: np.where(all_held if name in OF_ALL else held, 0.0, parts[name]) for name in parts})
 
 
 def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:

@@ -17,6 +17,7 @@ from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.local_rounds import Rounds
+from planner.predict.stream_rates import SAME
 
 #: Rounds of one step, which come first where ``after`` is given.
 ONE_BY_ONE = "steps:every=1"
@@ -74,6 +75,20 @@ def waiting_shares(costs: Costs, candidates: Candidates, free_s: Floats) -> Floa
         free_s, least_cycles_s(costs, candidates), _arrive_s(costs, candidates), gradients_s(costs, candidates),
         _steps(costs, candidates), candidates.members(len(costs.names)), _together(costs),
     )  # fmt: skip
+
+
+def by_slowest_streams(costs: Costs, candidates: Candidates, shares: Floats) -> Floats:
+    """(C, N) ``shares`` are given to the devices whose streams hold up the cycles that they are of.
+
+    Where members wait for one another, those with the slowest stream hold up all of them.
+    shares: (C, N) of cycles that samples hold up; 0 for others.
+    """
+    members = candidates.members(len(costs.names))
+    if not _together(costs):
+        return np.where(members, shares, 0.0)
+    arrive_s = np.where(members, _arrive_s(costs, candidates) * _steps(costs, candidates), 0.0)
+    slowest = members & (arrive_s >= arrive_s.max(axis=1, keepdims=True) * (1 - SAME))
+    return np.where(slowest, (shares.sum(axis=1) / slowest.sum(axis=1))[:, None], 0.0)
 
 
 def without_waits(costs: Costs) -> Costs:

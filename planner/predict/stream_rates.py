@@ -25,19 +25,21 @@ from planner.predict.device_timings import gradient_times
 from planner.profile.file import Profile
 from profilers.records import StepProfile
 
-#: Rounding: a buffer that grows by less than this share of the rate does not grow.
-_STEADY = 1e-9
+#: Rounding: rates and times that differ by less than this share are the same.
+SAME = 1e-9
 
 
 class StreamRates(NamedTuple):
     """The streams of N devices.
 
     rate: (N,) samples a second that a device can use, the mean over time.
+    error: (N,) its relative standard error, where it was measured; else 0.
     sample_bytes: (N,) as they arrive, NaN where unknown.
     """
 
     spec: StreamSpec
     rate: Floats
+    error: Floats
     sample_bytes: Floats
 
     def unlimited(self) -> "StreamRates":
@@ -48,13 +50,18 @@ class StreamRates(NamedTuple):
         """(N,) samples that arrive in a second, within the bounds of the stream."""
         return np.array([self.spec.batch(rate) for rate in self.rate], np.float64)
 
+    def at_bounds(self) -> Bools:
+        """(N,) whether a batch that follows the rate is at a bound, and follows it no more."""
+        samples = self.batches()
+        return (samples <= self.spec.least) | (samples >= self.spec.most)
+
     def surplus(self, batches: Floats, cycle_s: Floats) -> Floats:
         """(C, N) samples a second that arrive beyond those that steps use; 0 for no member.
 
         batches: (C, N) samples of a step; cycle_s: (C, N), infinite for no member.
         """
         more = np.where(np.isfinite(cycle_s), self.rate - batches / cycle_s, 0.0)
-        return np.where(more > _STEADY * self.rate, more, 0.0)
+        return np.where(more > SAME * self.rate, more, 0.0)
 
     def buffered(self, batches: Floats, surplus: Floats, seconds: Floats) -> Floats:
         """(C, N) samples in the buffers after so many seconds, (C, N).
@@ -87,6 +94,7 @@ def of_devices(profile: Profile, steps: Mapping[str, StepProfile], spec: StreamS
     return StreamRates(
         spec,
         np.array([_rate(profile, name, spec) for name in steps]),
+        np.array([_error(profile, name, spec) for name in steps]),
         np.array([_sample_bytes(profile, name, step, spec) for name, step in steps.items()]),
     )
 
@@ -99,6 +107,11 @@ def _rate(profile: Profile, name: str, spec: StreamSpec) -> float:
     if measured is None:
         raise ValueError(f"the rate of its stream is unknown; run `planner profile --stream {spec.text}`")
     return measured.rate
+
+
+def _error(profile: Profile, name: str, spec: StreamSpec) -> float:
+    """That of a measured rate, which is known."""
+    return 0.0 if spec.source == "replay" else profile.devices[name].streams[spec.named(name)].error
 
 
 def _sample_bytes(profile: Profile, name: str, step: StepProfile, spec: StreamSpec) -> float:
@@ -133,7 +146,7 @@ def slowest_streams(free_s: Floats, least_s: Floats, arrive_s: Floats) -> Bools:
     free_s: (C, N) cycles if nobody waited for samples; least_s: ``least_cycles``.
     arrive_s: as for that.
     """
-    return np.asarray((least_s > free_s) & (arrive_s >= least_s * (1 - _STEADY)))
+    return np.asarray((least_s > free_s) & (arrive_s >= least_s * (1 - SAME)))
 
 
 def waiting_shares(

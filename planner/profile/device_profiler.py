@@ -1,8 +1,10 @@
 """A device profiler collects a device's facts and idle watts, and times models on it."""
 
+import os
+import secrets
 import time
 
-from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle, WatchStream
+from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle, RemoveFile, StartFramework, WatchStream
 from planner.agents.client import AgentClient
 from planner.check.findings import without_device_name
 from planner.errors import AgentError, PlanError, PlannerError
@@ -11,6 +13,7 @@ from planner.profile import repeats, reuse
 from planner.profile.file import DeviceProfile, timing_of
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
+from planner.profile.startup import Startup
 from planner.profile.step_timing import StepTimer
 from profilers import records
 
@@ -18,6 +21,10 @@ from profilers import records
 WATCHED_S = 10.0
 #: Seconds without an answer after which a device counts as hung.
 ANSWER_S = 60.0
+#: Seconds after which an import that has not ended hangs; a board with a slow card takes a minute.
+IMPORT_S = 180.0
+#: Bytes that are sent to a device to time the way there.
+SENT_BYTES = 1 << 20
 
 
 class DeviceProfiler:
@@ -28,11 +35,16 @@ class DeviceProfiler:
         self._timer = timer
         self._recorder = recorder
         self._show = recorder.on_progress
+        self._imported: set[tuple[str, str]] = set()  # devices and the frameworks that their agents have
 
-    def measure(self, device: Device, agent: AgentClient) -> None:
-        """Collect facts, measure idle watts and time all models."""
+    def measure(self, device: Device, agent: AgentClient, reached_s: float) -> None:
+        """Collect facts, measure idle watts and time all models.
+
+        reached_s: seconds until the agent answered.
+        """
         try:
             self._facts(device, agent)
+            self._startup(device, agent, reached_s)
             self._check_precision(device)
             self._stream(device, agent)
             for model in self._request.models:
@@ -70,7 +82,7 @@ class DeviceProfiler:
         before = self._known(device).facts
         if before is None or reuse.identity(before) != reuse.identity(facts):
             self._recorder.change(lambda profile: profile.without_links(name))
-            self._recorder.note(name, idle=None, steps=(), took_s={}, failures={})
+            self._recorder.note(name, idle=None, steps=(), took_s={}, failures={}, startup=None)
         self._recorder.note(name, facts=facts)
         if self._known(device).idle is None:
             self._show(name, "idle power", None)
@@ -82,6 +94,27 @@ class DeviceProfiler:
         # After the idle watts, which it would raise. The agent, too, goes by them from here on.
         spun: records.SpunCores = agent.call(MeasureCores(), ANSWER_S)
         self._recorder.note(name, spun=spun)
+
+    def _startup(self, device: Device, agent: AgentClient, reached_s: float) -> None:
+        """Time what a run begins with. A device whose disk is full may still be profiled."""
+        before = self._known(device).startup
+        imports_s = {} if before is None else before.framework_s
+        try:
+            found = Startup(reached_s, imports_s, _bytes_per_s(agent))
+        except AgentError as error:
+            self._show(device.name, f"how fast files reach it is unknown: {error}", None)
+            return
+        self._recorder.note(device.name, startup=found)
+
+    def _import(self, device: Device, agent: AgentClient, framework: str) -> float:
+        """Import a framework, which only the first time takes long; returns the seconds."""
+        began = time.monotonic()
+        agent.call(StartFramework(framework), IMPORT_S)
+        took_s, startup = time.monotonic() - began, self._known(device).startup
+        if startup is not None and (device.name, framework) not in self._imported:
+            self._recorder.note(device.name, startup=startup.with_framework(framework, took_s))
+        self._imported.add((device.name, framework))
+        return took_s
 
     def _check_precision(self, device: Device) -> None:
         facts = self._known(device).facts
@@ -128,7 +161,8 @@ class DeviceProfiler:
         took = {other: took_s for other, took_s in before.took_s.items() if other != part}
         began = time.monotonic()
         try:
-            measured = self._timer.whole(device, agent, model, framework)
+            imported_s = self._import(device, agent, framework)
+            measured = self._timer.whole(device, agent, model, framework, imported_s)
         except AgentError as error:
             reason = without_device_name(name, error)
             failed = {**failures, model: reason}
@@ -145,3 +179,13 @@ class DeviceProfiler:
         took = {**known.took_s, part: before_s + time.monotonic() - began}
         steps = tuple(checked if each is timed else each for each in known.steps)
         self._recorder.note(device.name, steps=steps, took_s=took)
+
+
+def _bytes_per_s(agent: AgentClient) -> float:
+    """Bytes/s of a file that is sent to a device, and removed there. Raises RemoteError."""
+    content = os.urandom(SENT_BYTES)  # which no compression makes smaller
+    began = time.monotonic()
+    path = agent.store(f"file-{secrets.token_hex(8)}", content)
+    seconds = time.monotonic() - began
+    agent.call(RemoveFile(path), ANSWER_S)
+    return len(content) / max(1e-6, seconds)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from backends.frameworks.base import FRAMEWORKS
 from planner.json_records import decode, load
+from planner.profile.startup import Startup
 from profilers import records, spinning
 
 #: Training steps that are planned by default (Gu et al., section IV).
@@ -33,6 +34,7 @@ class DeviceProfile(NamedTuple):
     facts, idle: None where the device failed before.
     spun: cores that spinning threads got; None where that was not measured.
     streams: of samples that arrive there, by ``StreamSpec.named``.
+    startup: how long a run takes to begin there; None where that was not measured.
     error: why it cannot take part, or None.
     took_s: seconds of each part; a model's is ``timing_of`` or, in older files, its name.
     failures: by model, why it could not be timed; by --stream, why its samples were not counted.
@@ -47,6 +49,7 @@ class DeviceProfile(NamedTuple):
     failures: dict[str, str] = {}
     spun: records.SpunCores | None = None
     streams: dict[str, records.StreamRate] = {}
+    startup: Startup | None = None
 
     @property
     def cores(self) -> float | None:

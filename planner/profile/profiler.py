@@ -82,7 +82,7 @@ class Profiler:
         pool.open(self._chosen)
         for name, error in pool.errors.items():
             self.recorder.note(name, error=str(error))
-        self._on_machines(pool, self._devices.measure)
+        self._on_machines(pool, lambda device, agent: self._devices.measure(device, agent, pool.reached_s[device.name]))
         self._links(pool)
         self._on_machines(pool, self._devices.repeat)
         self._repeat_links(pool)

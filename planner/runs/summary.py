@@ -176,7 +176,8 @@ def _with_course(known: RunSummary, run: RunFolder, now_s: float) -> RunSummary:
         return _with_result(known, run)
     events, cut_off = _events(run.events)
     known = known._replace(**_standing([each.event for each in events]))
-    if now_s - run.events.stat().st_mtime < SILENT_S and not any(isinstance(each.event, RunEnded) for each in events):
+    is_young = now_s - run.events.stat().st_mtime < SILENT_S
+    if (event_log.is_written(run.events) or is_young) and not any(isinstance(each.event, RunEnded) for each in events):
         return known._replace(state=RUNNING, reason="")
     if cut_off:
         return known._replace(reason=cut_off)

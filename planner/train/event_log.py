@@ -1,5 +1,7 @@
 """A run's events are written to its log, shown as they happen, and read back from the log."""
 
+import contextlib
+import fcntl
 import json
 import threading
 import time
@@ -53,11 +55,16 @@ class Observer(Protocol):
 
 
 class EventLog:
-    """Writes events as JSON lines, each with the seconds since the log was opened."""
+    """Writes events as JSON lines, each with the seconds since the log was opened.
+
+    It holds a lock on the file until it is closed or its process ends (``is_written``).
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._stream = path.open("ab", buffering=0)
+        with contextlib.suppress(OSError):  # of a file system without locks
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._began_s = time.monotonic()
 
     def add(self, source: str, event: Event) -> None:
@@ -102,6 +109,18 @@ class EventReporter:
             self._closed = self._closed or closes
         for failure in failures:
             self._on_event("planner", failure)
+
+
+def is_written(path: Path) -> bool:
+    """Whether a run that goes on writes this log."""
+    try:
+        with path.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no log, or a file system without locks
+        return False
+    return False
 
 
 def read(path: Path) -> Iterator[LoggedEvent]:

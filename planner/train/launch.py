@@ -44,6 +44,8 @@ class Launch:
     """One run of a plan.
 
     telemetry: of the workers; it fills while they run.
+    startup_s: seconds until all members were ready; sent_bytes: of the files that they were sent
+        meanwhile, by name. None before that, and with agents that are used again.
     observers: write the run's events besides its log; closed with the run.
     division: of the data; that of the plan if not given.
     pool: agents to use again. They stay when the run is over; who was lost in it is started again
@@ -67,6 +69,8 @@ class Launch:
         self._supervisors: dict[str, WorkerSupervisor] = {}
         self._addresses: dict[str, str] = {}
         self.telemetry = Telemetry(plan.names)
+        self.startup_s: float | None = None
+        self.sent_bytes: dict[str, int] | None = None
 
     def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> RunAccount:
         """Train to the last step, or for ``lasting_s`` as ``RunMonitor.run`` counts.
@@ -79,9 +83,13 @@ class Launch:
         fetcher = CheckpointFetcher(self._pool, self.plan.server, self.folder, before, self._reporter, keep)
         try:
             self.data.check_parts(self.division.parts())
+            began_s = time.monotonic()
             with self._pool.lent() if self._pool_is_lent else self._pool:
                 self._open_agents()
                 server = self._start(resume)
+                if not self._pool_is_lent:
+                    self.startup_s = time.monotonic() - began_s
+                    self.sent_bytes = {name: agent.sent_bytes for name, agent in self._pool.agents.items()}
                 monitor = RunMonitor(server, self._supervisors, fetcher, self.telemetry, self._reporter, self._signals)
                 return monitor.run(lasting_s)
         finally:

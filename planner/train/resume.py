@@ -9,12 +9,15 @@ from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
 from planner.plan.file import Plan
+from planner.train.event_log import is_written
 
 RUN_REMEDY = "give --resume a run folder that `planner train` made"
 
 
 def require_checkpoint(before: RunFolder) -> None:
-    """Raises RecordError where there is no checkpoint to resume from."""
+    """Raises RecordError where there is no checkpoint, PlanError of a run that goes on."""
+    if is_written(before.events):
+        raise PlanError(f"cannot resume {before.path}: it is still training; stop it with Ctrl-C, or let it end")
     remedy_without = "train again without --resume, or give --resume another run folder"
     before.require_checkpoint("resume", RUN_REMEDY, remedy_without)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from backends.frameworks.base import FRAMEWORKS
 from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
+from planner import units
 from planner.errors import PlanError
 from planner.fleet.device import Fleet, require_trust
 from planner.fleet.file import load_fleet
@@ -26,6 +27,7 @@ from planner.plan.request import (
     with_optimizer,
     without_server,
 )
+from planner.plan.startup import startup_s
 from planner.predict import calibration
 from planner.predict.batch_size import notes_scaled
 from planner.predict.sample_efficiency import newest
@@ -106,6 +108,8 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     fleet = fleet or load_fleet(Path(plan.fleet))
     engine_note = _check_engine(plan, fleet, request.allow_plaintext)
     callbacks.on_plan(plan)
+    if (begins_s := startup_s(plan, {})) is not None:
+        callbacks.on_note(f"devices are ready in about {units.seconds(begins_s)}; sending them data may take longer")
     if engine_note:
         callbacks.on_note(engine_note)
     if plan.clip_norm is not None and predicted.clip_norm is None:
@@ -128,6 +132,9 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
     account = launch.run(resume, lasting_s)
     result = run_result(plan, account, worker_results(plan, account, launch.telemetry))
     result.update(end_of(account, orders.stop_rule(launch.options)))
+    if launch.sent_bytes is not None:
+        predicted_s = startup_s(plan, launch.sent_bytes)
+        result["startup"] = {"predicted_s": predicted_s, "measured_s": launch.startup_s}
     if launch.division.by_label:
         result["partition"] = encode(launch.division)
         result["notes"] += launch.division.notes(launch.data.samples)

@@ -75,7 +75,7 @@ def expect_one_process(folder, text, members, momentum, frameworks):
 
 def test_merged_by_samples_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path):
     run = PeerRun(tmp_path, "baseline:batching=stream,aggregation=samples", 24, 3, seed=4)
-    sizes = sample_streams.batches(sample_streams.draw_rates("S1", 3, 4))
+    sizes = [sample_streams.drawn_batch(name, 4) for name in NAMES[:3]]
     assert len(set(sizes)) > 1
     threads, drawn = run.start_all(), [shard(seed) for seed in range(3)]
     for each, size in zip(drawn, sizes, strict=True):

@@ -209,7 +209,7 @@ def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, mome
     parts = f"sync=synchronous,batching=stream,aggregation={merge}"
     run = ServerRun(with_parts(tmp_path, 24, parts, momentum=momentum, members=3, seed=4))
     in_step(run, 3)
-    sizes = sample_streams.batches(sample_streams.draw_rates("S1", 3, 4))
+    sizes = [sample_streams.drawn_batch(name, 4) for name in NAMES[:3]]
     assert len(set(sizes)) > 1
     drawn = [DrawnBatches(seed=seed) for seed in range(3)]
     for each, size in zip(drawn, sizes, strict=True):

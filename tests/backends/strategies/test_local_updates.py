@@ -80,7 +80,8 @@ def test_a_member_alone_makes_no_rounds_but_keeps_its_optimizer() -> None:
     found = Strategy.from_text("diloco:optimizer=adam").of_one_member()
     assert not found.local
     assert found.optimizer.name == "adam"
-    assert Strategy.from_text("dlion").of_one_member() == Strategy.from_text("dlion")
+    assert Strategy.from_text("dlion").of_one_member().batching == "fixed"
+    assert Strategy.from_text("gaia").of_one_member() == Strategy.from_text("gaia")
 
 
 @given(st.integers(1, 500), st.integers(2, 12))

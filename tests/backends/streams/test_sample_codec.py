@@ -4,6 +4,8 @@ import io
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backends.data.loader import ArraySamples, ItemSamples
 from backends.streams.sample_codec import ArrayCodec, PositionCodec
@@ -38,19 +40,19 @@ def test_they_are_what_numpy_saves_and_a_label_may_have_another_width() -> None:
     assert labels.dtype == np.int64 and labels[0] == LABELS[0]
 
 
-@pytest.mark.parametrize(
-    ("payload", "reason"),
-    [
-        (b"", "not of 2 arrays"),
-        (saved(PIXELS[0], LABELS[0])[:-1], "not of 2 arrays"),
-        (saved(PIXELS[0], LABELS[0]) + b"x", "more than 2 arrays"),
-        (saved(PIXELS[0][:1], LABELS[0]), r"uint8 \(1, 2, 3\), expected uint8 \(2, 2, 3\)"),
-        (saved(PIXELS[0] / 255.0, LABELS[0]), "float64"),
-        (saved(PIXELS[0], CLASSES), "its label is 3, of 3 classes"),
-        (saved(PIXELS[0], -1), "its label is -1"),
-        (saved(np.array([{}], object), LABELS[0]), "not of 2 arrays"),
-    ],
-)
+NO_SAMPLES = [
+    (b"", "not of 2 arrays"),
+    (saved(PIXELS[0], LABELS[0])[:-1], "not of 2 arrays"),
+    (saved(PIXELS[0], LABELS[0]) + b"x", "more than 2 arrays"),
+    (saved(PIXELS[0][:1], LABELS[0]), r"uint8 \(1, 2, 3\), expected uint8 \(2, 2, 3\)"),
+    (saved(PIXELS[0] / 255.0, LABELS[0]), "float64"),
+    (saved(PIXELS[0], CLASSES), "its label is 3, of 3 classes"),
+    (saved(PIXELS[0], -1), "its label is -1"),
+    (saved(np.array([{}], object), LABELS[0]), "not of 2 arrays"),
+]
+
+
+@pytest.mark.parametrize(("payload", "reason"), NO_SAMPLES)
 def test_what_is_no_sample_is_refused(payload: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         CODEC.check(payload)
@@ -58,8 +60,38 @@ def test_what_is_no_sample_is_refused(payload: bytes, reason: str) -> None:
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
     codec = ArrayCodec.of(ArraySamples(np.zeros((1, 2), np.float32), np.zeros(1, np.int64)))
+    bad, good = (saved(np.array([0, value], np.float32), 0) for value in (np.nan, 1.0))
     with pytest.raises(ValueError, match="not finite"):
-        codec.check(saved(np.array([0, np.nan], np.float32), 0))
+        codec.check(bad)
+    assert codec.all_sound([good, good]) and not codec.all_sound([good, bad])
+
+
+USUAL = [saved(PIXELS[row], LABELS[row]) for row in range(5)]
+#: A label of another width: sound, but not as ``encode`` writes it.
+NARROW = saved(PIXELS[0], np.int32(LABELS[0]))
+
+
+@given(st.lists(st.sampled_from(USUAL), min_size=1, max_size=8))
+def test_many_samples_are_checked_and_stacked_at_once(payloads: list[bytes]) -> None:
+    assert CODEC.all_sound(payloads)
+    pixels, labels = CODEC.batch(payloads)
+    rows = [USUAL.index(payload) for payload in payloads]
+    assert np.array_equal(pixels, PIXELS[rows]) and np.array_equal(labels, LABELS[rows])
+    assert pixels.flags.writeable and labels.flags.writeable
+
+
+@given(st.lists(st.sampled_from([*USUAL, NARROW, *(payload for payload, _ in NO_SAMPLES)]), min_size=1, max_size=4))
+def test_nothing_passes_at_once_that_would_not_pass_alone(payloads: list[bytes]) -> None:
+    passes = CODEC.all_sound(payloads)
+    assert passes == all(payload in USUAL for payload in payloads)
+    if passes:
+        for payload in payloads:
+            CODEC.check(payload)
+
+
+def test_samples_in_other_forms_make_the_same_batch() -> None:
+    pixels, labels = CODEC.batch([USUAL[2], NARROW])
+    assert np.array_equal(pixels, PIXELS[[2, 0]]) and np.array_equal(labels, LABELS[[2, 0]])
 
 
 def test_samples_that_are_no_arrays_are_replayed_only() -> None:

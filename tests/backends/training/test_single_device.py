@@ -224,5 +224,5 @@ def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
             return super().gradient(batch, rate, weight_decay, adds)
 
     train(run_spec(tmp_path, 2, strategy=Strategy.from_text("scadles"), schedule=RateSchedule(), seed=3), Listening())
-    (size,) = sample_streams.batches(sample_streams.draw_rates("S1", 1, 3))
+    size = sample_streams.drawn_batch("self", 3)
     assert rates == [(size, pytest.approx(0.1 * size / BATCH))] * 2

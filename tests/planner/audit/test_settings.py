@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from planner.audit.settings import Settings, audited_values
+from planner.audit.settings import Settings, audited_strategy, audited_values
 from planner.errors import AuditError, PlanError
+from planner.plan.request import parse_strategy
 from planner.profile.file import Profile
 from profilers.records import SCHEMA
 from tests.planner.profiles import device, profile, step
@@ -53,3 +54,9 @@ def test_an_audit_of_something_else_is_not_gone_on_with(change: dict[str, object
     (name,) = change
     with pytest.raises(AuditError, match=f"the audit in this folder has {name} .*--out"):
         requested(**change).added_to(requested())
+
+
+def test_batches_that_grow_over_a_run_stay_as_they_begin() -> None:
+    assert audited_strategy("dlion").batching == "fixed"
+    assert audited_strategy("dlion").compressor.name == "max-n"
+    assert audited_strategy("diloco") == parse_strategy("diloco")

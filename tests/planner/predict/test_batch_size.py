@@ -3,8 +3,9 @@
 import pytest
 
 from backends.strategies.batching import GlobalBatch
+from backends.strategies.sample_streams import draw_rate
 from backends.strategies.strategy import Strategy
-from planner.predict.batch_size import RunLength, mean_batch, notes, of_global, of_run, streamed
+from planner.predict.batch_size import SEED, RunLength, drawn, mean_batch, notes, of_global, of_run
 
 
 def grown(rounds: int, start: int = 96, samples: int = 60_000) -> list[int]:
@@ -35,7 +36,7 @@ def test_or_over_as_many_rounds_as_so_many_images_take() -> None:
 
 def test_few_training_images_let_it_grow_little() -> None:
     assert mean_batch(Strategy.from_text("dlion"), 3, 32, 3_000, rounds=10_000) <= 2 * 300 / 3 + 1
-    assert notes(Strategy.from_text("dlion"), RunLength(training_samples=3_000)) == [
+    assert notes(Strategy.from_text("dlion"), RunLength(training_samples=3_000), with_stream=False) == [
         "batch sizes grow as they do on 3,000 training samples"
     ]
 
@@ -62,11 +63,18 @@ def test_a_batch_that_grows_needs_more_images_the_larger_it_gets() -> None:
     assert images > 2 * 3500 * usual * (critical + n * usual) / (critical + usual)
 
 
-def test_streams_bring_what_is_drawn_for_each_member() -> None:
-    assert of_run(Strategy.from_text("scadles"), 3, 32, RunLength()).images[3] == pytest.approx(sum(streamed(3)) / 3)
-    assert notes(Strategy.from_text("scadles"), RunLength()) == [
+def test_batches_of_streams_are_those_of_their_devices() -> None:
+    scadles, run = Strategy.from_text("scadles"), RunLength(arriving=51.0)
+    assert of_run(scadles, 3, 32, run).images[3] == 51.0
+    assert notes(scadles, run, with_stream=True) == []
+    assert notes(scadles, run, with_stream=False) == [
         "batch sizes follow streams of images whose rates are drawn with --seed 0"
     ]
+
+
+def test_drawn_batches_belong_to_names() -> None:
+    both, one = drawn(["a", "b"]), drawn(["b"])
+    assert both[0] != both[1] == one[0] == float(round(draw_rate("S1", "b", SEED)))
 
 
 def test_a_global_batch_is_made_of_fewer_images_each_and_as_many_in_all() -> None:

@@ -9,6 +9,7 @@ from planner.errors import PlanError
 from planner.plan.recommend import recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import decentralized, step_cycle, traffic
+from planner.predict.batch_size import drawn
 from planner.predict.clusters import Candidates, of_peers
 from planner.predict.costs import Costs, costs_of
 from planner.predict.predict import predict
@@ -169,9 +170,7 @@ def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
 
 
 def test_streams_bring_each_member_a_batch_of_its_own() -> None:
-    from planner.predict.batch_size import streamed
-
-    most = max(streamed(4))
+    most = drawn(four("scadles").names).max()
     gradient_s = 0.1 + (most - 32) * 0.04 / 16
     assert cycle_s("scadles:compressor=dense")[0] == pytest.approx(gradient_s + 0.24 + UPDATE_S + 3 * ADD_S)
 

@@ -186,7 +186,7 @@ def test_rounds_and_waits_are_those_of_rounds_that_are_made_one_by_one(
 
 
 def streams(text: str, *rates: float) -> StreamRates:
-    return StreamRates(StreamSpec.from_text(text), np.array(rates), np.full(len(rates), np.nan))
+    return StreamRates(StreamSpec.from_text(text), np.array(rates), np.zeros(len(rates)), np.full(len(rates), np.nan))
 
 
 def test_a_buffer_grows_by_what_steps_do_not_use() -> None:
@@ -252,6 +252,33 @@ def test_means_of_steps_that_are_held_up_add_nothing_to_the_interval() -> None:
     assert everything(costs_of(noisy, stream=spec)).time_errors.variance().tolist() == [0.0] * 12
 
 
+@pytest.mark.parametrize("strategy", ["parameter-server", SYNCHRONOUS, "baseline", "local-sgd:local=steps:every=4"])
+@pytest.mark.parametrize("device", range(3))
+def test_an_error_of_a_rate_is_what_a_small_change_of_it_brings(strategy: str, device: int) -> None:
+    error, step, rates = 0.01, 1e-6, np.array([4.0, 8.0, 6.0])
+    costs = three("replay:50", strategy)
+    assert costs.streams is not None
+
+    def found(by: float, error: float = 0.0) -> Predictions:
+        changed = rates.copy()
+        changed[device] *= 1 + by
+        assert costs.streams is not None
+        return everything(costs._replace(streams=costs.streams._replace(rate=changed, error=np.full(3, error))))
+
+    now, more, less = found(0.0, error), found(step), found(-step)
+    for field, errors in (("time_s", now.time_errors), ("power_w", now.power_errors)):
+        change = np.log(getattr(more, field) / getattr(less, field)) / (2 * step)
+        assert errors.stream[:, device] / error == pytest.approx(change, rel=0.02, abs=2e-3)
+    assert now.time_errors.stream.any()
+
+
+def test_a_batch_that_follows_its_rate_arrives_in_a_second_at_any() -> None:
+    costs = three("replay:50", "scadles")
+    assert costs.streams is not None
+    found = everything(costs._replace(streams=costs.streams._replace(error=np.full(3, 0.1))))
+    assert not found.time_errors.stream.any() and not found.power_errors.stream.any()
+
+
 # -- rates -----------------------------------------------------------------------------------------
 
 
@@ -282,6 +309,7 @@ def test_from_elsewhere_the_measured_rate_counts_whatever_is_done_with_the_sampl
     costs = costs_of(measured("a", "b", "c"), stream=spec)
     assert costs.streams is not None
     assert costs.streams.rate.tolist() == [SLOW] * 3 and costs.streams.sample_bytes.tolist() == [3000.0] * 3
+    assert costs.streams.error.tolist() == [0.01] * 3
 
 
 def test_a_device_whose_rate_is_unknown_is_left_out_with_the_remedy() -> None:

@@ -13,6 +13,7 @@ from planner.profile.file import DeviceProfile, Profile, load_profile
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.reuse import declared
+from planner.profile.startup import Startup
 from planner.profile.step_timing import StepTimer, TimeBudget
 from profilers.records import SpunCores, StreamRate
 from tests.planner import profiles
@@ -28,6 +29,7 @@ class Answers:
     def __init__(self, watched: StreamRate | AgentError) -> None:
         self._watched = watched
         self.orders: list[Any] = []
+        self.full = False
 
     def call(self, order: Any, timeout_s: float | None = None) -> Any:
         self.orders.append(order)
@@ -37,10 +39,16 @@ class Answers:
                 raise self._watched
             return self._watched
         return {
+            orders.RemoveFile: None,
             orders.CollectFacts: profiles.facts(),
             orders.MeasureIdle: profiles.window(),
             orders.MeasureCores: SpunCores(1.0, 4.0, 4),
         }[type(order)]
+
+    def store(self, name: str, content: bytes) -> str:
+        if self.full:
+            raise AgentError(f"{name}: No space left on device")
+        return f"/cache/{name}"
 
 
 def measured(folder: Path, agent: Answers, stream: StreamSpec | None, before: DeviceProfile) -> DeviceProfile:
@@ -49,7 +57,7 @@ def measured(folder: Path, agent: Answers, stream: StreamSpec | None, before: De
     start = Profile(1, "test", 0.0, {"pc": before}, (), (), {})
     recorder = ProfileRecorder(start, folder / "profile.json", lambda *_: None)
     timer = StepTimer(request, {}, TimeBudget(100, 1, 0.0), {"pc": 1}, lambda *_: None)
-    DeviceProfiler(request, timer, recorder).measure(PC, cast(AgentClient, agent))
+    DeviceProfiler(request, timer, recorder).measure(PC, cast(AgentClient, agent), 2.5)
     recorder.change(lambda profile: profile)
     return load_profile(folder / "profile.json").devices["pc"]
 
@@ -81,6 +89,17 @@ def test_a_device_at_which_nothing_arrives_keeps_its_timings_and_has_no_rate(tmp
     assert (found.error, found.streams, found.steps) == (None, {}, before.steps)
     assert found.failures == {f"--stream {SPEC.text}": "no sample has arrived for 5 s"}
     assert found.failed((f"--stream {SPEC.text}",)) and not found.failed((f"--stream {SPEC.text}", "net"))
+
+
+def test_what_a_run_begins_with_is_measured_where_the_disk_has_room(tmp_path: Path) -> None:
+    before = Startup(9.0, {"torch": 4.0}, 1e6)
+    found = measured(tmp_path, Answers(RATE), None, known(startup=before)).startup
+    assert found is not None
+    assert (found.agent_s, found.framework_s) == (2.5, {"torch": 4.0}) and found.bytes_per_s > 0
+    full = Answers(RATE)
+    full.full = True
+    kept = measured(tmp_path, full, None, known(startup=before))
+    assert (kept.startup, kept.error) == (before, None)
 
 
 def test_a_profile_of_a_version_without_streams_is_read(tmp_path: Path) -> None:

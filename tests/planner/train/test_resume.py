@@ -11,6 +11,7 @@ from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
 from planner.plan.file import Plan
+from planner.train.event_log import EventLog
 from planner.train.resume import require_checkpoint, require_resumable
 from tests.planner.plans import plan, planned
 
@@ -53,6 +54,17 @@ def test_a_run_is_resumed_while_steps_or_its_last_evaluation_are_left(
     run = saved(tmp_path, step, *evaluated)
     expected = f"{tmp_path} has made all its {step} steps; give more with --steps" if refused else None
     assert refusal(plan(planned("a"), steps=100), run) == expected
+
+
+def test_a_run_that_goes_on_is_not_resumed(tmp_path: Path) -> None:
+    run = saved(tmp_path, 60)
+    log = EventLog(run.events)
+    with pytest.raises(PlanError, match=f"cannot resume {tmp_path}: it is still training; stop it with Ctrl-C"):
+        require_checkpoint(run)
+    log.close()
+    require_checkpoint(run)
+    run.events.unlink()
+    require_checkpoint(run)
 
 
 def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import datetime
 import math
 import random
 
+import numpy as np
 import pytest
 
 from planner.audit.scoring.calibrate import calibrate
@@ -12,6 +13,7 @@ from planner.audit.scoring.coverage import coverage, intervals
 from planner.audit.scoring.measured import MeasuredRun
 from planner.errors import AuditError
 from planner.predict.calibration import OTHERS, ExchangeError
+from planner.provenance import NAMEPLATE, Provenance
 from tests.planner import audits
 
 TODAY = datetime.date(2026, 11, 26)
@@ -72,6 +74,20 @@ def test_intervals_hold_nine_runs_of_ten_of_fleets_left_out(seed: int) -> None:
     assert sum(map(bool, inside)) / len(inside) == pytest.approx(0.9, abs=0.05)
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("sensor", 0.1), (NAMEPLATE, 0.0)])
+def test_an_error_of_watts_is_that_of_watts_that_were_not_read_from_a_file(kind: str, expected: float) -> None:
+    draw, cases = random.Random(3), []
+    for case in made_up(0.0, 0.0):
+        known = case.costs._replace(power_sources=(Provenance(kind, ("wall",)),) * len(case.costs.names))
+        watts = np.array([sum(w * math.exp(draw.gauss(0.0, 0.1)) for w in watts_of(run)) for run in case.runs])
+        cases.append(case._replace(costs=known, measured=case.measured._replace(power_w=watts)))
+    assert calibrate(cases, TODAY).calibration.watts == pytest.approx(expected, rel=0.35)
+
+
+def watts_of(run: MeasuredRun) -> list[float]:
+    return [each.watts for each in run.workers.values() if each.watts is not None]
+
+
 def test_kinds_with_few_runs_share_one_error() -> None:
     few = [case for case in made_up(0.0, 0.0, exchange=0.2) if case.audit == "fleet-1"]
     others = calibrate(
@@ -84,3 +100,19 @@ def test_one_fleet_leaves_none_to_test_with() -> None:
     cases = made_up(0.1, 0.0)
     with pytest.raises(AuditError, match="2 fleets or more"):
         calibrate([case for case in cases if case.audit == "fleet-1"], TODAY)
+
+
+def test_errors_are_stretched_where_large_ones_are_frequent() -> None:
+    """One run of eight is off by five times as much as the others."""
+    draw, cases = random.Random(5), []
+    for case in made_up(0.0, 0.0):
+        sizes = [0.05 if draw.random() < 0.125 else 0.01 for _ in case.runs]
+        runs = tuple(
+            audits.faster(run, math.exp(draw.choice((-1, 1)) * size))
+            for run, size in zip(case.runs, sizes, strict=True)
+        )
+        time_s = np.array([run.time_s(case.steps) for run in runs])
+        cases.append(case._replace(runs=runs, measured=case.measured._replace(time_s=time_s)))
+    found = calibrate(cases, TODAY)
+    inside = [each.inside for each in found.left_out]
+    assert 0.85 <= sum(map(bool, inside)) / len(inside) <= 0.95
