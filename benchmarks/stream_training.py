@@ -142,7 +142,7 @@ def _arguments() -> argparse.Namespace:
     made.add_argument("--test-images", type=int, default=2000)
     made.add_argument("--sample-ms", type=float, default=2.0, help="of computing a sample")
     made.add_argument("--exchange-ms", type=float, default=100.0, help="of a step")
-    made.add_argument("--target", type=float, default=0.8, help="accuracy")
+    made.add_argument("--target", type=float, default=0.85, help="accuracy")
     made.add_argument("--seeds", type=int, default=3)
     made.add_argument("--processes", type=int, default=2)
     made.add_argument("--out", type=Path, default=Path("stream-training.jsonl"))
