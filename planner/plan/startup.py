@@ -1,4 +1,4 @@
-"""How long a run takes to begin: agents start, frameworks are imported, data are handed out."""
+"""The startup of a run lasts until agents run, frameworks are imported and data are handed out."""
 
 from collections.abc import Mapping
 

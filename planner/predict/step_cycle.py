@@ -17,7 +17,6 @@ from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.local_rounds import Rounds
-from planner.predict.stream_rates import SAME
 
 #: Rounds of one step, which come first where ``after`` is given.
 ONE_BY_ONE = "steps:every=1"
@@ -86,8 +85,8 @@ def by_slowest_streams(costs: Costs, candidates: Candidates, shares: Floats) -> 
     members = candidates.members(len(costs.names))
     if not _together(costs):
         return np.where(members, shares, 0.0)
-    arrive_s = np.where(members, _arrive_s(costs, candidates) * _steps(costs, candidates), 0.0)
-    slowest = members & (arrive_s >= arrive_s.max(axis=1, keepdims=True) * (1 - SAME))
+    arrive_s = _arrive_s(costs, candidates)
+    slowest = members & stream_rates.sets_least_cycle(least_cycles_s(costs, candidates), arrive_s)
     return np.where(slowest, (shares.sum(axis=1) / slowest.sum(axis=1))[:, None], 0.0)
 
 

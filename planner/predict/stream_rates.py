@@ -26,7 +26,7 @@ from planner.profile.file import Profile
 from profilers.records import StepProfile
 
 #: Rounding: rates and times that differ by less than this share are the same.
-SAME = 1e-9
+_STEADY = 1e-9
 
 
 class StreamRates(NamedTuple):
@@ -61,7 +61,7 @@ class StreamRates(NamedTuple):
         batches: (C, N) samples of a step; cycle_s: (C, N), infinite for no member.
         """
         more = np.where(np.isfinite(cycle_s), self.rate - batches / cycle_s, 0.0)
-        return np.where(more > SAME * self.rate, more, 0.0)
+        return np.where(more > _STEADY * self.rate, more, 0.0)
 
     def buffered(self, batches: Floats, surplus: Floats, seconds: Floats) -> Floats:
         """(C, N) samples in the buffers after so many seconds, (C, N).
@@ -146,7 +146,12 @@ def slowest_streams(free_s: Floats, least_s: Floats, arrive_s: Floats) -> Bools:
     free_s: (C, N) cycles if nobody waited for samples; least_s: ``least_cycles``.
     arrive_s: as for that.
     """
-    return np.asarray((least_s > free_s) & (arrive_s >= least_s * (1 - SAME)))
+    return (least_s > free_s) & sets_least_cycle(least_s, arrive_s)
+
+
+def sets_least_cycle(least_s: Floats, arrive_s: Floats) -> Bools:
+    """(C, N) whose own samples arrive as slowly as ``least_cycles`` are long; (C, N) each."""
+    return np.asarray(arrive_s >= least_s * (1 - _STEADY))
 
 
 def waiting_shares(

@@ -7,6 +7,7 @@ import time
 from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle, RemoveFile, StartFramework, WatchStream
 from planner.agents.client import AgentClient
 from planner.check.findings import without_device_name
+from planner.check.run import FRAMEWORK_S
 from planner.errors import AgentError, PlanError, PlannerError
 from planner.fleet.device import Device
 from planner.profile import repeats, reuse
@@ -21,8 +22,6 @@ from profilers import records
 WATCHED_S = 10.0
 #: Seconds without an answer after which a device counts as hung.
 ANSWER_S = 60.0
-#: Seconds after which an import that has not ended hangs; a board with a slow card takes a minute.
-IMPORT_S = 180.0
 #: Bytes that are sent to a device to time the way there.
 SENT_BYTES = 1 << 20
 
@@ -109,7 +108,7 @@ class DeviceProfiler:
     def _import(self, device: Device, agent: AgentClient, framework: str) -> float:
         """Import a framework, which only the first time takes long; returns the seconds."""
         began = time.monotonic()
-        agent.call(StartFramework(framework), IMPORT_S)
+        agent.call(StartFramework(framework), FRAMEWORK_S)
         took_s, startup = time.monotonic() - began, self._known(device).startup
         if startup is not None and (device.name, framework) not in self._imported:
             self._recorder.note(device.name, startup=startup.with_framework(framework, took_s))

@@ -1,4 +1,4 @@
-"""What a device takes before it can train: its agent, its framework, and what it is sent."""
+"""A device starts an agent, imports a framework and receives files before it can train."""
 
 from typing import NamedTuple
 

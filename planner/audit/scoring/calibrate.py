@@ -81,7 +81,10 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
     time, power = _joined(of_time), _joined(of_power)
     variances, spread = _fit(time, fleets)
     stretch = _stretch(time, spread)
-    stretches = np.array([_stretch(time.at(fleets != fleet), spread[fleets != fleet]) for fleet in fleets])
+    stretches = np.empty(len(fleets))
+    for fleet in set(fleets):
+        others = fleets != fleet
+        stretches[~others] = _stretch(time.at(others), spread[others])
     known = np.isfinite(power.off)
     watts = _fit(power.at(known), fleets[known])[0] if len(set(fleets[known])) >= FEWEST_FLEETS else np.zeros(1)
     clusters = np.concatenate([case.members.sum(axis=1) > 1 for case in cases])

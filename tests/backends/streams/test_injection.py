@@ -1,5 +1,6 @@
 """Batches take in samples of other devices in the place of own ones, and give some of their own."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.data.arrivals import Arrivals
+from backends.data.arrivals import Arrivals, never
 from backends.data.injected import NO_INJECTION
 from backends.data.loader import ArraySamples, BatchLoader, ItemSamples
 from backends.data.micro_batches import SplitBatch, in_parts
@@ -85,11 +86,15 @@ def test_a_batch_has_an_own_sample_and_none_is_lost_without_being_counted(arriva
 
 
 def test_of_a_stream_only_the_own_samples_are_waited_for() -> None:
-    waited = []
+    waited: list[int] = []
+
+    class Waited(Arrivals):
+        def wait(self, count: int, over: Callable[[], bool] = never) -> None:
+            waited.append(count)
+
     made = injection()
     mixed = batches(made)
-    mixed.arrivals = Arrivals()
-    mixed.arrivals.wait = lambda count, over: waited.append(count)  # type: ignore[method-assign]
+    mixed.arrivals = Waited()
     mixed.wait()
     made.receive([sample(200)] * 3)
     mixed.wait()
