@@ -13,26 +13,18 @@ are not made again.
 
 import argparse
 import statistics
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import torch
-from racing.final_accuracy import thinned
 from reporting import Spread, show
-from trainings import Setting, make_missing
+from synchronous_workers import SynchronousWorkers
+from trainings import DEPTHWISE, Setting, add_options, make_missing
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
 from backends.data.partition import IID, Partition
-from backends.frameworks.base import GradientSettings, framework
-from backends.jobs.job import ACCURACY
-from backends.optimizers import sgd
 from backends.strategies.data_injection import InjectionSpec, share_of
 from backends.streams.injection import InjectedBatches, SampleInjection, codec_of
-from backends.training.step import evaluate, step
 
-DEPTHWISE = f"{Path(__file__).parent / 'racing/depthwise.py'}:depthwise"
 SHARES = (0.05, 0.1, 0.25, 0.5)
 NONE = "none"
 
@@ -57,55 +49,35 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--model", default=DEPTHWISE)
-    made.add_argument("--data", required=True, help="folder of images")
-    made.add_argument("--workers", type=int, default=10)
-    made.add_argument("--batch", type=int, default=32, help="of each device")
-    made.add_argument("--rate", type=float, default=0.04, help="learning rate")
-    made.add_argument("--momentum", type=float, default=0.9)
-    made.add_argument("--steps", type=int, default=400)
-    made.add_argument("--every", type=int, default=100, help="steps between evaluations")
-    made.add_argument("--test-images", type=int, default=2000)
-    made.add_argument("--seeds", type=int, default=3)
-    made.add_argument("--processes", type=int, default=2)
-    made.add_argument("--out", type=Path, default=Path("data-injection.jsonl"))
-    made.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_options(
+        made, "data-injection.jsonl",
+        model=DEPTHWISE, workers=10, batch=32, rate=0.04, momentum=0.9, steps=400, every=100, test_images=2000,
+    )  # fmt: skip
     return made.parse_args()
 
 
 def run(setting: Setting, case: Case) -> dict[str, Any]:
     """Train for all steps."""
     whole = dataset.load(setting.data)
-    few = thinned(whole, setting.test_images)
-    test = ArraySamples(few.test_images, few.test_labels)
-    torch.manual_seed(case.seed)  # by which the model draws its weights
-    replica = framework("torch").build(setting.model, whole.train_images.shape[1:], whole.classes, case.seed, 1)
     spec = None if case.injection == NONE else InjectionSpec.from_text(case.injection)
     names = [f"d{number}" for number in range(setting.workers)]
     sources = {name: _batches(setting, case, whole, name, names, spec) for name in names}
-    states = {name: replica.state.copy() for name in names}
-    weights, velocity = replica.weights.copy(), np.zeros_like(replica.weights)
+    workers = SynchronousWorkers(setting, whole, case.seed, names)
     given, curve = 0, []
     for made in range(setting.steps):
-        total = np.zeros_like(weights)
+        total: Any = 0.0
         for name, source in sources.items():
             if spec is not None:
                 source.injection.begin_step(share_of(spec, names, name, setting.batch, case.seed, made))
-            replica.state[:] = states[name]
-            replica.set_weights(weights)
-            step(replica, source, 1.0, GradientSettings(setting.rate))
-            states[name][:] = replica.state
-            total += replica.gradients
+            total = total + workers.gradient(name, source)
         for source in sources.values():
             shared = source.injection.take_given(through_server=True)
             given += len(shared.payloads)
             for name in shared.receivers:
                 sources[name].injection.receive(shared.payloads)
-        sgd.apply(weights, velocity, total / len(names), setting.momentum)
+        workers.apply(total / len(names))
         if (made + 1) % setting.every == 0:
-            replica.state[:] = np.mean(list(states.values()), axis=0)
-            replica.set_weights(weights)
-            curve.append((made + 1, evaluate(replica, test).metrics[ACCURACY]))
+            curve.append((made + 1, workers.accuracy()))
     return {"setting": setting._asdict(), "case": case._asdict(), "given": given, "curve": curve}
 
 

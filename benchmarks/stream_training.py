@@ -15,20 +15,14 @@ import argparse
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import torch
-from racing.final_accuracy import thinned
 from reporting import Spread, show
-from trainings import Setting, make_missing
+from synchronous_workers import SynchronousWorkers
+from trainings import DEPTHWISE, Setting, add_options, make_missing
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples
-from backends.frameworks.base import GradientSettings, framework
-from backends.jobs.job import ACCURACY
-from backends.optimizers import sgd
 from backends.strategies.aggregation_rules import FACTORS
 from backends.strategies.sample_streams import DISTRIBUTIONS, draw_rate
 from backends.streams.arriving import TICK_S, ArrivingSamples
@@ -39,9 +33,7 @@ from backends.streams.segments import SegmentFolder
 from backends.streams.spec import StreamSpec
 from backends.streams.stream_batches import ArrivingBatchSource
 from backends.training.batch_size import ArrivingBatches, BatchPolicy
-from backends.training.step import evaluate, step
 
-DEPTHWISE = f"{Path(__file__).parent / 'racing/depthwise.py'}:depthwise"
 WAITING, SCADLES = "waiting", "scadles"
 #: Trainings: batches, and what becomes of samples that are not used in time.
 TRAININGS = ((WAITING, PERSIST), (SCADLES, PERSIST), (SCADLES, TRUNCATE))
@@ -131,58 +123,39 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--model", default=DEPTHWISE)
-    made.add_argument("--data", required=True, help="folder of images")
-    made.add_argument("--workers", type=int, default=8)
-    made.add_argument("--batch", type=int, default=64, help="of each device that waits")
-    made.add_argument("--rate", type=float, default=0.08, help="learning rate of all devices' batches of that size")
-    made.add_argument("--momentum", type=float, default=0.9)
-    made.add_argument("--steps", type=int, default=400, help="at the most")
-    made.add_argument("--every", type=int, default=5, help="steps between evaluations")
-    made.add_argument("--test-images", type=int, default=2000)
+    add_options(
+        made, "stream-training.jsonl",
+        model=DEPTHWISE, workers=8, batch=64, rate=0.08, momentum=0.9, steps=400, every=5, test_images=2000,
+    )  # fmt: skip
     made.add_argument("--sample-ms", type=float, default=2.0, help="of computing a sample")
     made.add_argument("--exchange-ms", type=float, default=100.0, help="of a step")
     made.add_argument("--target", type=float, default=0.85, help="accuracy")
-    made.add_argument("--seeds", type=int, default=3)
-    made.add_argument("--processes", type=int, default=2)
-    made.add_argument("--out", type=Path, default=Path("stream-training.jsonl"))
-    made.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return made.parse_args()
 
 
 def run(setting: Setting, case: Case) -> dict[str, Any]:
     """Train up to the target, or for all steps."""
     whole = dataset.load(setting.data)
-    few = thinned(whole, setting.test_images)
-    test = ArraySamples(few.test_images, few.test_labels)
-    torch.manual_seed(case.seed)  # by which the model draws its weights
-    replica = framework("torch").build(setting.model, whole.train_images.shape[1:], whole.classes, case.seed, 1)
-    weights, velocity = replica.weights.copy(), np.zeros_like(replica.weights)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         devices = _devices(setting, case, whole, folder)
         for device in devices:
             stack.callback(device.arrivals.close)
         policy = _policy(setting, case)
-        states = {device.name: replica.state.copy() for device in devices}
+        workers = SynchronousWorkers(setting, whole, case.seed, [device.name for device in devices])
         now_s, samples, curve = 0.0, 0, []
         for made in range(1, setting.steps + 1):
             chosen = {device.name: policy.batch(device.name) for device in devices}
             ends_s = max(device.wait(chosen[device.name]) for device in devices) + case.exchange_ms / 1000
-            total = np.zeros_like(weights)
+            total: Any = 0.0
             for device in devices:
-                replica.state[:] = states[device.name]
-                replica.set_weights(weights)
-                step(replica, device.batches, 1.0, GradientSettings(setting.rate))
-                states[device.name][:] = replica.state
-                total += _factor(case, chosen[device.name], setting) * replica.gradients
+                gradient = workers.gradient(device.name, device.batches)
+                total = total + _factor(case, chosen[device.name], setting) * gradient
                 device.receive(ends_s)
                 policy.record_rate(device.name, device.arrivals.position().rate)
             now_s, samples = ends_s, samples + sum(chosen.values())
-            sgd.apply(weights, velocity, total, setting.momentum)
+            workers.apply(total)
             if made % setting.every == 0 or made == setting.steps:
-                replica.state[:] = np.mean(list(states.values()), axis=0)
-                replica.set_weights(weights)
-                curve.append((made, now_s, evaluate(replica, test).metrics[ACCURACY]))
+                curve.append((made, now_s, workers.accuracy()))
                 if curve[-1][2] >= case.target:
                     break
         streams = [device.arrivals.statistics() for device in devices]

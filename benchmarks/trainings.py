@@ -1,5 +1,6 @@
 """Trainings of several cases run in processes of their own; each adds a JSON line to a file."""
 
+import argparse
 import concurrent.futures
 import json
 import multiprocessing
@@ -8,6 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reporting import json_lines
+
+DEPTHWISE = f"{Path(__file__).parent / 'racing/depthwise.py'}:depthwise"
+HELP = {"batch": "of each worker", "rate": "learning rate", "every": "steps between evaluations"}
 
 
 class Setting(NamedTuple):
@@ -25,6 +29,19 @@ class Setting(NamedTuple):
     steps: int
     every: int
     test_images: int
+
+
+def add_options(to: argparse.ArgumentParser, out: str, **defaults: Any) -> None:
+    """Options of a setting, with these defaults, and of what ``make_missing`` does."""
+    to.add_argument("--data", required=True, help="folder of images")
+    for name, kind in Setting.__annotations__.items():
+        if name != "data":
+            option, default = f"--{name.replace('_', '-')}", defaults[name]
+            to.add_argument(option, type=kind, default=default, help=f"{HELP.get(name, name)} [{default}]")
+    to.add_argument("--seeds", type=int, default=3)
+    to.add_argument("--processes", type=int, default=2)
+    to.add_argument("--out", type=Path, default=Path(out))
+    to.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def make_missing(
