@@ -2,16 +2,16 @@
 
     python benchmarks/machine_speed.py --model resnet --seconds 60
 
-In one process a few steps and a round of the loop take turns, each timed by its processor seconds,
-while other work may run on the machine. Shown are, of means over so many turns, how much steps and
-loop vary, their correlation, and how much the ratio of both varies: what is left of the drift of a
-machine at equal speed.
+In one process a few steps, a round of the loop and of parts that it has or might have take turns,
+each timed by its processor seconds, while other work may run on the machine. Shown are, of means
+over so many turns, how much steps and each part vary, their correlation, and how much the ratio of
+both varies: what is left of the drift of a machine at equal speed.
 """
 
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ from backends.data.loader import ArraySamples
 from backends.frameworks.base import GradientSettings, OptimizerSettings, framework
 from backends.training import step
 from backends.training.workload import batches
-from profilers.machine_speed import ReferenceLoop
+from profilers.cores import thread_cpu_s
+from profilers.machine_speed import INTERPRETED, SIDE, ReferenceLoop
 
-GROUPS = (1, 8, 32)
 #: Small enough that nothing overflows on noise.
 RATE = 1e-4
 
@@ -35,11 +35,14 @@ def main() -> None:
     arguments.add_argument("--model", default="resnet")
     arguments.add_argument("--batch", type=int, default=16)
     arguments.add_argument("--steps", type=int, default=4, help="in a turn")
+    arguments.add_argument("--turns", type=int, default=8, help="in a mean")
     arguments.add_argument("--seconds", type=float, default=60.0)
     options = arguments.parse_args()
-    turns = _turns(_steps(options.model, options.batch, options.steps), ReferenceLoop(), options.seconds)
-    rows = [_row(turns, group) for group in GROUPS if len(turns) >= 3 * group]
-    show(f"{options.model}, batch {options.batch}", rows, options.json)
+    steps = _steps(options.model, options.batch, options.steps)
+    taken = _taken({"steps": steps, "the loop": ReferenceLoop(), **_parts()}, options.seconds)
+    means = {name: np.log(_means(np.array(seconds), options.turns)) for name, seconds in taken.items()}
+    rows = [_row(name, taken[name], means["steps"], means[name]) for name in means]
+    show(f"{options.model}, batch {options.batch}, means of {options.turns} turns", rows, options.json)
 
 
 def _steps(model: str, batch: int, count: int) -> Callable[[], Any]:
@@ -56,30 +59,62 @@ def _steps(model: str, batch: int, count: int) -> Callable[[], Any]:
     return make
 
 
-def _turns(steps: Callable[[], Any], loop: ReferenceLoop, seconds: float) -> list[tuple[float, float]]:
-    """Processor seconds of the steps and of the loop, in turns."""
-    steps()
-    found, end_s = [], time.monotonic() + seconds
+def _parts() -> dict[str, Callable[[], Any]]:
+    """Both parts of the loop, and those of the one before it."""
+    random = np.random.default_rng(0)
+    matrix = random.uniform(size=(SIDE, SIDE)).astype(np.float32)
+    vector = np.linspace(0.5, 1.5, 1 << 16, dtype=np.float32)
+    source, places = random.uniform(size=1 << 20).astype(np.float32), random.integers(0, 1 << 20, 1 << 15)
+    product, result, read = np.empty_like(matrix), np.empty_like(vector), np.empty(places.size, np.float32)
+
+    def passes() -> None:
+        for _ in range(16):
+            np.multiply(vector, vector, out=result)
+
+    return {
+        "product of matrices": lambda: np.einsum("ij,kj->ik", matrix, matrix, out=product),
+        "interpreted code": lambda: sum(number * number for number in range(INTERPRETED)),
+        "passes over a vector": passes,
+        "random reads": lambda: np.take(source, places, out=read, mode="clip"),
+    }
+
+
+def _taken(parts: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+    """Processor seconds of each part in each turn; every part comes first after steps in turn."""
+    names = list(parts)
+    found: dict[str, list[float]] = {name: [] for name in names}
+    parts["steps"]()
+    end_s = time.monotonic() + seconds
+    others = names[1:]
     while time.monotonic() < end_s:
-        began_s = time.process_time()
-        steps()
-        found.append((time.process_time() - began_s, loop()))
+        for name in ("steps", *others):
+            found[name].append(_cpu_s(parts[name], name == "steps"))
+        others = [*others[1:], others[0]]
     return found
 
 
-def _row(turns: Sequence[tuple[float, float]], group: int) -> dict[str, Any]:
-    count = len(turns) // group
-    means = np.array(turns[: count * group]).reshape(count, group, 2).mean(axis=1)
-    logs = np.log(means)
-    steps, loops = logs.T
+def _cpu_s(part: Callable[[], Any], by_process: bool) -> float:
+    """Steps may have threads of the framework."""
+    clock = time.process_time if by_process else thread_cpu_s
+    began_s = clock()
+    part()
+    return clock() - began_s
+
+
+def _means(seconds: np.ndarray, turns: int) -> np.ndarray:
+    count = len(seconds) // turns
+    means: np.ndarray = seconds[: count * turns].reshape(count, turns).mean(axis=1)
+    return means
+
+
+def _row(name: str, taken: list[float], steps: np.ndarray, part: np.ndarray) -> dict[str, Any]:
     return {
-        "turns in a mean": group,
-        "means": count,
-        "loop, ms": 1e3 * statistics.fmean(means[:, 1].tolist()),
-        "steps vary by, %": 100 * float(steps.std(ddof=1)),
-        "loop varies by, %": 100 * float(loops.std(ddof=1)),
-        "correlation": float(np.corrcoef(steps, loops)[0, 1]),
-        "ratio varies by, %": 100 * float((steps - loops).std(ddof=1)),
+        "part": name,
+        "ms": 1e3 * statistics.fmean(taken),
+        "means": len(part),
+        "varies by, %": 100 * float(part.std(ddof=1)),
+        "correlation with steps": float(np.corrcoef(steps, part)[0, 1]),
+        "steps over it vary by, %": 100 * float((steps - part).std(ddof=1)),
     }
 
 

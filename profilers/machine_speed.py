@@ -19,12 +19,14 @@ from profilers.records import MachineSpeed
 CPU_SHARE = 0.005
 #: Shortest and longest seconds between two rounds of the loop.
 LEAST_PERIOD_S, MOST_PERIOD_S = 0.05, 5.0
-#: A round is three parts, of about a tenth of a millisecond each on a server of 2023: arithmetic on
-#: a vector in the cache, reads from random places of 4 MB, and interpreted code. In equal parts
-#: they follow training steps better than any one of them (benchmarks/machine_speed.py). Many short
-#: rounds tell more than a few long ones, for a round sees a moment only.
-CACHED, PASSES = 1 << 16, 8
-SOURCE, READS = 1 << 20, 1 << 15
+#: The number of this loop, to be raised with every change of its work.
+LOOP = 2
+#: A round is the product of two square matrices, a quarter of a millisecond on a server of 2023,
+#: and interpreted code, a third of that. Passes over a vector and reads from random places, which
+#: the first loop had, vary several times as much as training steps do
+#: (benchmarks/machine_speed.py). Many short rounds tell more than a few long ones, for a round sees
+#: a moment only.
+SIDE = 128
 INTERPRETED = 3000
 
 
@@ -32,20 +34,14 @@ class ReferenceLoop:
     """The fixed work. A call does a round of it and gives the processor seconds that it took."""
 
     def __init__(self) -> None:
-        self._cached = np.linspace(0.5, 1.5, CACHED, dtype=np.float32)
-        self._result = np.empty_like(self._cached)
-        random = np.random.RandomState(0)
-        self._source = random.uniform(size=SOURCE).astype(np.float32)
-        self._places = random.randint(0, SOURCE, READS)
-        self._read = np.empty(READS, np.float32)
+        self._matrix = np.random.RandomState(0).uniform(size=(SIDE, SIDE)).astype(np.float32)
+        self._product = np.empty_like(self._matrix)
         self()  # the first round brings the arrays into the memory
 
     def __call__(self) -> float:
         began_s = thread_cpu_s()
-        for _ in range(PASSES):
-            np.multiply(self._cached, self._cached, out=self._result)
-            np.add(self._result, self._cached, out=self._result)
-        np.take(self._source, self._places, out=self._read, mode="clip")
+        # Without a BLAS, whose threads would do a part that this thread's time does not show.
+        np.einsum("ij,kj->ik", self._matrix, self._matrix, out=self._product)
         total = 0
         for number in range(INTERPRETED):
             total += number * number
@@ -102,6 +98,7 @@ class SpeedMeter:
             len(taken_s),
             self._lost.stolen_share,
             self._lost.throttled_share,
+            LOOP,
         )
 
     def _run(self) -> None:

@@ -78,6 +78,7 @@ class MachineSpeed(NamedTuple):
         None for too few rounds. rounds: of the loop.
     stolen_share: of the time of all processors, given to other machines by a hypervisor.
     throttled_share: of the periods of a quota, those in which it was used up. None where unknown.
+    loop: number of the loop: times of different loops are not compared.
     """
 
     loop_s: Optional[float]
@@ -85,6 +86,7 @@ class MachineSpeed(NamedTuple):
     rounds: int
     stolen_share: Optional[float] = None
     throttled_share: Optional[float] = None
+    loop: int = 1
 
 
 class StreamRate(NamedTuple):

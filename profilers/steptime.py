@@ -12,11 +12,15 @@ WARMUP_LIMIT = 300
 #: Fewest steps of a warm-up that ends at the time limit.
 WARMUP_MINIMUM = 10
 TIMED_MINIMUM = 30
-TIMED_LIMIT = 500
+#: Steps that are timed even if their mean is not precise, and the most that are timed at all.
+TIMED_ENOUGH, TIMED_LIMIT = 500, 3000
 #: Steps of a repeat: those of its warm-up, and the fewest timed.
 REPEAT_WARMUP, REPEAT_MINIMUM = 5, 10
-#: Shortest window: sensors and counters of a GPU change about every tenth of a second.
-WINDOW_S = 1.0
+#: Shortest window. The speed of a machine changes from second to second, which the spread of
+#: neighbouring steps does not show.
+WINDOW_S = 2.0
+#: Seconds that are timed even if the mean is precise, where the budget has room for them.
+TIMED_S = 4.0
 #: Steps and seconds between two checks of the precision: a check takes as long as a short step.
 CHECK_EVERY, CHECK_S = 5, 0.5
 PRECISION = 0.01
@@ -72,8 +76,8 @@ def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks
     """Call ``step`` repeatedly and collect the seconds of its phases.
 
     ``adaptive``: at most 300 steps of warm-up, until ``stats.warmup_ended``. Then at least 30 steps
-    and one second, until the mean is known within 1 %, 500 steps are timed or ``enough`` is true.
-    The window spans the timed steps.
+    and two seconds, until ``enough`` is true, or after four seconds the mean is known within 1 % or
+    500 steps are timed; at most 3000 steps. The window spans the timed steps.
     ``paper``: 300 steps of warm-up, 100 timed, 100 in the window (not timed).
     Raises ValueError for another protocol, and any exception of ``step``.
     """
@@ -83,7 +87,7 @@ def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks
 
 
 def measure_repeat(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
-    """Repeat a measurement: 5 steps of warm-up, then at least 10 steps and one second."""
+    """Repeat a measurement: 5 steps of warm-up, then at least 10 steps and two seconds."""
     loop = _TimedLoop(step, hooks)
     warmup = loop.run("warm-up", REPEAT_WARMUP)
     timed = loop.run_in_window(
@@ -140,9 +144,12 @@ def _adaptive(loop: _TimedLoop) -> StepTimes:
         return stats.warmup_ended(totals) is not None or (len(totals) >= WARMUP_MINIMUM and loop.enough())
 
     def precise_enough(totals: List[float]) -> bool:
-        if len(totals) < TIMED_MINIMUM or sum(totals) < WINDOW_S:
+        timed_s = sum(totals)
+        if len(totals) < TIMED_MINIMUM or timed_s < WINDOW_S:
             return False
-        return _precise(totals) or loop.enough()
+        if loop.enough():
+            return True
+        return timed_s >= TIMED_S and (len(totals) >= TIMED_ENOUGH or _precise(totals))
 
     warmup = loop.run("warm-up", WARMUP_LIMIT, warmed_up)
     timed = loop.run_in_window("timed", TIMED_LIMIT, precise_enough)

@@ -72,6 +72,13 @@ class ProcessGroup(abc.ABC):
         """
 
     @abc.abstractmethod
+    def weigh(self, part: float) -> None:
+        """Count this member's gradients with another factor from the next one on.
+
+        The gradients of all members, each times its ``part``, are added up. Does not wait.
+        """
+
+    @abc.abstractmethod
     def gradient(
         self, replica: Replica, batch: object, rate: float, weight_decay: float, adds: bool, is_last: bool
     ) -> float:

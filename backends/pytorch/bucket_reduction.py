@@ -17,7 +17,8 @@ Hook = Callable[[Any, Any], Any]
 class BucketReduction:
     """The hook that reduces a bucket of gradients to their mean, and a clock beside it.
 
-    weight: factor of this member's gradients; the mean of all members' factors is 1.
+    weight: factor of this member's gradients, before their mean over the members is taken; it may
+        change between two gradients.
     threads: those that exchange.
     on_wait: called with whether the hook may wait for other members from here on.
     """

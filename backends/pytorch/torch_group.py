@@ -165,6 +165,10 @@ class TorchGroup(ProcessGroup):
             module.register_comm_hook(self._reduction, reduce_bucket)
         replica.training_loss = module
 
+    def weigh(self, part: float) -> None:
+        assert self._reduction is not None, "its gradients are averaged"
+        self._reduction.weight = part * self.size
+
     def gradient(
         self, replica: Replica, batch: object, rate: float, weight_decay: float, adds: bool, is_last: bool
     ) -> float:

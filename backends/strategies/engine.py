@@ -11,6 +11,8 @@ OWN, TORCH = "planner", "torch"
 #: How torch.distributed may change gradients on their way, by hooks that torch itself brings.
 HOOKS = ("none", "bf16", "fp16", "powersgd")
 BACKENDS = ("auto", "gloo", "nccl")
+#: Batches as planned, or as many samples as a stream delivers in a second.
+BATCHINGS = ("fixed", "stream")
 
 
 class Engine(NamedTuple):
@@ -20,6 +22,7 @@ class Engine(NamedTuple):
     rank: of PowerSGD's matrices; ``start``: the rounds that are made before PowerSGD begins.
     backend: of torch.distributed; auto for NCCL where every member has it and a GPU of its own,
         else gloo.
+    batching: one of BATCHINGS. With ``stream`` gradients are weighed by rates, as in ScaDLES.
     """
 
     name: str = OWN
@@ -27,6 +30,7 @@ class Engine(NamedTuple):
     rank: int = 1
     start: int = 1000
     backend: str = "auto"
+    batching: str = "fixed"
     text: str = OWN
 
     @classmethod
@@ -59,4 +63,5 @@ _READERS: Dict[str, Callable[[str], Any]] = {
     "rank": _from(1),
     "start": _from(2),
     "backend": word_of(BACKENDS),
+    "batching": word_of(BATCHINGS),
 }

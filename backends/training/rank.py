@@ -3,7 +3,8 @@
 A round is a step of every rank. All ranks hold equal weights, and each computes by itself what
 comes next, so that nobody hands out work. They meet every half a second: a rank that wants to end
 the run, because it was told to or because its loss is not finite, says so there, and all end at
-the same round. Between two meetings nothing but gradients is exchanged.
+the same round. Between two meetings nothing but gradients is exchanged, so that batches that follow
+the rates of streams change at meetings.
 """
 
 import functools
@@ -17,15 +18,16 @@ import numpy as np
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import OWN, Replica, layout_of
 from backends.frameworks.process_group import ProcessGroup
-from backends.protocol.events import Diverged, Emit, Joined, MemberProgress, Progress, RunAccount, TimeSpent
+from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import STEP
 from backends.training import checkpoint, single_device
 from backends.training.compute_clock import clock_of
+from backends.training.rank_batches import RankBatches
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
 from backends.training.step import combine_parts, evaluate, stretch
 from backends.training.step_queue import RunProgress, StepQueue, WorkItem
-from backends.training.stopping import EARLY_ENDS
+from backends.training.stopping import EARLY_ENDS, STREAMS_ENDED
 
 #: What a rank says of itself at a meeting.
 GOES_ON, STOPS, DIVERGED = range(3)
@@ -55,7 +57,7 @@ def run(
     """
     _require_one_model(replica, group, names)
     group.average_gradients(replica, data[0].batch, clock_of(replica).waits)
-    rank = Rank(spec, replica, group, names, emit, began, on_end)
+    rank = Rank(spec, replica, group, names, data[0], emit, began, on_end)
     return single_device.work(rank, *data, should_stop, slowdown, on_step)
 
 
@@ -71,6 +73,7 @@ class RoundQueue(StepQueue):
     """Hands out rounds, each of which counts as a step of every member.
 
     The last round may exceed the total.
+    members: those whose gradients count.
     checkpoint_due: whether a checkpoint is due after the round that was completed last.
     diverged: whether the weights are of no use, as all ranks have agreed.
     """
@@ -78,7 +81,7 @@ class RoundQueue(StepQueue):
     def __init__(self, progress: RunProgress, members: int) -> None:
         super().__init__(progress.total, progress.made)
         self._progress = progress
-        self._members = members
+        self.members = members
         self.checkpoint_due = False
         self.diverged = False
 
@@ -90,7 +93,7 @@ class RoundQueue(StepQueue):
         with self._changing():
             item = self._held.pop(worker)
             if item.kind == STEP:
-                self.checkpoint_due = self._progress.count_steps(self._members)
+                self.checkpoint_due = self._progress.count_steps(self.members)
             else:
                 self._progress.evaluated = item.step
             return self.done
@@ -108,11 +111,13 @@ class Rank(SingleDevice):
         replica: Replica,
         group: ProcessGroup,
         names: Sequence[str],
+        batches: BatchSource,
         emit: Emit,
         began: Optional[float],
         on_end: Callable[[], None],
     ) -> None:
         self._group = group
+        self._batches = RankBatches(spec, group, batches, lambda: self.batch(self.name))
         self._on_end = on_end
         self._names = names
         self._is_first = group.rank == 0
@@ -121,6 +126,8 @@ class Rank(SingleDevice):
         self._losses: Sequence[float] = (math.nan,) * group.size
         self._rounds_to_meeting = 1
         super().__init__(spec, replica, emit, names[group.rank], began)
+        if self._batches.may_change:
+            self._agree(group.gather((self._batches.wanted,))[:, 0])
         self._met_s, self._rounds = time.monotonic(), 0
         if self._is_first:
             for name in names:
@@ -164,15 +171,23 @@ class Rank(SingleDevice):
         self._group.broadcast(sent)
         self._replica.set_own_state(sent.astype(np.uint8))
 
-    def samples_of_step(self, batches: BatchSource) -> int:
-        return batches.batch  # which was planned for each rank
+    def samples_of_step(self) -> int:
+        return self._batches.size
+
+    def step_with_samples(
+        self, item: WorkItem, batches: BatchSource, slowdown: float, should_stop: Callable[[], bool]
+    ) -> None:
+        if self._batches.over:
+            self.step(item, batches, slowdown)
+        else:
+            super().step_with_samples(item, batches, slowdown, should_stop)
 
     def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient, have it averaged, and apply it."""
         started, cpu_s = time.perf_counter(), time.process_time()
         settings = self.spec.optimizer_at(item.step).in_gradients
         with clock_of(self._replica):  # it stands still while others are waited for
-            batch = next(batches)
+            batch = self._batches.draw()
             data_s = time.perf_counter() - started
             compute = functools.partial(self._group.gradient, self._replica)
             loss = combine_parts(self._replica, batch, settings, compute)
@@ -192,7 +207,9 @@ class Rank(SingleDevice):
                 data_s=data_s,
             )
         )
-        if not math.isfinite(loss):
+        if self._batches.over:
+            self.step_queue.complete(self.name)
+        elif not math.isfinite(loss):
             self._end_diverged(self.name, item.kind, item.step, loss)
         else:
             self._stats.count_step(loss, 0)
@@ -208,6 +225,8 @@ class Rank(SingleDevice):
             self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
         if self._rounds >= self._rounds_to_meeting:
             self._meet()
+            if self.spec.stream:
+                self._commit_saved_offsets()
 
     def stop(self, reason: str) -> None:
         """Ask all ranks to end the run at their next meeting; the first reason counts."""
@@ -227,14 +246,26 @@ class Rank(SingleDevice):
         round_s = max(1e-6, (now_s - self._met_s) / max(1, self._rounds))
         rounds = min(MOST_ROUNDS, max(1, int(PROGRESS_INTERVAL_S / round_s)))
         loss = self._bad_loss if self._says == DIVERGED else self._stats.loss
-        rows = self._group.gather((self._says, math.nan if loss is None else loss, self._bad_step, rounds))
+        row = (self._says, math.nan if loss is None else loss, self._bad_step, rounds, self._batches.wanted)
+        rows = self._group.gather(row)
         self._losses = tuple(rows[:, 1])
         self._rounds_to_meeting = int(rows[0, 3])  # the same number on all ranks
         self._met_s, self._rounds = now_s, 0
         # The first loss that is not finite tells why: its gradient spoils the weights of all.
-        name, (says, loss, step, _) = min(zip(self._names, rows), key=lambda each: (-each[1][0], each[1][2]))
+        name, (says, loss, step, *_) = min(zip(self._names, rows), key=lambda each: (-each[1][0], each[1][2]))
         if says != GOES_ON:
             self._end_for_all(name, int(says), int(step), float(loss))
+        elif self._batches.may_change:
+            self._agree(rows[:, 4])
+
+    def _agree(self, wanted: np.ndarray) -> None:
+        """Go on with what the ranks want, (ranks,), or end the run where none has samples."""
+        present = self._batches.agree(wanted)
+        if present:
+            self.step_queue.members = present
+        else:
+            self.reason = self.reason or STREAMS_ENDED
+            self.step_queue.stop()
 
     def _end_for_all(self, name: str, says: int, step: int, loss: float) -> None:
         if says == DIVERGED and name != self.name:
@@ -266,11 +297,19 @@ class Rank(SingleDevice):
             rows = self._group.gather((float(self.stream_offset(self.name)),))
             self._stream_offsets = dict(zip(self._names, map(int, rows[:, 0])))
 
+    def _commit_saved_offsets(self) -> None:
+        """Let the source of each rank know what the first rank has saved."""
+        saved = np.array([float(self.saved_offset(name)) for name in self._names])
+        self._group.broadcast(saved)
+        self._batches.commit(int(saved[self._group.rank]))
+
     def end_stream(self, reason: str) -> None:
-        raise ValueError(
-            "%s: %s; with --engine torch the others cannot go on without it, with --engine planner they can"
-            % (self.name, reason)
-        )
+        try:
+            self._batches.end()
+        except ValueError as error:
+            raise ValueError("%s: %s: %s" % (self.name, reason, error)) from None
+        self._emit(Left(self.name, reason))
+        self.step_queue.abandon(self.name)  # and take it again
 
     def _snapshot(self) -> checkpoint.Checkpoint:
         """Copies: the next rounds are made while they are written."""

@@ -69,25 +69,10 @@ def work(
         if item.kind == EVALUATE:
             device.evaluate(item, test)
         else:
-            _step(device, item, batches, slowdown, should_stop)
+            device.step_with_samples(item, batches, slowdown, should_stop)
         if on_step is not None:
             on_step(device.spent)
         device.show_progress()
-
-
-def _step(
-    device: "SingleDevice", item: WorkItem, batches: BatchSource, slowdown: float, should_stop: Callable[[], bool]
-) -> None:
-    """Make a step, as soon as its samples have arrived."""
-    batches.batch = device.samples_of_step(batches)
-    try:
-        batches.wait(should_stop if device.abandons_steps else never)
-    except WaitInterrupted:
-        device.step_queue.abandon(device.name)
-    except StreamEnded as end:
-        device.end_stream(str(end))
-    else:
-        device.step(item, batches, slowdown)
 
 
 class SingleDevice(RunState):
@@ -141,9 +126,23 @@ class SingleDevice(RunState):
         else:
             self._on_host.slots = slots
 
-    def samples_of_step(self, batches: BatchSource) -> int:
+    def samples_of_step(self) -> int:
         """Samples of the next step."""
         return self.batch(self.name)
+
+    def step_with_samples(
+        self, item: WorkItem, batches: BatchSource, slowdown: float, should_stop: Callable[[], bool]
+    ) -> None:
+        """Make a step, as soon as its samples have arrived."""
+        batches.batch = self.samples_of_step()
+        try:
+            batches.wait(should_stop if self.abandons_steps else never)
+        except WaitInterrupted:
+            self.step_queue.abandon(self.name)
+        except StreamEnded as end:
+            self.end_stream(str(end))
+        else:
+            self.step(item, batches, slowdown)
 
     def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient and apply it."""

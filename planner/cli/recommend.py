@@ -48,6 +48,7 @@ def recommend(
         str | None,
         Option(help="Samples arrive while it trains: replay:S1, or directory:, socket:, kafka:... (docs/streams.md)."),
     ] = None,
+    seed: Annotated[int, Option(min=0, help="Of rates of streams that are drawn, as of `planner train`.")] = 0,
     allow_plaintext: options.AllowPlaintext = False,
     top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 10,
     choose: Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")] = 1,
@@ -81,7 +82,7 @@ def recommend(
         rates=_rates(rate or []), global_batch=global_batch, clip_norm=clip_norm,
         allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
         calibration=calibration.newest(Path()),
-        stream=None if stream is None else parse_stream(stream),
+        stream=None if stream is None else parse_stream(stream), rates_seed=seed,
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
     optimizer = optimizer_of_job(profile, request.model, optimizer)

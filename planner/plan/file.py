@@ -17,8 +17,11 @@ from planner.provenance import Provenance
 from profilers.mixed_precision import FP32
 from profilers.records import MachineSpeed
 
-#: What torch.distributed does, as a strategy.
-ALLREDUCE = Strategy.from_text("allreduce")
+#: What torch.distributed does, as a strategy, by the batching of its engine.
+TORCH_EXCHANGES = {
+    "fixed": Strategy.from_text("allreduce"),
+    "stream": Strategy.from_text("allreduce:batching=stream,aggregation=rates"),
+}
 
 
 class PlannedStream(NamedTuple):
@@ -101,6 +104,7 @@ class Plan(NamedTuple):
     job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
     stream: as which samples arrive, text of a ``StreamSpec``; None where they are there.
     predicted_stream: that of the prediction, where it is another; empty for none.
+    rates_seed: of the prediction's rates of streams, where they are drawn.
     """
 
     schema: int
@@ -132,6 +136,7 @@ class Plan(NamedTuple):
     clip_norm: float | None = None
     stream: str | None = None
     predicted_stream: str | None = None
+    rates_seed: int = 0
 
     def check(self) -> None:
         """Raises ValueError where the parts of the plan do not fit together."""
@@ -226,9 +231,11 @@ class Plan(NamedTuple):
         if engine is None or engine == self.engine:
             return self
         changed = self._replace(engine=engine, predicted_engine=self.engine, interval=())
-        if Engine.from_text(engine).name != TORCH:
+        made = Engine.from_text(engine)
+        if made.name != TORCH:
             return changed.with_strategy(changed.strategy)  # which may have to weigh gradients now
-        return changed.with_strategy(ALLREDUCE.with_optimizer(self.strategy.optimizer.as_text()))
+        exchange = TORCH_EXCHANGES[made.batching]
+        return changed.with_strategy(exchange.with_optimizer(self.strategy.optimizer.as_text()))
 
 
 def load_plan(path: Path) -> Plan:

@@ -41,7 +41,10 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         strategy = weighing_samples(strategy)
     steps = profile.steps_planned if request.steps is None else request.steps
     samples = training_samples(profile, request.model, request.training_samples)
-    run = RunLength(steps, samples, request.sample_efficiency, request.critical_batch, request.rounds_efficiency)
+    run = RunLength(
+        steps, samples, request.sample_efficiency, request.critical_batch, request.rounds_efficiency,
+        rates_seed=request.rates_seed,
+    )  # fmt: skip
     costs = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
         request.engine, request.allow_plaintext, request.global_batch, request.clip_norm is not None,
@@ -142,6 +145,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         precision=costs.precision,
         clip_norm=recommendation.clip_norm,
         stream=None if costs.streams is None else costs.streams.spec.text,
+        rates_seed=costs.rates_seed,
     )
     try:
         decode(Plan, encode(made)).check()

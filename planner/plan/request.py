@@ -12,7 +12,7 @@ from backends.strategies.presets import SERVERLESS
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
-from planner.plan.file import ALLREDUCE
+from planner.plan.file import TORCH_EXCHANGES
 from planner.predict.batch_size import TRAINING_SAMPLES
 from planner.predict.calibration import Calibration
 from planner.predict.costs import OWN_ENGINE
@@ -120,6 +120,7 @@ class RecommendRequest(NamedTuple):
     clip_norm: to which gradients are scaled down; None for no limit.
     calibration: of the intervals; None for those of the measured spread alone.
     stream: as which samples arrive; None where they are there from the start.
+    rates_seed: of the rates of streams that are drawn.
     """
 
     weights: Mapping[str, float] | None = None
@@ -145,14 +146,18 @@ class RecommendRequest(NamedTuple):
     clip_norm: float | None = None
     calibration: Calibration | None = None
     stream: StreamSpec | None = None
+    rates_seed: int = 0
 
     def by(self, engine: Engine) -> "RecommendRequest":
         """This request, of clusters that an engine trains.
 
         torch.distributed makes synchronous steps in which all members have the mean of all
-        gradients. It is ranked as an all-reduce of the planner's own that takes another time.
+        gradients, or their sum weighed by rates. It is ranked as an all-reduce of the planner's own
+        that takes another time.
         """
-        return self if engine.name == OWN_ENGINE.name else self._replace(strategy=ALLREDUCE, engine=engine)
+        if engine.name == OWN_ENGINE.name:
+            return self
+        return self._replace(strategy=TORCH_EXCHANGES[engine.batching], engine=engine)
 
     def check(self) -> None:
         """Raises PlanError naming the first number that is out of range."""

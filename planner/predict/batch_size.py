@@ -14,8 +14,6 @@ from planner.predict.sample_efficiency import RoundsEfficiency, images_factor
 
 #: Images of the data set where none is named: those of MNIST and Fashion-MNIST.
 TRAINING_SAMPLES = 60_000
-#: Seed of the streams' rates, the default of ``planner train``.
-SEED = 0
 #: Rounds without growth after which a batch grows no more.
 SETTLED = GROWTH.warmup_every + GROWTH.speedup_every
 #: Rounds in which the images of a run and the batches that they allow settle.
@@ -43,6 +41,7 @@ class RunLength(NamedTuple):
     critical_batch: images, by which ``images_factor`` tells theirs; None where it is unknown.
     rounds_efficiency: of rounds of local steps, in place of both; None to count all steps alike.
     arriving: mean images of a batch that follows streams; None where none does.
+    rates_seed: of the rates of streams that are drawn.
     """
 
     steps: int | None = None
@@ -51,6 +50,7 @@ class RunLength(NamedTuple):
     critical_batch: float | None = None
     rounds_efficiency: RoundsEfficiency | None = None
     arriving: float | None = None
+    rates_seed: int = 0
 
 
 ANY = RunLength()
@@ -113,7 +113,7 @@ def notes(strategy: Strategy, run: RunLength, with_stream: bool) -> list[str]:
     if strategy.batching == "dynamic":
         return [f"batch sizes grow as they do on {run.training_samples:,} training samples"]
     if strategy.batching == "stream" and not with_stream:
-        return [f"batch sizes follow streams of images whose rates are drawn with --seed {SEED}"]
+        return [f"batch sizes follow streams of images whose rates are drawn with --seed {run.rates_seed}"]
     return []
 
 
@@ -132,9 +132,9 @@ def mean_batch(
     return float(usual)
 
 
-def drawn(names: Sequence[str]) -> Floats:
+def drawn(names: Sequence[str], seed: int) -> Floats:
     """(N,) images of a device's step, where batches follow streams that a run does not have."""
-    return np.array([float(sample_streams.drawn_batch(name, SEED)) for name in names])
+    return np.array([float(sample_streams.drawn_batch(name, seed)) for name in names])
 
 
 def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s: Floats, image_s: Floats) -> Floats:

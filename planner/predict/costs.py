@@ -69,6 +69,7 @@ class Costs(NamedTuple):
     model_errors: see ``calibration``.
     streams: as which samples arrive; None where they are there from the start.
     arriving_batches: (N,) images of a step where batches follow streams, else None.
+    rates_seed: of the rates of streams that are drawn.
     """
 
     names: tuple[str, ...]
@@ -100,6 +101,7 @@ class Costs(NamedTuple):
     model_errors: ModelErrors = ModelErrors()
     streams: StreamRates | None = None
     arriving_batches: Floats | None = None
+    rates_seed: int = 0
 
     @property
     def engine(self) -> Engine:
@@ -189,11 +191,11 @@ def costs_of(
         for name, step in steps.items()
     }
     usual = [batch] * len(steps) if shares is None else shares.even().tolist()
-    streams = None if stream is None else stream_rates.of_devices(profile, steps, stream)
+    streams = None if stream is None else stream_rates.of_devices(profile, steps, stream, run.rates_seed)
     follows = streams is not None and strategy.batching == "stream"
     arriving = None
     if strategy.batching == "stream":
-        arriving = batch_size.drawn(names) if streams is None else streams.batches()
+        arriving = batch_size.drawn(names, run.rates_seed) if streams is None else streams.batches()
         run = run._replace(arriving=float(arriving.mean()))
     return Costs(
         names=names,
@@ -242,6 +244,7 @@ def costs_of(
         run_steps=run.steps,
         streams=streams,
         arriving_batches=arriving,
+        rates_seed=run.rates_seed,
     )
 
 

@@ -20,7 +20,6 @@ from backends.streams.rate_shape import CONSTANT
 from backends.streams.sample_codec import ArrayCodec, ArrayType
 from backends.streams.spec import StreamSpec
 from planner.arrays import Bools, Floats
-from planner.predict.batch_size import SEED
 from planner.predict.device_timings import gradient_times
 from planner.profile.file import Profile
 from profilers.records import StepProfile
@@ -35,12 +34,14 @@ class StreamRates(NamedTuple):
     rate: (N,) samples a second that a device can use, the mean over time.
     error: (N,) its relative standard error, where it was measured; else 0.
     sample_bytes: (N,) as they arrive, NaN where unknown.
+    seed: of rates that are drawn.
     """
 
     spec: StreamSpec
     rate: Floats
     error: Floats
     sample_bytes: Floats
+    seed: int = 0
 
     def unlimited(self) -> "StreamRates":
         """Streams for which nobody waits."""
@@ -82,27 +83,31 @@ def unknown_rates(profile: Profile, names: Iterable[str], spec: StreamSpec) -> d
     reasons = {}
     for name in names:
         try:
-            if not _rate(profile, name, spec) > 0:
+            if not _rate(profile, name, spec, 0) > 0:
                 reasons[name] = f"{spec.text}: no sound sample arrives there"
         except ValueError as error:
             reasons[name] = str(error)
     return reasons
 
 
-def of_devices(profile: Profile, steps: Mapping[str, StepProfile], spec: StreamSpec) -> StreamRates:
-    """The streams of the devices in ``steps``, in that order, of which all rates are known."""
+def of_devices(profile: Profile, steps: Mapping[str, StepProfile], spec: StreamSpec, seed: int) -> StreamRates:
+    """The streams of the devices in ``steps``, in that order, of which all rates are known.
+
+    seed: of rates that are drawn.
+    """
     return StreamRates(
         spec,
-        np.array([_rate(profile, name, spec) for name in steps]),
+        np.array([_rate(profile, name, spec, seed) for name in steps]),
         np.array([_error(profile, name, spec) for name in steps]),
         np.array([_sample_bytes(profile, name, step, spec) for name, step in steps.items()]),
+        seed,
     )
 
 
-def _rate(profile: Profile, name: str, spec: StreamSpec) -> float:
+def _rate(profile: Profile, name: str, spec: StreamSpec, seed: int) -> float:
     """Samples a second; a replay says its rate itself. Raises ValueError where it is unknown."""
     if spec.source == "replay":
-        return spec.replay(name, SEED).mean_rate()
+        return spec.replay(name, seed).mean_rate()
     measured = profile.devices[name].streams.get(spec.named(name))
     if measured is None:
         raise ValueError(f"the rate of its stream is unknown; run `planner profile --stream {spec.text}`")
@@ -183,7 +188,7 @@ def notes(profile: Profile, steps: Mapping[str, StepProfile], streams: StreamRat
     spec = streams.spec
     found = [f"steps wait for samples of --stream {spec.text}"]
     if spec.source == "replay":
-        found[0] += f", whose rates are those of --seed {SEED}"
+        found[0] += f", whose rates are those of --seed {streams.seed}"
         if spec.options.get("shape", CONSTANT) != CONSTANT or "stop" in spec.options:
             found.append("a rate that changes counts with its mean, and the end of a stream does not count")
     return [*found, *(_batch_notes(profile, steps, streams) if follows else ())]

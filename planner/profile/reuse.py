@@ -63,7 +63,7 @@ def timing_holds(
     installed = str(facts and facts.frameworks.get(steps.framework, {}).get("version"))
     fine_enough = (
         steps.precise
-        or len(steps.gradient_s.values) >= steptime.TIMED_LIMIT
+        or len(steps.gradient_s.values) >= steptime.TIMED_ENOUGH
         or (steps.steps_planned or 0) >= request.steps_planned
     )
     return (

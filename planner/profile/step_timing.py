@@ -125,5 +125,5 @@ class StepTimer(NamedTuple):
         share = None
         if event.stage == "timed":
             precise = steptime.PRECISION / max(event.precision, steptime.PRECISION)
-            share = max(event.steps / steptime.TIMED_LIMIT, precise)
+            share = max(event.steps / steptime.TIMED_ENOUGH, precise)
         self.on_progress(name, f"{model}: {event.stage} step {event.steps}", share)

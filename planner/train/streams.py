@@ -9,7 +9,6 @@ from backends.strategies import sample_streams
 from backends.streams.spec import StreamSpec
 from planner.plan.file import Plan, PlannedStream
 from planner.plan.request import parse_stream
-from planner.predict.batch_size import SEED
 from planner.predict.stream_rates import unknown_rates
 from planner.profile.file import Profile
 from planner.train.orders import Options
@@ -38,8 +37,8 @@ def _known_waits(options: Options, plan: Plan) -> str:
         return f": the prediction is for --stream {plan.predicted_stream}"
     spec = parse_stream(plan.stream or "")
     drawn = spec.source == "replay" and spec.options.get("rates", "S1") in sample_streams.DISTRIBUTIONS
-    if drawn and options.seed != SEED:
-        return f": the prediction is for the rates of --seed {SEED}, not for those of --seed {options.seed}"
+    if drawn and options.seed != plan.rates_seed:
+        return f": the prediction is for the rates of --seed {plan.rates_seed}, not for those of --seed {options.seed}"
     return ""
 
 

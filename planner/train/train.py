@@ -285,7 +285,7 @@ def _plan_now(
         allow_plaintext=request.allow_plaintext or fleet.trusted_network,
         optimizer=optimizer_of_job(profile, model, options.optimizer), clip_norm=options.clip_norm,
         calibration=calibration.newest(Path()),
-        stream=predictable(profile, options.stream),
+        stream=predictable(profile, options.stream), rates_seed=options.seed,
     )  # fmt: skip
     strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
     noted: tuple[str, ...] = ()

@@ -54,6 +54,9 @@ class SharedGroup(ProcessGroup):
         self._weight = batch * self.size / sum(batches)
         self.broadcast(replica.weights)
 
+    def weigh(self, part: float) -> None:
+        self._weight = part * self.size
+
     def gradient(
         self, replica: Replica, batch: object, rate: float, weight_decay: float, adds: bool, is_last: bool
     ) -> float:

@@ -71,7 +71,7 @@ def test_it_can_be_started_again(tmp_path):
 def test_a_measurement_without_a_round_has_no_speed(tmp_path):
     speed = meter(Loop(0.001), tmp_path)
     speed._lost = machine_speed.LostTime(FileTree(tmp_path))
-    assert speed.turn() == machine_speed.MachineSpeed(None, None, 0)
+    assert speed.turn() == machine_speed.MachineSpeed(None, None, 0, loop=machine_speed.LOOP)
 
 
 def test_rounds_take_no_more_than_their_share_of_a_slow_device(monkeypatch):

@@ -48,14 +48,27 @@ def test_the_paper_protocol_takes_300_and_100_and_100_steps():
     assert (times.steady, times.precise, times.reason) == (False, False, "protocol")
 
 
-def test_quiet_steps_are_timed_thirty_times_after_the_shortest_warm_up():
-    steps = Steps(itertools.repeat(0.11))
+@pytest.mark.parametrize("step_s, timed", [(0.11, 40), (0.15, 30), (0.0039, 1040)])
+def test_quiet_steps_are_timed_for_four_seconds_and_thirty_times(step_s, timed):
+    steps = Steps(itertools.repeat(step_s))
     times = steptime.measure(steps, "adaptive", steps.hooks())
-    assert len(times.gradient_s.warmup) == 40
-    assert len(times.gradient_s.values) == 30
+    warmup = len(times.gradient_s.warmup)
+    assert warmup == (130 if step_s < 0.01 else 40)
+    assert len(times.gradient_s.values) == timed
     assert (times.steady, times.precise, times.reason) == (True, True, "precise")
-    assert steps.window == [40, 70]
-    assert steps.stages[0] == ("warm-up", 5) and steps.stages[-1] == ("timed", 30)
+    assert steps.window == [warmup, warmup + timed]
+    assert steps.stages[-1] == ("timed", timed)
+
+
+@pytest.mark.parametrize("step_s, timed", [(0.11, 30), (0.0039, 520)])
+def test_without_a_budget_they_are_timed_for_two_seconds(step_s, timed):
+    times = steptime.measure(Steps(itertools.repeat(step_s)), "adaptive", steptime.Hooks(enough=lambda: True))
+    assert len(times.gradient_s.values) == timed
+
+
+def test_very_short_steps_are_timed_three_thousand_times():
+    times = steptime.measure(Steps(itertools.repeat(0.0001)))
+    assert len(times.gradient_s.values) == 3000
 
 
 def test_noisy_steps_are_timed_until_their_mean_is_known_within_a_percent():
@@ -85,15 +98,10 @@ def test_enough_does_not_make_a_precise_mean_less_so():
     assert (times.precise, times.reason) == (True, "precise")
 
 
-def test_short_steps_are_timed_for_a_second():
-    times = steptime.measure(Steps(itertools.repeat(0.0039)))
-    assert len(times.gradient_s.values) == 260
-
-
 def test_the_precision_of_short_steps_is_checked_twice_a_second():
     steps = Steps(itertools.repeat(0.0039))
     steptime.measure(steps, "adaptive", steps.hooks())
-    assert steps.stages == [("warm-up", 130), ("timed", 130), ("timed", 260)]
+    assert steps.stages == [("warm-up", 130), *(("timed", 130 * check) for check in range(1, 9))]
 
 
 def test_a_repeat_warms_up_for_five_steps_and_times_ten():
@@ -104,8 +112,8 @@ def test_a_repeat_warms_up_for_five_steps_and_times_ten():
     assert steps.window == [5, 15] and steps.stages[-1] == ("again", 10)
 
 
-@pytest.mark.parametrize("step_s, timed", [(0.06, 20), (0.001, 500)])
-def test_a_repeat_times_short_steps_for_a_second_up_to_the_limit(step_s, timed):
+@pytest.mark.parametrize("step_s, timed", [(0.06, 40), (0.0011, 1820), (0.0001, 3000)])
+def test_a_repeat_times_short_steps_for_two_seconds_up_to_the_limit(step_s, timed):
     assert len(steptime.measure_repeat(Steps(itertools.repeat(step_s))).gradient_s.values) == timed
 
 

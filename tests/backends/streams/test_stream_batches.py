@@ -284,6 +284,39 @@ def test_the_first_rank_s_checkpoint_has_the_offsets_of_all(tmp_path: Path) -> N
     assert [source.begun for source in sources] == [[6 * BATCH], [6 * BATCH]]
 
 
+def test_ranks_go_on_until_the_last_stream_has_ended(tmp_path: Path) -> None:
+    settings = run_spec(tmp_path, PLENTY, stream="replay:S1")
+    untils = (8 * BATCH, 3 * BATCH + 1)
+    data = [stream(HandSource(end, ends=True), tmp_path / str(rank)) for rank, end in enumerate(untils)]
+    run = RankThreads(settings, (BATCH, BATCH), data=data)
+    accounts = [account for account, _ in run.end()]
+    assert {account.reason for account in accounts} == {STREAMS_ENDED}
+    assert len({account.done for account in accounts}) == 1
+    assert [[left.member for left in run.emitted(rank, Left)] for rank in range(2)] == [["rank0"], ["rank1"]]
+    assert offsets(tmp_path) == {"rank0": 8 * BATCH, "rank1": 3 * BATCH}
+    np.testing.assert_array_equal(run.replicas[0].weights, run.replicas[1].weights)
+
+
+def test_a_rank_without_a_first_batch_ends_the_run_and_says_why(tmp_path: Path) -> None:
+    settings = run_spec(tmp_path, PLENTY, stream="replay:S1")
+    data = [stream(HandSource(BATCH - 1, ends=True), tmp_path / str(rank)) for rank in range(2)]
+    with pytest.raises(ValueError, match="rank0: the stream has ended, after 7 samples: .*--engine planner they can"):
+        RankThreads(settings, (BATCH, BATCH), data=data).end()
+
+
+def test_the_source_of_each_rank_is_told_what_the_first_one_has_saved(tmp_path: Path) -> None:
+    sources = [HandSource(PLENTY * BATCH) for _ in range(2)]
+    data = [stream(source, tmp_path / str(rank)) for rank, source in enumerate(sources)]
+    settings = run_spec(tmp_path, PLENTY * BATCH, checkpoint_every=4, stream="replay:S1")
+    run = RankThreads(settings, (BATCH, BATCH), data=data)
+    until(lambda: all(source.committed for source in sources), lambda: "nothing is committed")
+    run.stopping[0].set()
+    run.end()
+    for source in sources:
+        assert source.committed == sorted({*source.committed})
+        assert all(offset % BATCH == 0 for offset in source.committed)
+
+
 # -- the replay of a member's own samples ----------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.streams.spec import StreamSpec
 from planner import json_records
 from planner.plan.file import Plan, load_plan
 from planner.plan.recommend import UNCALIBRATED
@@ -34,6 +35,28 @@ def test_another_engine_is_named_in_the_json_the_table_and_the_plan(profiled: Pl
     shown = profiled("recommend", "--engine", "torch:hook=bf16", "--include", "tx2", "--include", "desktop").out
     assert "net, --engine torch:hook=bf16, batch 32" in shown
     assert load_plan(Path("plan.json")).engine == "torch:hook=bf16"
+
+
+def test_the_seed_of_drawn_rates_is_kept_in_the_plan(profiled: Planner) -> None:
+    def rates(seed: int) -> dict[str, float]:
+        asked = ("--metric", "time", "--strategy", "allreduce", "--stream", "replay:S2", "--seed", str(seed), "--json")
+        found = json.loads(profiled("recommend", "--include", "tx2", "--include", "desktop", *asked).out)
+        assert load_plan(Path("plan.json")).rates_seed == seed
+        assert any(f"rates are those of --seed {seed}" in note for note in found["notes"])
+        return {name: stream["rate"] for name, stream in found["ranking"][0]["streams"].items()}
+
+    settings = StreamSpec.from_text("replay:S2")
+    for seed in (0, 5):
+        drawn = rates(seed)
+        assert drawn == {name: settings.replay(name, seed).mean_rate() for name in drawn} and len(drawn) >= 2
+
+
+def test_batches_of_torch_may_follow_streams(profiled: Planner) -> None:
+    asked = ("--metric", "time", "--include", "tx2", "--include", "desktop", "--stream", "replay:tx2@8/40", "--json")
+    found = json.loads(profiled("recommend", "--engine", "torch:batching=stream", *asked).out)
+    (row,) = [row for row in found["ranking"] if sorted(row["workers"]) == ["desktop", "tx2"]]
+    assert {name: stream["samples"] for name, stream in row["streams"].items()} == {"desktop": 40.0, "tx2": 8.0}
+    assert load_plan(Path("plan.json")).strategy.as_text() == "allreduce:batching=stream,aggregation=rates"
 
 
 def test_the_norm_to_which_gradients_are_clipped_is_predicted_and_kept_in_the_plan(planner: Planner) -> None:

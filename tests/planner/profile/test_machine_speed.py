@@ -12,9 +12,9 @@ from profilers.records import MachineSpeed
 rounds = st.lists(st.floats(1e-4, 1e-1), min_size=1, max_size=8)
 
 
-def of(values, **lost):
+def of(values, **others):
     spread = statistics.stdev(values) if len(values) > 1 else None
-    return MachineSpeed(statistics.fmean(values), spread, len(values), **lost)
+    return MachineSpeed(statistics.fmean(values), spread, len(values), **others)
 
 
 @given(st.lists(rounds, min_size=1, max_size=5))
@@ -38,6 +38,12 @@ def test_lost_time_is_the_mean_of_the_times_that_tell_it():
 
 def test_a_machine_is_slower_by_as_much_as_its_loop_takes_longer():
     assert slowdown(of([0.003]), of([0.002])) == pytest.approx(1.5)
+
+
+def test_times_of_different_loops_are_neither_joined_nor_compared():
+    older, newer = of([0.004], loop=1), of([0.002], loop=2)
+    assert mean_speed([older, newer]) == newer
+    assert slowdown(newer, older) is None
 
 
 @pytest.mark.parametrize("unknown", [None, MachineSpeed(None, None, 0)])

@@ -18,11 +18,13 @@ from planner.train import orders
 from planner.train.orders import Options
 from planner.train.streams import predictable, stream_notes, stream_result
 from profilers.records import StreamRate
+from tests.installed import needs
 from tests.planner import profiles
 from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training
 from tests.planner.plans import plan, planned, streamed
-from tests.running import FASHION, run
+from tests.running import FASHION, Command, fleet_file, plan_file, run, tiny_model
 
+with_torch = needs("torch")
 ONE = StreamStatistics(30.0, 32, 320, 2.0, 400, 320, 60, 80, 20, 7, 1, "/cache/malformed")
 
 
@@ -42,6 +44,7 @@ def test_that_the_prediction_knows_of_no_wait_is_said_and_what_would_not_wait() 
 @pytest.mark.parametrize(
     ("stream", "seed", "told"),
     [
+        ("replay:S2", 3, ""),
         ("replay:S1", 0, ""),
         ("replay:S1", 5, ": the prediction is for the rates of --seed 0, not for those of --seed 5"),
         ("replay:40", 0, ": the prediction is for --stream replay:S1"),
@@ -49,7 +52,8 @@ def test_that_the_prediction_knows_of_no_wait_is_said_and_what_would_not_wait() 
     ],
 )
 def test_of_which_samples_the_prediction_knows_is_said(stream: str, seed: int, told: str) -> None:
-    predicted = plan(planned("a"))._replace(stream="replay:S1").with_stream(stream)
+    known = {"stream": "replay:S2", "rates_seed": 3} if stream == "replay:S2" else {"stream": "replay:S1"}
+    predicted = plan(planned("a"))._replace(**known).with_stream(stream)
     note, _ = stream_notes(Options(seed=seed), predicted)
     assert note == f"samples arrive while it trains, --stream {stream}{told}"
 
@@ -115,6 +119,25 @@ def test_a_device_whose_source_stops_leaves_and_the_other_makes_all_steps(tmp_pa
     (folder,) = run_folders(pair)
     assert result_of(folder)["steps_made"] >= STEPS
     assert not left_files(pair)
+
+
+@with_torch
+def test_batches_of_torch_s_ranks_follow_the_rates_and_the_last_stream_ends_the_run(tmp_path: Path) -> None:
+    fleet_file(tmp_path, {name: {"environment": {"OMP_NUM_THREADS": "1"}} for name in ("desktop", "tx2")})
+    plan_file(tmp_path / "plan.json", tiny_model(tmp_path, 0.005), ("desktop", "tx2"), 100_000)
+    engine = ("--engine", "torch:batching=stream", "--heartbeat", "60")
+    rates = "replay:desktop@300/tx2@120,stop=3,least=2"
+    command = Command(tmp_path, *training(*engine, "--stream", rates))
+    for name in ("desktop", "tx2"):
+        command.says(f"{name} leaves the run: the stream has ended")
+    assert command.ended() == 0, command.errors
+    (folder,) = run_folders(tmp_path)
+    result = result_of(folder)
+    assert result["ended"] == STREAMS_ENDED
+    assert result["strategy"] == "allreduce:batching=stream,aggregation=rates"
+    for worker in result["workers"].values():
+        assert worker["stream"]["used"] + worker["stream"]["buffered"] == worker["stream"]["arrived"]
+    assert not left_files(tmp_path)
 
 
 def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(tmp_path: Path) -> None:
