@@ -45,6 +45,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
         clock_s=time.time(),
         processor=processor(tree),
         precisions=mixed_precision.supported(tree),
+        boot_id=tree.first_text("proc/sys/kernel/random/boot_id") or None,
     )
 
 

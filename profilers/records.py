@@ -106,6 +106,7 @@ class Facts(NamedTuple):
     """The facts of a device. ``frameworks``: {version, accelerator, device} or {error} by name.
 
     precisions: the mixed ones for which it has instructions, see ``profilers.mixed_precision``.
+    boot_id: of its kernel, which devices on one machine share; None where it is unknown.
     """
 
     hostname: str
@@ -125,6 +126,7 @@ class Facts(NamedTuple):
     clock_s: float
     processor: Optional[str] = None
     precisions: Tuple[str, ...] = ()
+    boot_id: Optional[str] = None
 
 
 class SpunCores(NamedTuple):
@@ -175,6 +177,21 @@ class Repeat(NamedTuple):
     update_s: Samples
     cpu_s_per_step: float
     speed: Optional[MachineSpeed] = None
+
+
+class Beside(NamedTuple):
+    """Gradients while the other devices on the same machine computed, too. names: of the others."""
+
+    names: Tuple[str, ...]
+    gradient_s: Samples
+
+
+class RepeatsBeside(NamedTuple):
+    """Two repeats while no other device on the machine computed, and one between beside all."""
+
+    first: Repeat
+    beside: Repeat
+    second: Repeat
 
 
 class BatchTiming(NamedTuple):
@@ -245,6 +262,7 @@ class StepProfile(NamedTuple):
     first_step_s: seconds that the first step takes longer than the second one.
     evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
         one, and in profiles of older versions.
+    beside: gradients beside other devices on the same machine; None where there are no others.
     """
 
     model: str
@@ -291,6 +309,7 @@ class StepProfile(NamedTuple):
     speed: Optional[MachineSpeed] = None
     first_step_s: float = 0.0
     evaluation_s: Optional[float] = None
+    beside: Optional[Beside] = None
 
     @property
     def planned_batch(self) -> int:

@@ -19,6 +19,7 @@ from planner.profile.link_curves import unchecked
 from planner.profile.link_probe import LinkProber, Outstanding, Result
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
+from planner.profile.shared_machine import kernels_of
 from planner.profile.step_timing import StepTimer, TimeBudget
 from profilers.records import SCHEMA
 
@@ -84,6 +85,7 @@ class Profiler:
             self.recorder.note(name, error=str(error))
         self._on_machines(pool, lambda device, agent: self._devices.measure(device, agent, pool.reached_s[device.name]))
         self._links(pool)
+        self._repeat_beside(pool)
         self._on_machines(pool, self._devices.repeat)
         self._repeat_links(pool)
         self.recorder.on_progress("watts", "fitting power models", None)
@@ -104,6 +106,16 @@ class Profiler:
         able = [device.name for device in self._chosen if device.name in pool.agents]
         machines = machines_of({name: self.recorder.profile.devices[name] for name in able})
         in_parallel(machines, in_turn)
+
+    def _repeat_beside(self, pool: AgentPool) -> None:
+        """Time models again on devices that share a machine."""
+        began, able = time.monotonic(), self._working(pool)
+        for names in kernels_of({name: self.recorder.profile.devices[name] for name in able}):
+            devices = [(pool.devices[name], pool.agents[name]) for name in names]
+            for model in self._request.models:
+                self._devices.repeat_beside(devices, model)
+            self._took("beside one another", began)
+            began = time.monotonic()
 
     def _links(self, pool: AgentPool) -> None:
         """Measure the missing links between the devices that have an address."""
@@ -160,7 +172,10 @@ class Profiler:
         self.recorder.change(lambda profile: profile.with_link(result, time.time()))
 
     def _took_for_links(self, began: float) -> None:
-        self.recorder.change(lambda profile: profile.with_link_seconds(time.monotonic() - began))
+        self._took("links", began)
+
+    def _took(self, part: str, began: float) -> None:
+        self.recorder.change(lambda profile: profile.with_common_seconds(part, time.monotonic() - began))
 
     def _show(self, what: str, share: float | None = None) -> None:
         self.recorder.on_progress("links", what, share)
