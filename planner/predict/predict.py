@@ -99,7 +99,7 @@ def predict(
     if costs.streams is not None:
         free_s = step_cycle.solve(step_cycle.without_waits(costs), candidates, wanted).cycle_s
     rate = 1 / state.cycle_s
-    start_s = start_times(costs, candidates)
+    start_s = start_times(costs, candidates) + step_cycle.first_round_s(costs, candidates, free_s)
     time_s = run_time(wanted, rate, start_s)
     done = rate * np.maximum(0.0, time_s[:, None] - start_s)
     device_w = device_watts(costs, candidates, state)

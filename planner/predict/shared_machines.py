@@ -12,8 +12,7 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.predict.message_time import standard_error
-from planner.profile.file import Profile
-from planner.profile.shared_machine import kernels_of
+from planner.profile.file import Profile, kernels_of
 from profilers.records import StepProfile
 from profilers.stats import mean
 

@@ -143,6 +143,16 @@ def machines_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ..
     return {names[0]: names for names in machines.values()}
 
 
+def kernels_of(devices: Mapping[str, DeviceProfile]) -> list[tuple[str, ...]]:
+    """The names of devices that run on one kernel, of those that are not alone there."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, device in devices.items():
+        boot_id = device.facts and device.facts.boot_id
+        if boot_id:
+            found[boot_id] = (*found.get(boot_id, ()), name)
+    return [names for names in found.values() if len(names) > 1]
+
+
 def timing_of(model: str, framework: str) -> str:
     """Return the key of a model's timing in ``DeviceProfile.took_s``."""
     return f"{model} with {framework}"

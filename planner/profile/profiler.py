@@ -13,13 +13,12 @@ from planner.errors import PlannerError
 from planner.fleet.device import Device, Fleet
 from planner.profile import reuse
 from planner.profile.device_profiler import DeviceProfiler
-from planner.profile.file import Profile, load_profile, machines_of
+from planner.profile.file import Profile, kernels_of, load_profile, machines_of
 from planner.profile.fleet_power import FleetPowerModels
 from planner.profile.link_curves import unchecked
 from planner.profile.link_probe import LinkProber, Outstanding, Result
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
-from planner.profile.shared_machine import kernels_of
 from planner.profile.step_timing import StepTimer, TimeBudget
 from profilers.records import SCHEMA
 

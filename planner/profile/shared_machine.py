@@ -11,21 +11,10 @@ from backends.protocol.events import MEASURED, WAITING, StepTimed
 from planner.agents.call import Call
 from planner.errors import DeviceLostError, PlannerError
 from planner.profile import repeats
-from planner.profile.file import DeviceProfile
 from profilers import records
 
 #: Seconds without an event after which a device counts as hung.
 SILENCE_S = 600.0
-
-
-def kernels_of(devices: Mapping[str, DeviceProfile]) -> list[tuple[str, ...]]:
-    """The names of devices that run on one kernel, of those that are not alone there."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name, device in devices.items():
-        boot_id = device.facts and device.facts.boot_id
-        if boot_id:
-            found[boot_id] = (*found.get(boot_id, ()), name)
-    return [names for names in found.values() if len(names) > 1]
 
 
 class Conductor:

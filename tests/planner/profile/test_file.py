@@ -14,7 +14,7 @@ from planner.json_records import save
 from planner.plan.file import load_plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
-from planner.profile.file import DeviceProfile, load_profile, machines_of, timing_of
+from planner.profile.file import DeviceProfile, kernels_of, load_profile, machines_of, timing_of
 from profilers.records import IncastProfile, encode
 from tests.mutations import MUTATIONS, damaged, mutated, written
 from tests.planner import profiles
@@ -120,3 +120,12 @@ def test_a_profile_with_damaged_bytes_is_refused_or_read(
     path.write_bytes(content)
     with suppress(RecordError):
         load_profile(path)
+
+
+def test_devices_of_one_kernel_share_a_machine() -> None:
+    devices = {name: profiles.device() for name in "abcd"}
+    for name, boot_id in {"a": "one", "b": "two", "c": "one", "d": None}.items():
+        facts = devices[name].facts
+        assert facts is not None
+        devices[name] = devices[name]._replace(facts=facts._replace(boot_id=boot_id))
+    assert kernels_of(devices) == [("a", "c")]

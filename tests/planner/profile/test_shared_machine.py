@@ -6,7 +6,7 @@ import pytest
 
 from backends.protocol.events import MEASURED, WAITING, StepTimed
 from planner.errors import AgentError, DeviceLostError, PlannerError
-from planner.profile.shared_machine import Conductor, kernels_of, slowed
+from planner.profile.shared_machine import Conductor, slowed
 from profilers.records import Repeat, RepeatsBeside
 from tests.planner import profiles
 
@@ -85,12 +85,3 @@ def test_what_was_timed_at_first_does_not_count() -> None:
     assert made.repeats == (pytest.approx(0.11), pytest.approx(0.13))
     assert made.beside is not None and made.beside.names == ("b",) and set(made.beside.gradient_s.values) == {0.13}
     assert made.cpu_s_per_step == pytest.approx(0.055)
-
-
-def test_devices_of_one_kernel_share_a_machine() -> None:
-    devices = {name: profiles.device() for name in "abcd"}
-    for name, boot_id in {"a": "one", "b": "two", "c": "one", "d": None}.items():
-        facts = devices[name].facts
-        assert facts is not None
-        devices[name] = devices[name]._replace(facts=facts._replace(boot_id=boot_id))
-    assert kernels_of(devices) == [("a", "c")]
