@@ -24,10 +24,9 @@ def slowed_by(profile: Profile, steps: Mapping[str, StepProfile]) -> Floats | No
     """
     names = list(steps)
     found = np.zeros((len(names), len(names)))
-    for group in kernels_of({name: profile.devices[name] for name in names}):
-        more = _slowdown([steps[name] for name in group]) - 1.0
+    for group in kernels_of({name: profile.devices[name] for name in names}).values():
         for name in group:
-            beside = steps[name].beside
+            beside, more = steps[name].beside, _slowdown(steps[name]) - 1.0
             if beside is not None and more > 0:
                 whole = math.fsum(_load(profile, other) for other in beside.names)
                 for other in set(beside.names) & set(group):
@@ -35,21 +34,13 @@ def slowed_by(profile: Profile, steps: Mapping[str, StepProfile]) -> Floats | No
     return found if found.any() else None
 
 
-def _slowdown(timed: list[StepProfile]) -> float:
-    """How many times as long gradients are beside all others; 1 where that is within its error.
-
-    The geometric mean over devices, of which each varies too much to be told apart.
-    """
-    logs, errors = [], []
-    for step in timed:
-        if step.beside is not None:
-            logs.append(math.log(mean(step.beside.gradient_s.values) / mean(step.gradient_s.values)))
-            errors.append(math.hypot(standard_error(step.beside.gradient_s), standard_error(step.gradient_s)))
-    if not logs:
+def _slowdown(timed: StepProfile) -> float:
+    """How many times as long a gradient is beside all others; 1 where that is within its error."""
+    if timed.beside is None:
         return 1.0
-    error = math.hypot(*errors) / len(logs)
-    typical = math.fsum(logs) / len(logs)
-    return math.exp(typical) if typical > error else 1.0
+    ratio = mean(timed.beside.gradient_s.values) / mean(timed.gradient_s.values)
+    error = math.hypot(standard_error(timed.beside.gradient_s), standard_error(timed.gradient_s))
+    return ratio if ratio > 1.0 + error else 1.0
 
 
 def _load(profile: Profile, name: str) -> float:

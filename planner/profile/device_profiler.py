@@ -37,13 +37,32 @@ class DeviceProfiler:
         self._show = recorder.on_progress
         self._imported: set[tuple[str, str]] = set()  # devices and the frameworks that their agents have
 
+    def identify(self, device: Device, agent: AgentClient) -> None:
+        """Collect facts, by which earlier measurements may not hold, and measure idle watts."""
+        try:
+            self._facts(device, agent)
+        except PlannerError as error:
+            self._recorder.fail(device.name, str(error))
+
+    def spin(self, device: Device, agent: AgentClient) -> None:
+        """Measure the cores that threads get while no other device on the machine does anything.
+
+        The agent, too, goes by them from here on.
+        """
+        self._show(device.name, "usable cores", None)
+        try:
+            spun: records.SpunCores = agent.call(MeasureCores(), ANSWER_S)
+        except PlannerError as error:
+            self._recorder.fail(device.name, str(error))
+            return
+        self._recorder.note(device.name, spun=spun)
+
     def measure(self, device: Device, agent: AgentClient, reached_s: float) -> None:
-        """Collect facts, measure idle watts and time all models.
+        """Measure how a run begins, what arrives in streams, and time all models.
 
         reached_s: seconds until the agent answered.
         """
         try:
-            self._facts(device, agent)
             self._startup(device, agent, reached_s)
             self._check_precision(device)
             self._stream(device, agent)
@@ -118,10 +137,6 @@ class DeviceProfiler:
             idle: records.Window = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
             took = {**self._known(device).took_s, "idle": time.monotonic() - began}
             self._recorder.note(name, idle=idle, took_s=took)
-        self._show(name, "usable cores", None)
-        # After the idle watts, which it would raise. The agent, too, goes by them from here on.
-        spun: records.SpunCores = agent.call(MeasureCores(), ANSWER_S)
-        self._recorder.note(name, spun=spun)
 
     def _startup(self, device: Device, agent: AgentClient, reached_s: float) -> None:
         """Time what a run begins with. A device whose disk is full may still be profiled."""

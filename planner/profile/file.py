@@ -143,14 +143,18 @@ def machines_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ..
     return {names[0]: names for names in machines.values()}
 
 
-def kernels_of(devices: Mapping[str, DeviceProfile]) -> list[tuple[str, ...]]:
-    """The names of devices that run on one kernel, of those that are not alone there."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name, device in devices.items():
-        boot_id = device.facts and device.facts.boot_id
-        if boot_id:
-            found[boot_id] = (*found.get(boot_id, ()), name)
-    return [names for names in found.values() if len(names) > 1]
+def kernels_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ...]]:
+    """Return the devices on each kernel, which share its processors, by the first one.
+
+    Of several addresses, as containers and the parts of a lab have. Where a device does not tell
+    its kernel, its address counts.
+    """
+    kernels: dict[str, tuple[str, ...]] = {}
+    for first, names in machines_of(devices).items():
+        facts = devices[first].facts
+        key = first if facts is None or facts.boot_id is None else facts.boot_id
+        kernels[key] = (*kernels.get(key, ()), *names)
+    return {names[0]: names for names in kernels.values()}
 
 
 def timing_of(model: str, framework: str) -> str:

@@ -13,7 +13,7 @@ from planner.errors import PlannerError
 from planner.fleet.device import Device, Fleet
 from planner.profile import reuse
 from planner.profile.device_profiler import DeviceProfiler
-from planner.profile.file import Profile, kernels_of, load_profile, machines_of
+from planner.profile.file import DeviceProfile, Profile, kernels_of, load_profile, machines_of
 from planner.profile.fleet_power import FleetPowerModels
 from planner.profile.link_curves import unchecked
 from planner.profile.link_probe import LinkProber, Outstanding, Result
@@ -82,35 +82,45 @@ class Profiler:
         pool.open(self._chosen)
         for name, error in pool.errors.items():
             self.recorder.note(name, error=str(error))
-        self._on_machines(pool, lambda device, agent: self._devices.measure(device, agent, pool.reached_s[device.name]))
+        self._in_turn(pool, machines_of, self._devices.identify)
+        self._in_turn(pool, kernels_of, self._devices.spin)
+        self._in_turn(
+            pool, machines_of,
+            lambda device, agent: self._devices.measure(device, agent, pool.reached_s[device.name]),
+        )  # fmt: skip
         self._links(pool)
         self._repeat_beside(pool)
-        self._on_machines(pool, self._devices.repeat)
+        self._in_turn(pool, machines_of, self._devices.repeat)
         self._repeat_links(pool)
         self.recorder.on_progress("watts", "fitting power models", None)
         for name, known in self._power_models.estimated(self.recorder.profile.devices).items():
             self.recorder.note(name, idle=known.idle, steps=known.steps)
 
-    def _on_machines(self, pool: AgentPool, work: Callable[[Device, AgentClient], None]) -> None:
-        """Run ``work`` on the machines in parallel, on the devices of one machine in turn.
+    def _in_turn(
+        self,
+        pool: AgentPool,
+        groups_of: Callable[[Mapping[str, DeviceProfile]], Mapping[str, tuple[str, ...]]],
+        work: Callable[[Device, AgentClient], None],
+    ) -> None:
+        """Run ``work`` on groups of devices in parallel, on those of one group in turn.
 
-        Emulated devices would disturb each other. Devices that failed are left out.
+        They would disturb each other. Devices that failed are left out.
         """
 
-        def in_turn(machine: str) -> None:
-            for name in machines[machine]:
+        def in_turn(first: str) -> None:
+            for name in groups[first]:
                 if self.recorder.profile.devices[name].error is None:
                     work(pool.devices[name], pool.agents[name])
 
         able = [device.name for device in self._chosen if device.name in pool.agents]
-        machines = machines_of({name: self.recorder.profile.devices[name] for name in able})
-        in_parallel(machines, in_turn)
+        groups = groups_of({name: self.recorder.profile.devices[name] for name in able})
+        in_parallel(groups, in_turn)
 
     def _repeat_beside(self, pool: AgentPool) -> None:
         """Time models again on devices that share a machine."""
         began, able = time.monotonic(), self._working(pool)
-        for names in kernels_of({name: self.recorder.profile.devices[name] for name in able}):
-            devices = [(pool.devices[name], pool.agents[name]) for name in names]
+        for names in kernels_of({name: self.recorder.profile.devices[name] for name in able}).values():
+            devices = [(pool.devices[name], pool.agents[name]) for name in names if len(names) > 1]
             for model in self._request.models:
                 self._devices.repeat_beside(devices, model)
             self._took("beside one another", began)
