@@ -34,6 +34,9 @@ from profilers.sampling import Sampler
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
 SETTINGS = GradientSettings(rate=1e-4)
 SYNTHETIC_BATCHES = 8
+#: Seconds of steps beside others before they are timed: threads that wake at the same moment share
+#: a core until the system has moved them apart.
+SETTLE_S = 3.0
 #: Seconds between two looks whether a repeat is no longer wanted.
 GO_TICK_S = 0.1
 #: Gradients in which it is noted when each variable has its own.
@@ -157,15 +160,18 @@ def repeat_steps_beside(task: Any, order: RepeatStepsBeside) -> records.RepeatsB
     Raises ValueError as ``time_steps`` does.
     """
 
-    def next_repeat() -> records.Repeat:
+    def next_repeat(settle_s: float = 0.0) -> records.Repeat:
         task.emit(StepTimed(WAITING, 0, 0.0, 0.0, 1.0))
         _await_go(task)
+        settled_s = time.monotonic() + settle_s
+        while time.monotonic() < settled_s and not task.stopping.is_set():
+            loop.step()
         return _repeat(task, loop, steptime.NEXT_WARMUP, steptime.NEXT_MINIMUM)
 
     with code_of(order.replica):
         loop = _loop_again(order.replica, order.batch)
         loop.step()
-        first, beside = next_repeat(), next_repeat()
+        first, beside = next_repeat(), next_repeat(SETTLE_S)
         task.emit(StepTimed(MEASURED, 0, 0.0, 0.0, 1.0))
         while not (task.go.is_set() or task.stopping.is_set()):
             loop.step()

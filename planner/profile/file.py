@@ -8,6 +8,7 @@ from backends.frameworks.base import FRAMEWORKS
 from planner.json_records import decode, load
 from planner.profile.startup import Startup
 from profilers import records, spinning
+from profilers.stats import mean
 
 #: Training steps that are planned by default (Gu et al., section IV).
 DEFAULT_STEPS = 100_000
@@ -53,8 +54,16 @@ class DeviceProfile(NamedTuple):
 
     @property
     def cores(self) -> float | None:
-        """Cores that count in predictions: those it may use, or fewer that it really got."""
-        return None if self.facts is None else spinning.fewer(self.facts.usable_cores, self.spun)
+        """Cores that count in predictions: those it may use, or fewer that it really got.
+
+        Threads that spin for a moment may meet something else that runs then, so that what steps
+        have taken counts as well.
+        """
+        if self.facts is None:
+            return None
+        by_steps = max((step.cpu_s_per_step / mean(step.gradient_s.values) for step in self.steps), default=0.0)
+        found = spinning.fewer(self.facts.usable_cores, self.spun)
+        return max(found, min(self.facts.usable_cores, by_steps))
 
     def failed(self, models: Iterable[str]) -> bool:
         """Whether the device can be used for none of these models."""

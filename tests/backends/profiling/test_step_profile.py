@@ -132,7 +132,10 @@ def test_a_profile_of_steps_is_whole(slow: str) -> None:
     assert rests[-1] == pytest.approx(others + steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM)
 
 
-def test_three_repeats_wait_for_their_words_and_the_one_beside_others_goes_on_until_its_end(slow: str) -> None:
+def test_three_repeats_wait_for_their_words_and_the_one_beside_others_goes_on_until_its_end(
+    slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_profile, "SETTLE_S", 0.05)
     job = Conducted()
     found = step_profile.repeat_steps_beside(job, RepeatStepsBeside(ReplicaSpec("torch", slow), 4))
     assert all(len(each.gradient_s.values) >= steptime.NEXT_MINIMUM for each in found)
