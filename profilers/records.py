@@ -179,21 +179,6 @@ class Repeat(NamedTuple):
     speed: Optional[MachineSpeed] = None
 
 
-class Beside(NamedTuple):
-    """Gradients while the other devices on the same machine computed, too. names: of the others."""
-
-    names: Tuple[str, ...]
-    gradient_s: Samples
-
-
-class RepeatsBeside(NamedTuple):
-    """Two repeats while no other device on the machine computed, and one between beside all."""
-
-    first: Repeat
-    beside: Repeat
-    second: Repeat
-
-
 class BatchTiming(NamedTuple):
     """Gradient times at one batch size."""
 
@@ -262,7 +247,6 @@ class StepProfile(NamedTuple):
     first_step_s: seconds that the first step takes longer than the second one.
     evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
         one, and in profiles of older versions.
-    beside: gradients beside other devices on the same machine; None where there are no others.
     """
 
     model: str
@@ -309,7 +293,6 @@ class StepProfile(NamedTuple):
     speed: Optional[MachineSpeed] = None
     first_step_s: float = 0.0
     evaluation_s: Optional[float] = None
-    beside: Optional[Beside] = None
 
     @property
     def planned_batch(self) -> int:

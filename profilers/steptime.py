@@ -16,8 +16,6 @@ TIMED_MINIMUM = 30
 TIMED_ENOUGH, TIMED_LIMIT = 500, 3000
 #: Steps of a repeat: those of its warm-up, and the fewest timed.
 REPEAT_WARMUP, REPEAT_MINIMUM = 5, 10
-#: The same, of one that follows another of the same process.
-NEXT_WARMUP, NEXT_MINIMUM = 2, 5
 #: Shortest window. The speed of a machine changes from second to second, which the spread of
 #: neighbouring steps does not show.
 WINDOW_S = 2.0
@@ -88,14 +86,14 @@ def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks
     return (_adaptive if protocol == "adaptive" else _paper)(_TimedLoop(step, hooks))
 
 
-def measure_repeat(
-    step: Callable[[], Phases], hooks: Hooks = SILENT, warmup: int = REPEAT_WARMUP, fewest: int = REPEAT_MINIMUM
-) -> StepTimes:
-    """Repeat a measurement: some steps of warm-up, then at least ``fewest`` and two seconds."""
+def measure_repeat(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
+    """Repeat a measurement: 5 steps of warm-up, then at least 10 steps and two seconds."""
     loop = _TimedLoop(step, hooks)
-    warm = loop.run("warm-up", warmup)
-    timed = loop.run_in_window("again", TIMED_LIMIT, lambda totals: len(totals) >= fewest and sum(totals) >= WINDOW_S)
-    return _times(warm, timed, "stopped" if loop.stopped else "protocol")
+    warmup = loop.run("warm-up", REPEAT_WARMUP)
+    timed = loop.run_in_window(
+        "again", TIMED_LIMIT, lambda totals: len(totals) >= REPEAT_MINIMUM and sum(totals) >= WINDOW_S
+    )
+    return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
 
 
 class _TimedLoop:

@@ -59,7 +59,6 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.RemoveEntries: leftovers.remove_entries,
     orders.RemoveFile: lambda task, order: files.remove(order.path),
     orders.RepeatSteps: step_profile.repeat_steps,
-    orders.RepeatStepsBeside: step_profile.repeat_steps_beside,
     orders.RunPeer: roles.run_peer,
     run_spec.RunRank: rank_role.run_rank,
     orders.RunScript: script.run_script,

@@ -23,8 +23,8 @@ from backends.frameworks.base import (
 from backends.profiling import batch_curve, codec_profile, update_costs
 from backends.profiling.evaluation_speed import evaluation_s
 from backends.profiling.step_memory import MemoryProbe
-from backends.protocol.events import MEASURED, WAITING, StepTimed
-from backends.protocol.orders import RepeatSteps, RepeatStepsBeside, ReplicaSpec, TimeSteps
+from backends.protocol.events import StepTimed
+from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import records, stats, steptime
@@ -34,11 +34,6 @@ from profilers.sampling import Sampler
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
 SETTINGS = GradientSettings(rate=1e-4)
 SYNTHETIC_BATCHES = 8
-#: Seconds of steps beside others before they are timed: threads that wake at the same moment share
-#: a core until the system has moved them apart.
-SETTLE_S = 3.0
-#: Seconds between two looks whether a repeat is no longer wanted.
-GO_TICK_S = 0.1
 #: Gradients in which it is noted when each variable has its own.
 READY_GRADIENTS = 3
 #: Mean seconds of a gradient beyond which a few milliseconds of a process group do not matter, and
@@ -149,66 +144,23 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
 
     Raises ValueError as ``time_steps`` does.
     """
-    with code_of(order.replica):
-        return _repeat(task, _loop_again(order.replica, order.batch))
+    spec = order.replica
+    with code_of(spec):
+        found = workload(spec)
+        built = found.build()
+        train, _ = _data(found, built.replica, order.batch)
+        drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
+        loop = _Loop(built.replica, drawn, spec.slowdown, _optimizer(built))
+        speed_meter, speeds = SpeedMeter(), []
 
+        def begin_window() -> None:
+            speed_meter.start()
+            loop.restart()
 
-def repeat_steps_beside(task: Any, order: RepeatStepsBeside) -> records.RepeatsBeside:
-    """Repeat a timing alone, beside others and alone; before each it waits for the word to go on.
-
-    Beside others it goes on until it is told that they, too, are done.
-    Raises ValueError as ``time_steps`` does.
-    """
-
-    def next_repeat(settle_s: float = 0.0) -> records.Repeat:
-        task.emit(StepTimed(WAITING, 0, 0.0, 0.0, 1.0))
-        _await_go(task)
-        settled_s = time.monotonic() + settle_s
-        while time.monotonic() < settled_s and not task.stopping.is_set():
-            loop.step()
-        return _repeat(task, loop, steptime.NEXT_WARMUP, steptime.NEXT_MINIMUM)
-
-    with code_of(order.replica):
-        loop = _loop_again(order.replica, order.batch)
-        loop.step()
-        first, beside = next_repeat(), next_repeat(SETTLE_S)
-        task.emit(StepTimed(MEASURED, 0, 0.0, 0.0, 1.0))
-        while not (task.go.is_set() or task.stopping.is_set()):
-            loop.step()
-        task.go.clear()
-        return records.RepeatsBeside(first, beside, next_repeat())
-
-
-def _await_go(task: Any) -> None:
-    while not task.go.wait(GO_TICK_S):
-        if task.stopping.is_set():
-            raise InterruptedError("stopped before a repeat")
-    task.go.clear()
-
-
-def _loop_again(spec: ReplicaSpec, batch: int) -> "_Loop":
-    """The steps of a model that was measured before."""
-    found = workload(spec)
-    built = found.build()
-    train, _ = _data(found, built.replica, batch)
-    drawn = batches(train, batch, spec.seed, micro_batch=spec.micro_batch)
-    return _Loop(built.replica, drawn, spec.slowdown, _optimizer(built))
-
-
-def _repeat(
-    task: Any, loop: "_Loop", warmup: int = steptime.REPEAT_WARMUP, fewest: int = steptime.REPEAT_MINIMUM
-) -> records.Repeat:
-    speed_meter, speeds = SpeedMeter(), []
-    loop.restart()
-
-    def begin_window() -> None:
-        speed_meter.start()
-        loop.restart()
-
-    hooks = steptime.Hooks(
-        _progress(task), begin_window, lambda: speeds.append(speed_meter.stop()), task.stopping.is_set
-    )
-    times = steptime.measure_repeat(loop.step, hooks, warmup, fewest)
+        hooks = steptime.Hooks(
+            _progress(task), begin_window, lambda: speeds.append(speed_meter.stop()), task.stopping.is_set
+        )
+        times = steptime.measure_repeat(loop.step, hooks)
     _unless_stopped(task, times)
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speeds[0])
 

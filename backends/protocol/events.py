@@ -17,10 +17,6 @@ class ThroughputListening(NamedTuple):
     token: str = ""
 
 
-#: Stages of timings beside others: waits for the word to go on, and is done, but goes on computing.
-WAITING, MEASURED = "waiting", "measured"
-
-
 class StepTimed(NamedTuple):
     """How far the timing of a model's steps is."""
 

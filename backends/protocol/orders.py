@@ -278,16 +278,6 @@ class RepeatSteps(NamedTuple):
     batch: int
 
 
-class RepeatStepsBeside(NamedTuple):
-    """Time a model again three times, each on the word to go on: alone, beside others, alone.
-
-    The others are the devices on the same machine, which rest while this one is timed alone.
-    """
-
-    replica: ReplicaSpec
-    batch: int
-
-
 class WatchStream(NamedTuple):
     """Count the samples that arrive at the device for some seconds, and use none of them."""
 

@@ -29,7 +29,6 @@ RESULTS: dict[type, Any] = {
     orders.ReadClock: float,
     orders.RemoveEntries: dict[str, str],
     orders.RepeatSteps: records.Repeat,
-    orders.RepeatStepsBeside: records.RepeatsBeside,
     orders.RunPeer: events.MemberAccount,
     orders.RunScript: int,
     orders.RunWorker: events.MemberAccount,

@@ -70,7 +70,6 @@ class Costs(NamedTuple):
     streams: as which samples arrive; None where they are there from the start.
     arriving_batches: (N,) images of a step where batches follow streams, else None.
     rates_seed: of the rates of streams that are drawn.
-    activity: (C, N) share of the time in which members of C candidates compute; None for all of it.
     """
 
     names: tuple[str, ...]
@@ -103,7 +102,6 @@ class Costs(NamedTuple):
     streams: StreamRates | None = None
     arriving_batches: Floats | None = None
     rates_seed: int = 0
-    activity: Floats | None = None
 
     @property
     def engine(self) -> Engine:

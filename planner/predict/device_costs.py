@@ -8,7 +8,7 @@ import numpy as np
 
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats
-from planner.predict import compressor_costs, link_costs, shared_machines, update_costs
+from planner.predict import compressor_costs, link_costs, update_costs
 from planner.predict.device_timings import gradient_times
 from planner.predict.gradient_time import image_s
 from planner.predict.message_time import standard_error
@@ -56,8 +56,6 @@ class DeviceCosts(NamedTuple):
     evaluation_s: of one sample of the test set, NaN where unknown.
     variation: the times of a gradient that were measured over their mean, of each device.
     startups: how runs begin on them; None where that was not measured.
-    slowed_by: (N, N) share by which a gradient of the row's device is longer while that of the
-        column, on the same machine, computes; None where no device slows another down.
     speeds: of their processors while gradients were timed; None where unknown, or a GPU computes.
     """
 
@@ -82,7 +80,6 @@ class DeviceCosts(NamedTuple):
     speeds: tuple[MachineSpeed | None, ...]
     startups: tuple[Startup | None, ...]
     errors: DeviceErrors
-    slowed_by: Floats | None = None
 
     @property
     def ready_s(self) -> Floats:
@@ -140,7 +137,6 @@ def of_devices(
             idle_w=_array(watts[name].idle_error for name in steps),
             busy_w=_array(watts[name].busy_error for name in steps),
         ),
-        slowed_by=shared_machines.slowed_by(profile, steps),
     )
 
 

@@ -18,9 +18,6 @@ from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.local_rounds import Rounds
 
-#: Most candidates that are solved again for devices that compute a part of the time only, and so
-#: slow others on their machine down less.
-MOST_TWICE = 1000
 #: Rounds of one step, which come first where ``after`` is given.
 ONE_BY_ONE = "steps:every=1"
 
@@ -31,20 +28,13 @@ def solve(costs: Costs, candidates: Candidates, steps: Floats | None = None) -> 
     steps: (C,) of the runs, the first of which may be exchanged one by one before rounds begin, so
         that cycles are means over the run; None for those of rounds.
     """
-    found = _solve(costs, candidates, steps)
-    if costs.devices.slowed_by is None or candidates.hosts.size > MOST_TWICE:
-        return found
-    return _solve(costs._replace(activity=found.busy), candidates, steps)
-
-
-def _solve(costs: Costs, candidates: Candidates, steps: Floats | None) -> Cycles:
     if costs.strategy.local:
         found = _of_rounds(costs, candidates)
         if steps is None or not costs.strategy.local.after:
             return found
         one_by_one = _of_rounds(costs._replace(strategy=costs.strategy.with_part("local", ONE_BY_ONE)), candidates)
         return _one_after_the_other(one_by_one, found, np.minimum(1.0, costs.strategy.local.after / steps))
-    if costs.strategy.batching == "fixed" and costs.shares is None and costs.devices.slowed_by is None:
+    if costs.strategy.batching == "fixed" and costs.shares is None:
         found = cluster_cycle.solve(costs, candidates)
     else:
         found = _solve_apart(costs, candidates, gradients_s(costs, candidates))
@@ -256,11 +246,7 @@ def gradients_s(costs: Costs, candidates: Candidates) -> Floats:
         found = np.broadcast_to(np.maximum(0.0, costs.devices.gradient_s + more_s), members.shape)
     else:
         found = np.stack([_of_changing_batches(costs, row) for row in members])
-    gradient_s = np.where(members, found, 0.0)[where]
-    if costs.devices.slowed_by is None:
-        return np.asarray(gradient_s)
-    active = candidates.members(len(costs.names)) if costs.activity is None else costs.activity
-    return np.asarray(gradient_s * (1 + active @ costs.devices.slowed_by.T))
+    return np.asarray(np.where(members, found, 0.0)[where])
 
 
 def _of_changing_batches(costs: Costs, members: Bools) -> Floats:

@@ -3,7 +3,6 @@
 import os
 import secrets
 import time
-from collections.abc import Sequence
 
 from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle, RemoveFile, StartFramework, WatchStream
 from planner.agents.client import AgentClient
@@ -80,44 +79,16 @@ class DeviceProfiler:
 
     def repeat(self, device: Device, agent: AgentClient) -> None:
         """Time models again, minutes later, which shows what ran beside them the first time."""
-        for timed in self._unchecked(device):
-            try:
-                self._check(device, agent, timed)
-            except PlannerError as error:
-                reason = without_device_name(device.name, error)
-                self._show(device.name, f"{timed.model}: timed once only: {reason}", None)
+        for timed in self._known(device).steps:
+            same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
+            same = same and timed.precision == self._request.precision
+            if same and timed.planned_batch == self._request.batch and repeats.unchecked(timed):
+                try:
+                    self._check(device, agent, timed)
+                except PlannerError as error:
+                    reason = without_device_name(device.name, error)
+                    self._show(device.name, f"{timed.model}: timed once only: {reason}", None)
         self._show(device.name, "done", 1.0)
-
-    def repeat_beside(self, devices: Sequence[tuple[Device, AgentClient]], model: str) -> None:
-        """Time a model again on devices of one machine, alone and beside one another."""
-        group = {
-            device.name: (device, agent, timed)
-            for device, agent in devices
-            for timed in self._unchecked(device)
-            if timed.model == model
-        }
-        if len(group) < 2:
-            return
-        try:
-            found = self._timer.beside(group)
-        except PlannerError as error:
-            self._show("devices on one machine", f"{model}: not timed beside one another: {error}", None)
-            return
-        for name, made in found.items():
-            before = group[name][2]
-            steps = tuple(made if each is before else each for each in self._recorder.profile.devices[name].steps)
-            self._recorder.note(name, steps=steps)
-
-    def _unchecked(self, device: Device) -> list[records.StepProfile]:
-        """Timings of this request that were not repeated yet."""
-        return [
-            timed
-            for timed in self._known(device).steps
-            if timed.fingerprint == self._timer.fingerprints.get(timed.model)
-            and timed.precision == self._request.precision
-            and timed.planned_batch == self._request.batch
-            and repeats.unchecked(timed)
-        ]
 
     def _known(self, device: Device) -> DeviceProfile:
         return self._recorder.profile.devices[device.name]

@@ -89,7 +89,6 @@ class Profiler:
             lambda device, agent: self._devices.measure(device, agent, pool.reached_s[device.name]),
         )  # fmt: skip
         self._links(pool)
-        self._repeat_beside(pool)
         self._in_turn(pool, machines_of, self._devices.repeat)
         self._repeat_links(pool)
         self.recorder.on_progress("watts", "fitting power models", None)
@@ -115,16 +114,6 @@ class Profiler:
         able = [device.name for device in self._chosen if device.name in pool.agents]
         groups = groups_of({name: self.recorder.profile.devices[name] for name in able})
         in_parallel(groups, in_turn)
-
-    def _repeat_beside(self, pool: AgentPool) -> None:
-        """Time models again on devices that share a machine."""
-        began, able = time.monotonic(), self._working(pool)
-        for names in kernels_of({name: self.recorder.profile.devices[name] for name in able}).values():
-            devices = [(pool.devices[name], pool.agents[name]) for name in names if len(names) > 1]
-            for model in self._request.models:
-                self._devices.repeat_beside(devices, model)
-            self._took("beside one another", began)
-            began = time.monotonic()
 
     def _links(self, pool: AgentPool) -> None:
         """Measure the missing links between the devices that have an address."""
@@ -181,10 +170,7 @@ class Profiler:
         self.recorder.change(lambda profile: profile.with_link(result, time.time()))
 
     def _took_for_links(self, began: float) -> None:
-        self._took("links", began)
-
-    def _took(self, part: str, began: float) -> None:
-        self.recorder.change(lambda profile: profile.with_common_seconds(part, time.monotonic() - began))
+        self.recorder.change(lambda profile: profile.with_link_seconds(time.monotonic() - began))
 
     def _show(self, what: str, share: float | None = None) -> None:
         self.recorder.on_progress("links", what, share)

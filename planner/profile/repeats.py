@@ -50,13 +50,8 @@ def nearest(repeats_s: tuple[float, ...]) -> tuple[float, float]:
 
 def checked(timed: StepProfile, second: Repeat) -> StepProfile:
     """The timing after a second repeat, whose steps join where both agree."""
-    both = pooled(timed, second)
-    return both if agree(both) else timed._replace(repeats=both.repeats)
-
-
-def pooled(timed: StepProfile, second: Repeat) -> StepProfile:
-    """The timing after a second repeat, whose steps count in any case."""
-    return _pooled(timed._replace(repeats=(*timed.repeats, typical_s(second))), second)
+    both = timed._replace(repeats=(*timed.repeats, typical_s(second)))
+    return _pooled(both, second) if agree(both) else both
 
 
 def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfile:

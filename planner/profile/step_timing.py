@@ -5,21 +5,17 @@ Its budget keeps profiling below a hundredth of the training that it plans.
 
 import threading
 import time
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from backends.protocol.events import StepTimed
-from backends.protocol.orders import RepeatSteps, RepeatStepsBeside, ReplicaSpec, TimeSteps
+from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from planner.agents.client import AgentClient
-from planner.check.findings import without_device_name
 from planner.console import OnProgress
-from planner.errors import PlannerError
 from planner.fleet.device import Device
 from planner.jobs.shipping import ship_job
 from planner.profile import repeats
 from planner.profile.model_shipping import ship_model
 from planner.profile.request import ProfileRequest
-from planner.profile.shared_machine import Conductor, slowed
 from profilers import records, steptime
 
 #: Seconds without an event after which a device counts as hung.
@@ -27,10 +23,6 @@ SILENCE_S = 600.0
 #: Share of the planned training that a device may spend on timing a model.
 #: The rest of the hundredth is for a third repeat, which takes the fewest steps.
 BUDGET_SHARE = 0.007
-
-
-def _what(timed: records.StepProfile) -> tuple[str, str]:
-    return timed.model, timed.framework
 
 
 class TimeBudget:
@@ -113,30 +105,6 @@ class StepTimer(NamedTuple):
         spent_s = time.monotonic() - began
         third = self.whole(device, agent, timed.model, timed.framework, spent_s)
         return repeats.settled(both, second, third)
-
-    def beside(
-        self, group: Mapping[str, tuple[Device, AgentClient, records.StepProfile]]
-    ) -> dict[str, records.StepProfile]:
-        """Timings of devices on one machine after repeats alone and beside one another.
-
-        group: by name, a device, its agent and its timing. Who fails is left out.
-        """
-        calls = {
-            name: agent.start(RepeatStepsBeside(self._replica(device, agent, *_what(timed)), timed.batch))
-            for name, (device, agent, timed) in group.items()
-        }
-
-        def on_failure(name: str, error: PlannerError) -> None:
-            reason = without_device_name(name, error)
-            self.on_progress(name, f"{group[name][2].model}: not timed beside others: {reason}", None)
-
-        def on_event(name: str, event: StepTimed) -> None:
-            self._show(name, group[name][2].model, event)
-
-        found = Conductor(calls, on_event, on_failure).run()
-        if len(found) < 2:
-            return {}
-        return {name: slowed(group[name][2], each, found.keys() - {name}) for name, each in found.items()}
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:
         request, own = self.request, self.request.job

@@ -13,8 +13,8 @@ from backends import models
 from backends.frameworks import base
 from backends.frameworks.base import OptimizerSettings
 from backends.profiling import batch_curve, step_profile, update_costs
-from backends.protocol.events import MEASURED, WAITING, StepTimed
-from backends.protocol.orders import RepeatSteps, RepeatStepsBeside, ReplicaSpec, TimeSteps
+from backends.protocol.events import StepTimed
+from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.training import step
 from profilers import steptime
 from profilers.records import StepProfile
@@ -34,15 +34,6 @@ class Job:
     def emit(self, event: StepTimed) -> None:
         self.events.append(event)
         if len(self.events) >= self._go_after:
-            self.go.set()
-
-
-class Conducted(Job):
-    """Gives the word to go on whenever a repeat waits for it, or is done and goes on."""
-
-    def emit(self, event: StepTimed) -> None:
-        super().emit(event)
-        if event.stage in (WAITING, MEASURED):
             self.go.set()
 
 
@@ -130,25 +121,6 @@ def test_a_profile_of_steps_is_whole(slow: str) -> None:
     rests = [event.rest_s / event.step_s for event in job.events if event.stage == "timed"]
     others = batch_curve.remaining_steps(4, with_larger=False)
     assert rests[-1] == pytest.approx(others + steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM)
-
-
-def test_three_repeats_wait_for_their_words_and_the_one_beside_others_goes_on_until_its_end(
-    slow: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(step_profile, "SETTLE_S", 0.05)
-    job = Conducted()
-    found = step_profile.repeat_steps_beside(job, RepeatStepsBeside(ReplicaSpec("torch", slow), 4))
-    assert all(len(each.gradient_s.values) >= steptime.NEXT_MINIMUM for each in found)
-    stages = [event.stage for event in job.events if event.stage in (WAITING, MEASURED)]
-    assert stages == [WAITING, WAITING, MEASURED, WAITING]
-    assert not job.go.is_set()
-
-
-def test_a_repeat_that_waits_for_its_word_can_be_stopped(slow: str) -> None:
-    job = Job()
-    job.stopping.set()
-    with pytest.raises(InterruptedError, match="stopped before a repeat"):
-        step_profile.repeat_steps_beside(job, RepeatStepsBeside(ReplicaSpec("torch", slow), 4))
 
 
 def test_a_model_is_timed_again_for_ten_steps_or_two_seconds(slow: str) -> None:

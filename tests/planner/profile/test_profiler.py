@@ -98,7 +98,8 @@ def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(p
     new_fleet(pair, desktop={}, tx2={"slowdown": 3})
     made = profiled(pair)
     (few,) = made.devices["tx2"].steps
-    assert len(few.gradient_s.warmup) == 10 and few.beside is not None and few.beside.names == ("desktop",)
+    assert len(few.gradient_s.warmup) == 10
+    assert 10 <= len(few.gradient_s.values) - 30 <= 20  # in a second repeat of two seconds
     assert few.steps_planned == 10
     assert [link.repeats for link in made.links] == [2] * 4
 
