@@ -23,7 +23,7 @@ LEAST_PERIOD_S, MOST_PERIOD_S = 0.05, 5.0
 LOOP = 2
 #: A round is the product of two square matrices, a quarter of a millisecond on a server of 2023,
 #: and interpreted code, a third of that. Passes over a vector and reads from random places, which
-#: the first loop had, vary several times as much as training steps do
+#: the first loop had, vary two to three times as much as training steps do
 #: (benchmarks/machine_speed.py). Many short rounds tell more than a few long ones, for a round sees
 #: a moment only.
 SIDE = 128
