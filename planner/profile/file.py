@@ -61,7 +61,8 @@ class DeviceProfile(NamedTuple):
         """
         if self.facts is None:
             return None
-        by_steps = max((step.cpu_s_per_step / mean(step.gradient_s.values) for step in self.steps), default=0.0)
+        timed = [step for step in self.steps if step.gradient_s.values]
+        by_steps = max((step.cpu_s_per_step / mean(step.gradient_s.values) for step in timed), default=0.0)
         found = spinning.fewer(self.facts.usable_cores, self.spun)
         return max(found, min(self.facts.usable_cores, by_steps))
 

@@ -9,16 +9,17 @@ import pytest
 from backends.strategies.strategy import Strategy
 from backends.training.rank_batches import RankBatches
 from tests.backends.fakes import BATCH, run_spec
-from tests.backends.rank_run import drawn
+from tests.backends.rank_run import SharedGroup, Table, drawn
 
 BY_RATES = Strategy.from_text("allreduce:batching=stream,aggregation=rates")
 
 
-class OneOfThree:
+class OneOfThree(SharedGroup):
     """The last of three members, of which only the weight is looked at."""
 
-    rank, size = 2, 3
-    part: float | None = None
+    def __init__(self) -> None:
+        super().__init__(Table(3), 2)
+        self.part: float | None = None
 
     def weigh(self, part: float) -> None:
         self.part = part
@@ -27,8 +28,7 @@ class OneOfThree:
 def batches(folder: Path, **changes: Any) -> tuple[RankBatches, OneOfThree]:
     group = OneOfThree()
     spec = run_spec(folder, 10, stream="replay:S1", **changes)
-    made: Any = RankBatches(spec, group, drawn(2, BATCH), lambda: 40)  # type: ignore[arg-type]
-    return made, group
+    return RankBatches(spec, group, drawn(2, BATCH), lambda: 40), group
 
 
 def test_fixed_batches_stay_and_every_sample_weighs_the_same(tmp_path: Path) -> None:
