@@ -78,6 +78,7 @@ def main() -> None:
     made.add_argument("--out", type=Path, default=Path("audits"))
     made.add_argument("--sample", type=int, default=5, help="configurations of each strategy")
     made.add_argument("--seconds", type=float, default=10.0, help="of each run")
+    made.add_argument("--repetitions", type=int, default=1, help="runs of each configuration")
     made.add_argument("--minutes", type=float, default=float("inf"), help="begin no fleet later")
     options = made.parse_args()
     end_s = time.monotonic() + 60 * options.minutes
@@ -101,7 +102,8 @@ def _audit(fleet: Drawn, folder: Path, options: argparse.Namespace) -> None:
         for label, strategy in (("server", "parameter-server"), ("other", fleet.strategy)):
             lab.run(
                 "audit", "--strategy", strategy, "--data", str(DATA), "--sample", str(options.sample),
-                "--seconds", str(options.seconds), "--label", f"{folder.name}-{label}", "--out", f"audit-{label}",
+                "--seconds", str(options.seconds), "--repetitions", str(options.repetitions),
+                "--label", f"{folder.name}-{label}", "--out", f"audit-{label}",
             )  # fmt: skip
     (folder / "done").touch()
     print(f"{folder.name}: {fleet}; {time.monotonic() - began_s:.0f} s", flush=True)
