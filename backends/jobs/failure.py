@@ -18,6 +18,12 @@ INSTALLED = ("site-packages", "dist-packages")
 OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 #: What errors say of a device that is short of memory, or whose GPU fails.
 DEVICE_FAULTS = ("out of memory", "CUDA error", "OOM when allocating")
+#: What a GPU says of a value that its program checks; at a later line, where its work is awaited.
+CHECKED_ON_GPU = "device-side assert"
+OUT_OF_RANGE = (
+    "%s gave the GPU a value that is out of range, such as a label beyond the classes; with "
+    'CUDA_VISIBLE_DEVICES = "" in [devices.NAME.environment] of the fleet file the processor names it'
+)
 
 
 class JobFailure(Exception):
@@ -45,6 +51,8 @@ def own_code(folder: str, function: str) -> Iterator[None]:
     except JobFailure:
         raise
     except (Exception, SystemExit) as error:
+        if CHECKED_ON_GPU in str(error):
+            raise refusal(OUT_OF_RANGE % function) from error
         own = place_in(folder, error)
         place = own or place_in_package(error)
         if place is None or is_of_device(error):

@@ -150,6 +150,10 @@ class TorchReplica(Replica):
             self._updated = False
         self._synchronise()
 
+    def weights_changed(self) -> None:
+        """They were written where the model computes, by other than an update."""
+        self._updated = True
+
     def load(self) -> None:
         """The host buffers may be overwritten as soon as it returns."""
         if self.accelerator == "cpu":

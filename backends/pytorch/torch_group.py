@@ -163,6 +163,7 @@ class TorchGroup(ProcessGroup):
             # Before its second forward pass it tells all members the order of its buckets.
             module.register_forward_pre_hook(lambda *_: on_wait(True))
             module.register_comm_hook(self._reduction, reduce_bucket)
+        replica.weights_changed()  # they are those of the first member now
         replica.training_loss = module
 
     def weigh(self, part: float) -> None:

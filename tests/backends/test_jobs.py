@@ -1,6 +1,9 @@
 """A user's job trains in its framework: regression, several inputs, frozen parameters."""
 
+import importlib
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -18,7 +21,8 @@ from backends.protocol.frames import Share
 from backends.protocol.orders import DataPart, InjectionOrder, JobSpec, MemberSpec, ReplicaSpec, TimeSteps
 from backends.training.step import evaluate, step
 from backends.training.workload import Workload, code_of, member_data, workload
-from tests.installed import computes_with, needs
+from tests.installed import ROOT, computes_with, needs
+from tests.running import HANG_S
 
 pytestmark = computes_with("torch")
 
@@ -762,11 +766,28 @@ def test_a_data_set_that_raises_in_the_middle_is_named_with_its_line(tmp_path) -
         learned(found)
 
 
-def test_what_the_framework_cannot_use_is_the_jobs_fault(tmp_path) -> None:
+def test_what_the_framework_cannot_use_is_the_jobs_fault(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)  # a GPU notices later, and says less
     found = loaded(tmp_path, "labels_beyond")
     failure = pytest.raises(JobFailure, match=r"IndexError: Target 12 is out of bounds.*, at .*torch.*\.py:\d+")
     with failure, code_of(found.spec):
         learned(found)
+
+
+def test_also_on_a_gpu(tmp_path) -> None:
+    """In a process of its own, for which the GPU is lost then."""
+    if not importlib.import_module("torch").cuda.is_available():
+        pytest.skip("no GPU here")
+    code = (
+        "import pathlib, sys\n"
+        "from tests.backends.test_jobs import code_of, learned, loaded\n"
+        "found = loaded(pathlib.Path(sys.argv[1]), 'labels_beyond')\n"
+        "with code_of(found.spec): learned(found)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+    assert "JobFailure: the job cannot be used: task.py:labels_beyond gave the GPU a value that is out" in ran.stderr
 
 
 def test_an_error_in_none_of_the_users_files_names_the_jobs_function(tmp_path) -> None:

@@ -41,6 +41,7 @@ def learnt_alone(batches: tuple[int, ...], clip_norm: float | None = None) -> np
         together = tuple(map(np.concatenate, zip(*(next(each) for each in sources), strict=True)))
         gradient(replica, together, GradientSettings(0.05, 0.01, clip_norm))
         replica.update(OptimizerSettings(momentum=0.5))
+    replica.fetch()
     return replica.weights
 
 
@@ -53,6 +54,13 @@ def test_members_come_to_what_one_replica_learns_from_all_samples(tmp_path, batc
     for one in left:
         assert [row[0] for row in one["rows"]] == [0, 1] and [row[1] for row in one["rows"]] == [1, 1]
         assert (one["exchange_s"] > 0).all() and (one["hidden_cpu_s"] >= 0).all()
+
+
+def test_all_begin_with_the_weights_of_the_first(tmp_path):
+    codes, _, left = members(tmp_path, (8, 8), steps=0)
+    assert codes == [0, 0]
+    np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
+    np.testing.assert_array_equal(left[0]["weights"], small_replica("torch").weights)
 
 
 @pytest.mark.parametrize("clip_norm", [None, 0.5])

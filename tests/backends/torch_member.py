@@ -55,6 +55,7 @@ def main() -> None:
     except GroupError as error:
         print(error)
         os._exit(3)  # what is left of the exchange may wait
+    replica.fetch()
     group.average(replica.state)
     rows = group.gather((rank, group.beat(rank)))
     np.savez(

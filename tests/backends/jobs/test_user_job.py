@@ -227,6 +227,12 @@ def test_want_of_memory_in_the_users_own_lines_is_the_devices_too(tmp_path) -> N
         raised_in(tmp_path / "task.py", error)
 
 
+def test_a_value_that_a_gpu_finds_out_of_range_is_the_jobs_wherever_it_is_noticed(tmp_path) -> None:
+    message = "^the job cannot be used: task.py:job gave the GPU a value that is out of range, such as a label beyond"
+    with pytest.raises(JobFailure, match=message), own_code(str(tmp_path), "task.py:job"):
+        raised_in(tmp_path / "backends" / "replica.py", RuntimeError("CUDA error: device-side assert triggered"))
+
+
 def test_other_errors_of_a_package_are_the_jobs(tmp_path) -> None:
     message = r"^IndexError: beyond, with what task\.py:job gave, at .*linear\.py:1$"
     with pytest.raises(JobFailure, match=message), own_code(str(tmp_path / "mine"), "task.py:job"):
