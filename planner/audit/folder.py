@@ -1,6 +1,7 @@
 """An audit folder holds the settings of an audit, its profile, and a run folder for every run."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -64,7 +65,9 @@ class AuditFolder:
         settings, profile = self.settings(), self.profile()
         done = sorted(self.path.glob("runs/*/*/*/result.json"))
         runs = tuple(steady_state(RunFolder(path.parent), profile, _repetition(path.parent)) for path in done)
-        planned = planned_runs(settings, profile)
+        # By number: which are drawn may depend on the ranking, and that on the version of the program.
+        planned = Counter((run.model, run.repetition) for run in planned_runs(settings, profile))
+        planned.subtract((run.model, run.repetition) for run in runs)
         return MeasuredAudit(
             label=settings.label,
             profile=profile,
@@ -73,11 +76,8 @@ class AuditFolder:
             batch=settings.batch,
             measured=runs,
             extrapolations=tuple(self._extrapolations(runs)),
-            missing=tuple(
-                (run.model, run.repetition)
-                for run in planned
-                if not self.run(run.model, run.config, run.repetition).result.exists()
-            ),
+            missing=tuple(planned.elements()),
+            seed=settings.seed,
             engine=parse_engine(settings.engine),
             strategy=audited_strategy(settings.strategy),
         )

@@ -60,6 +60,8 @@ def planned_runs(settings: Settings, profile: Profile) -> Iterator[PlannedRun]:
         ranked = ranking(settings, profile, model)
         admissible = audited_ranks(ranked, settings.servers)
         if settings.sample is not None and settings.sample < len(admissible):
+            # In an order that does not depend on what is predicted.
+            admissible.sort(key=lambda rank: ranked.row(rank).config)
             admissible = random.Random(f"{settings.seed}-{model}").sample(admissible, settings.sample)
         configured.append([(ranked, rank) for rank in admissible])
     for repetition in range(settings.repetitions):
@@ -82,7 +84,7 @@ def ranking(settings: Settings, profile: Profile, model: str) -> Recommendation:
     """The ranked configurations of a model. Raises PlanError where the profile lacks it."""
     request = RecommendRequest(
         one_metric("time"), model, settings.framework, settings.steps, settings.batch, allow_plaintext=True,
-        strategy=audited_strategy(settings.strategy),
+        strategy=audited_strategy(settings.strategy), rates_seed=settings.seed,
     )  # fmt: skip
     return recommend(profile, request.by(parse_engine(settings.engine)))
 

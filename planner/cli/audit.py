@@ -33,7 +33,9 @@ def audit(
     steps: options.PlannedSteps = None,
     seconds: Annotated[float, Option(min=5.0, help="Seconds of steady state to measure in each run.")] = 15.0,
     repetitions: Annotated[int, Option("--repetitions", "-r", min=1, help="Runs of each configuration.")] = 1,
-    seed: Annotated[int, Option(min=0, help="Of the order of the runs, the weights and the data.")] = 0,
+    seed: Annotated[
+        int, Option(min=0, help="Of the order of the runs, the weights, the data and drawn rates of streams.")
+    ] = 0,
     servers: Annotated[
         str, Option(help="Parameter server on the fastest member, or on every member in turn.")
     ] = "fastest",

@@ -10,6 +10,7 @@ from planner.audit.scoring.measured import MeasuredAudit, MeasuredRun
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from planner.plan.request import RecommendRequest
+from planner.predict.batch_size import RunLength
 from planner.predict.clusters import Candidates, ClusterConfig
 from planner.predict.costs import Costs, costs_of
 from planner.profile.file import Profile
@@ -83,6 +84,7 @@ def _of_model(audit: MeasuredAudit, model: str) -> Iterable[Case]:
     of_model = costs_of(
         audit.profile, model, audit.framework, audit.batch,
         strategy=asked.strategy, engine=asked.engine, allow_plaintext=asked.allow_plaintext,
+        run=RunLength(rates_seed=audit.seed),
     )  # fmt: skip
     runs = [run for run in audit.measured if run.model == model]
     for run in runs:

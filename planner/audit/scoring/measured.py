@@ -99,7 +99,7 @@ class MeasuredAudit(NamedTuple):
     steps: number to which runs are extrapolated.
     batch: images of one step of one worker.
     missing: (model, repetition) of every run that was not made yet.
-    engine, strategy: of all runs.
+    engine, strategy: of all runs. seed: that they were made with.
     """
 
     label: str
@@ -112,3 +112,4 @@ class MeasuredAudit(NamedTuple):
     missing: tuple[tuple[str, int], ...] = ()
     engine: Engine = OWN_ENGINE
     strategy: Strategy = PARAMETER_SERVER
+    seed: int = 0

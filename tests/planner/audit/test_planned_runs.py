@@ -58,6 +58,13 @@ def test_each_repetition_has_all_of_them_in_an_order_that_the_seed_decides() -> 
     assert names(0) == names(0) != names(1)
 
 
+def test_rates_that_are_drawn_are_those_of_the_seed_with_which_runs_are_made() -> None:
+    rates = [
+        ranking(requested(seed=seed)._replace(strategy="scadles"), THREE, "net").costs.rates_seed for seed in (0, 3)
+    ]
+    assert rates == [0, 3]
+
+
 def test_runs_of_one_model_follow_one_another() -> None:
     """What is compared runs in the same minutes."""
     models = ("net", "tiny", "vast")
@@ -79,6 +86,13 @@ def test_a_sample_is_the_same_for_the_same_seed_and_whole_where_it_exceeds_what_
 
     assert len(names(5)) == 5 and names(5) == names(5) != names(5, seed=1)
     assert len(names(99)) == 12
+
+
+def test_a_sample_does_not_depend_on_what_is_predicted() -> None:
+    """So that an audit that was stopped goes on with a later version of the program."""
+    slower = profile({"slow": device(step(4.0)), "fast": device(step(0.1)), "middle": device(step(0.101))})
+    drawn = [{run.config for run in planned_runs(requested()._replace(sample=3), held)} for held in (THREE, slower)]
+    assert drawn[0] == drawn[1]
 
 
 def test_the_long_run_is_a_longer_one_of_a_short_run() -> None:
