@@ -6,14 +6,16 @@ are averaged over a few draws.
 A synchronous step has one or more phases, in which every member sends as soon as it is ready, at
 the pace of the slowest gradient of each step (``straggler``). A message that arrives while its
 receiver still computes delays it by the processor seconds that it steals. A phase ends for a member
-when its messages have left and those for it have arrived; then it adds these up. Before the next
-step every member exchanges a short message with the coordinator.
+when its messages have left and those for it have arrived; then it adds these up. Messages of
+members that are in the next phase already share its link with them. Before the next step every
+member exchanges a short message with the coordinator.
 
 An asynchronous member sends beside its computation, and the slower of the two sets its rate. The
 others send to it at their own rates.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +26,7 @@ from planner.predict.async_server import MAX_STOLEN_SHARE
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.straggler import paces_of
-from planner.predict.traffic import Traffic
+from planner.predict.traffic import Phase, Traffic
 
 #: Iterations after which the cycles of members that share a link change no more.
 ITERATIONS = 10
@@ -145,8 +147,20 @@ def _sending_s(costs: MemberCosts, shares: Floats) -> Floats:
 
 def _synchronous(costs: MemberCosts, load: Traffic, wait_for_all: bool) -> Floats:
     """(n,) seconds of a step of members that wait for all others, or the first messages to come."""
+    begun_s: list[Floats] = []
+    for _ in load.phases:  # when one begins depends on those that began while the one before went on
+        *begun_s, ended_s = _times(costs, load.phases, wait_for_all, begun_s)
+    return np.full(costs.ready_s.size, (ended_s + costs.after_s).max(axis=1).mean())
+
+
+def _times(costs: MemberCosts, phases: Sequence[Phase], wait_for_all: bool, begun_s: Sequence[Floats]) -> list[Floats]:
+    """(steps, n) seconds at which each phase begins for a member, and the last one ends.
+
+    begun_s: of the phases, as far as is known.
+    """
     ended_s = costs.ready_s[None, :]
-    for number, (shares, chained) in enumerate(load.phases):
+    found = [ended_s]
+    for number, (shares, chained) in enumerate(phases):
         sending_s = _sending_s(costs, shares)
         if number == 0 and not chained:
             ended_s = ended_s + _delay_s(costs, shares, ended_s, sending_s)
@@ -159,7 +173,26 @@ def _synchronous(costs: MemberCosts, load: Traffic, wait_for_all: bool) -> Float
             arrives_s = np.where(shares > 0, ended_s[:, :, None] + sending_s, 0.0)
             ends_s += [arrives_s.max(axis=1), _backlog_s(costs, shares, ended_s)]
         ended_s = functools.reduce(np.maximum, ends_s)
-    return np.full(costs.ready_s.size, (ended_s + costs.after_s).max(axis=1).mean())
+        if wait_for_all and number + 1 < len(begun_s) and not phases[number + 1].chained:
+            early = phases[number + 1].shares, begun_s[number + 1]
+            ended_s = ended_s + _early_s(costs, (shares, found[-1]), early, ended_s)
+        found.append(ended_s)
+    return found
+
+
+def _early_s(costs: MemberCosts, these: tuple[Floats, Floats], early: tuple[Floats, Floats], ended_s: Floats) -> Floats:
+    """(steps, n) seconds by which messages of the next phase delay those of this one on a link.
+
+    these, early: shares of messages and when their senders begin; ended_s: when members would end
+    this phase. By equal shares of a link, a message delays others by no more than they have left.
+    """
+    (shares, begun_s), (early_shares, early_s) = these, early
+    left_s = ended_s[:, None, :] - early_s[:, :, None]
+    most_s = np.minimum(early_shares * costs.in_s, left_s).clip(0.0).sum(axis=1)
+    steps = np.broadcast_shapes(shares.shape, early_shares.shape, (*begun_s.shape, 1))[0], *shares.shape[1:]
+    both = np.concatenate([np.broadcast_to(each, steps) for each in (shares, early_shares)], axis=1)
+    begun_s = np.concatenate([np.broadcast_to(each, steps[:2]) for each in (begun_s, early_s)], axis=1)
+    return np.minimum(most_s, (_backlog_s(costs, both, begun_s) - ended_s).clip(0.0))
 
 
 def _delay_s(costs: MemberCosts, shares: Floats, ready_s: Floats, sending_s: Floats) -> Floats:
@@ -175,7 +208,10 @@ def _handling_s(costs: MemberCosts, shares: Floats) -> Floats:
 
 
 def _backlog_s(costs: MemberCosts, shares: Floats, begun_s: Floats) -> Floats:
-    """(steps, n) seconds until an inward link that never rests has carried all messages."""
+    """(steps, n) seconds until an inward link that never rests has carried all messages.
+
+    shares, begun_s: (steps, m, n) and (steps, m), of any number of senders.
+    """
     from_then_on = (begun_s[:, None, :] >= begun_s[:, :, None]).astype(float)
     carried_s = np.matmul(from_then_on, shares) * costs.in_s
     return np.where(carried_s > 0, begun_s[:, :, None] + carried_s, 0.0).max(axis=1)

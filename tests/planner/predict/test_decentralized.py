@@ -71,6 +71,20 @@ def test_synchronous_steps_are_the_slowest_gradient_the_exchange_and_the_sums(
     assert cycle_s(strategy, slow_s=0.5) == pytest.approx(np.full(4, 0.5 + slow_s + after_s), rel=0.002)
 
 
+def test_a_leader_without_followers_shares_the_other_leaders_link_with_a_gradient() -> None:
+    """So a step has four messages one after the other in place of three."""
+    strategy, after_s = GROUPS + ",between=random:segments=1", UPDATE_S + 2 * ADD_S
+    found = cycle_s(strategy, mask=0b0111)[:3]
+    assert found == pytest.approx([0.1 + 4 * 0.08 + after_s] * 3, rel=0.002)
+
+
+def test_what_a_leader_sent_long_before_shares_no_link() -> None:
+    devices = {name: profiles.device(profiles.step(seconds)) for name, seconds in (("a", 0.1), ("b", 0.1), ("c", 0.5))}
+    strategy = Strategy.from_text(GROUPS + ",between=random:segments=1")
+    found = costs_of(profiles.profile(devices), strategy=strategy)
+    assert cycle_s(found, mask=0b0111) == pytest.approx([0.5 + 3 * 0.08 + UPDATE_S + 2 * ADD_S] * 3, rel=0.02)
+
+
 def test_batches_dealt_by_speed_end_at_the_same_time() -> None:
     computed_s = 4 / (3 / 0.1 + 1 / 0.5)
     expected_s = computed_s + 0.24 + UPDATE_S + 3 * ADD_S
