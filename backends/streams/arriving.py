@@ -100,7 +100,7 @@ class ArrivingSamples(Arrivals):
     def _keep(self, records: List[StreamRecord]) -> None:
         sound = records
         if not self._codec.all_sound([record.payload for record in records]):
-            sound = [record for record in records if self._is_sound(record)]
+            sound = [record for record in map(self._checked, records) if record is not None]
         with self._changed:
             self._trouble = ""
             self._heard_s = self._clock()
@@ -112,15 +112,14 @@ class ArrivingSamples(Arrivals):
                 self._ended = "%s; free some space, or drop samples with policy=truncate" % error
             self._changed.notify_all()
 
-    def _is_sound(self, record: StreamRecord) -> bool:
+    def _checked(self, record: StreamRecord) -> Optional[StreamRecord]:
         try:
-            self._codec.check(record.payload)
-            return True
+            return record._replace(payload=self._codec.checked(record.payload))
         except ValueError:
             self._malformed += 1
             with contextlib.suppress(OSError):  # it is counted anyway
                 self._aside = self._set_aside(record.payload)
-            return False
+            return None
 
     # -- waiting and taking ------------------------------------------------------------------------
 

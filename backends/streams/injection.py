@@ -82,22 +82,22 @@ class SampleInjection(Injection):
         with self._lock:
             for payload in payloads:
                 self._received_bytes += len(payload)
-                if self._is_sound(payload):
+                sound = self._checked(payload)
+                if sound is not None:
                     self._received += 1
-                    self._waiting.append(payload)
+                    self._waiting.append(sound)
             while len(self._waiting) > self._batch:
                 self._waiting.popleft()
                 self._dropped += 1
 
-    def _is_sound(self, payload: bytes) -> bool:
+    def _checked(self, payload: bytes) -> Optional[bytes]:
         try:
-            self._codec.check(payload)
-            return True
+            return self._codec.checked(payload)
         except ValueError:
             self._malformed += 1
             with contextlib.suppress(OSError):  # it is counted anyway
                 self._aside = self._set_aside(payload)
-            return False
+            return None
 
     def ready(self, batch: int) -> int:
         with self._lock:

@@ -102,8 +102,7 @@ class KafkaSource(SampleSource):
         if not all(payloads):
             self._ended = True
             payloads = payloads[: [bool(payload) for payload in payloads].index(False)]
-        offsets = [message.offset() for message in whole]
-        return list(map(_record, zip(offsets, payloads)))
+        return list(map(_record, zip(_offsets(whole), payloads)))
 
     def commit(self, offset: int) -> None:
         consumer = self._consumer
@@ -116,6 +115,14 @@ class KafkaSource(SampleSource):
             consumer, self._consumer = self._consumer, None
             if consumer is not None:
                 consumer.close()
+
+
+def _offsets(messages: List[Any]) -> Iterable[int]:
+    """Of messages in order. There are gaps where a topic was compacted, for example."""
+    if not messages:
+        return ()
+    first, behind = messages[0].offset(), messages[-1].offset() + 1
+    return range(first, behind) if behind - first == len(messages) else [each.offset() for each in messages]
 
 
 class KafkaWriter:

@@ -18,16 +18,16 @@ class SampleCodec(abc.ABC):
     """Between the bytes of samples and the batches of a job."""
 
     @abc.abstractmethod
-    def check(self, payload: bytes) -> None:
-        """Raises ValueError where it is no sample of the job."""
+    def checked(self, payload: bytes) -> bytes:
+        """The same sample in the form of the job's own. Raises ValueError where it is none."""
 
     def all_sound(self, payloads: Sequence[bytes]) -> bool:
-        """Whether these were found to be samples of the job all at once; else ``check`` each."""
+        """Whether all were found to be samples in that form, all at once; else ``checked`` each."""
         return False
 
     @abc.abstractmethod
     def batch(self, payloads: Sequence[bytes]) -> Any:
-        """The batch of samples that were checked."""
+        """The batch of samples that were checked, at least one."""
 
 
 class ArrayType(NamedTuple):
@@ -35,6 +35,12 @@ class ArrayType(NamedTuple):
 
     dtype: str
     shape: Tuple[int, ...]
+
+
+#: Fields of the n-th array of a sample.
+HEAD, NUMBERS = "head %d", "numbers %d"
+#: Heads are compared by words.
+WORD = np.dtype(np.uint64)
 
 
 class ArrayCodec(SampleCodec):
@@ -48,7 +54,7 @@ class ArrayCodec(SampleCodec):
         self._arrays = tuple(arrays)
         self._classes = classes
         self._heads = tuple(_head(each) for each in arrays)
-        self._sizes = tuple(np.dtype(each.dtype).itemsize * elements(each.shape) for each in arrays)
+        self._layout = _layout(self._arrays, self._heads)
 
     @classmethod
     def of(cls, samples: SampleSet, classes: Optional[int] = None) -> "ArrayCodec":
@@ -67,7 +73,7 @@ class ArrayCodec(SampleCodec):
     @property
     def sample_bytes(self) -> int:
         """Of every sample."""
-        return sum(map(len, self._heads)) + sum(self._sizes)
+        return self._layout.itemsize
 
     def require_rows(self, arrays: Sequence[np.ndarray]) -> None:
         """Raises ValueError where these are no (count, ...) arrays of such samples."""
@@ -80,63 +86,38 @@ class ArrayCodec(SampleCodec):
         rows = zip(self._heads, self._arrays, sample)
         return b"".join(head + np.ascontiguousarray(row, kind.dtype).tobytes() for head, kind, row in rows)
 
-    def check(self, payload: bytes) -> None:
+    def checked(self, payload: bytes) -> bytes:
         rows = self._rows(payload)
         for row in rows:
             if row.dtype.kind == "f" and not np.all(np.isfinite(row)):
                 raise ValueError("it has numbers that are not finite")
         if self._classes is not None and not 0 <= int(rows[-1]) < self._classes:
             raise ValueError("its label is %d, of %d classes from 0 on" % (int(rows[-1]), self._classes))
+        return self.encode(rows)
 
     def all_sound(self, payloads: Sequence[bytes]) -> bool:
-        parts = self._parts(payloads)
-        if parts is None:
+        # All are read at once: each call of numpy costs more than a small sample.
+        if set(map(len, payloads)) != {self.sample_bytes}:
             return False
-        for kind, part in zip(self._arrays, parts):
-            if np.dtype(kind.dtype).kind == "f" and not np.all(np.isfinite(_column(kind, part))):
+        rows = self._together(payloads)
+        for place, head in enumerate(self._heads):
+            if not np.all(rows[HEAD % place] == np.frombuffer(head, WORD)):
                 return False
-        if self._classes is None:
-            return True
-        labels = _column(self._arrays[-1], parts[-1])
-        return bool(np.all((labels >= 0) & (labels < self._classes)))
+            numbers = rows[NUMBERS % place]
+            if numbers.dtype.kind == "f" and not np.all(np.isfinite(numbers)):
+                return False
+        return self._classes is None or bool(np.all((numbers >= 0) & (numbers < self._classes)))
 
     def batch(self, payloads: Sequence[bytes]) -> Tuple[np.ndarray, ...]:
-        parts = self._parts(payloads)
-        if parts is not None:
-            return tuple(_column(kind, part) for kind, part in zip(self._arrays, parts))
-        rows = [self._rows(payload) for payload in payloads]
-        return tuple(np.stack(column) for column in zip(*rows))
+        rows = self._together(payloads)
+        return tuple(rows[NUMBERS % place].copy() for place in range(len(self._arrays)))
 
-    def _parts(self, payloads: Sequence[bytes]) -> Optional[List[np.ndarray]]:
-        """(n, bytes) of each array of n samples; None where one has other heads than expected.
-
-        All are read at once: each call of numpy costs more than a small sample.
-        """
-        if set(map(len, payloads)) != {self.sample_bytes}:
-            return None
-        whole = np.frombuffer(b"".join(payloads), np.uint8).reshape(len(payloads), -1)
-        found, start = [], 0
-        for head, size in zip(self._heads, self._sizes):
-            data = start + len(head)
-            if np.any(whole[:, start:data] != np.frombuffer(head, np.uint8)):
-                return None
-            start = data + size
-            found.append(whole[:, data:start])
-        return found
+    def _together(self, payloads: Sequence[bytes]) -> np.ndarray:
+        """(n,) samples of the job's form, with fields for the head and the numbers of arrays."""
+        return np.frombuffer(b"".join(payloads), self._layout)
 
     def _rows(self, payload: bytes) -> List[np.ndarray]:
-        """The arrays of one sample: quickly where their heads are as expected."""
-        found, start = [], 0
-        for kind, head, size in zip(self._arrays, self._heads, self._sizes):
-            data = start + len(head)
-            if payload[start:data] != head or len(payload) < data + size:
-                return self._converted(payload)
-            found.append(np.frombuffer(payload, kind.dtype, elements(kind.shape), data).reshape(kind.shape))
-            start = data + size
-        return found if start == len(payload) else self._converted(payload)
-
-    def _converted(self, payload: bytes) -> List[np.ndarray]:
-        """As ``_rows``, where another version of numpy wrote them, or another type of integer."""
+        """The arrays of one sample, as any version of numpy writes them, or of another integer."""
         stream, found = io.BytesIO(payload), []
         for kind in self._arrays:
             try:
@@ -160,9 +141,12 @@ NO_ARRAYS = (
 )
 
 
-def _column(kind: ArrayType, part: np.ndarray) -> np.ndarray:
-    """(n, ...) the arrays of n samples, (n, bytes)."""
-    return part.copy().view(kind.dtype).reshape((len(part),) + tuple(kind.shape))
+def _layout(arrays: Sequence[ArrayType], heads: Sequence[bytes]) -> np.dtype:
+    """The bytes of a sample as a structure. Heads are whole words: numpy pads them to 16 bytes."""
+    fields: List[Any] = []
+    for place, (kind, head) in enumerate(zip(arrays, heads)):
+        fields += [(HEAD % place, WORD, (len(head) // WORD.itemsize,)), (NUMBERS % place, kind.dtype, kind.shape)]
+    return np.dtype(fields)
 
 
 def _head(kind: ArrayType) -> bytes:
@@ -192,9 +176,10 @@ class PositionCodec(SampleCodec):
         """The bytes that stand for a sample."""
         return np.array([position], "<i8").tobytes()
 
-    def check(self, payload: bytes) -> None:
+    def checked(self, payload: bytes) -> bytes:
         if len(payload) != 8 or not 0 <= self._positions([payload])[0] < len(self._samples):
             raise ValueError("it is no position in the job's samples")
+        return payload
 
     def batch(self, payloads: Sequence[bytes]) -> Any:
         return self._samples.batch(self._positions(payloads))

@@ -1,7 +1,7 @@
 """Samples come from a topic of a real broker, the one that is built into the client library."""
 
+import contextlib
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from backends.streams import kafka_source
 from backends.streams.kafka_source import KafkaSource, KafkaWriter
 from backends.streams.source import StreamRecord
+from tests.kafka_broker import Broker
 from tests.running import until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -16,11 +17,9 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
-    """The address of a broker that lives as long as this producer."""
-    owner = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
-    (found,) = owner.list_topics(timeout=60.0).brokers.values()
-    yield f"{found.host}:{found.port}"
-    del owner
+    """The address of a broker."""
+    with Broker() as found:
+        yield found.address
 
 
 def numbered(*offsets: int) -> list[StreamRecord]:
@@ -28,8 +27,15 @@ def numbered(*offsets: int) -> list[StreamRecord]:
 
 
 def read(source: KafkaSource, count: int) -> list[StreamRecord]:
+    """So many samples; connections that fail meanwhile are made again."""
     found: list[StreamRecord] = []
-    until(lambda: found.extend(source.read(0.1) or []) or len(found) >= count, lambda: f"only {found} came")
+
+    def are_there() -> bool:
+        with contextlib.suppress(OSError):
+            found.extend(source.read(0.1) or [])
+        return len(found) >= count
+
+    until(are_there, lambda: f"only {found} came")
     return found
 
 
@@ -94,42 +100,32 @@ def test_who_begins_at_the_end_gets_what_is_new_and_commits_nothing(broker: str)
     source.close()
 
 
-class Broken:
-    """A consumer whose broker is gone."""
+def trouble_of(source: KafkaSource) -> str:
+    """What it says of a broker that is gone."""
+    said: list[str] = []
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self._on_error = settings["error_cb"]
-        self.messages: list[Any] = []
+    def is_told() -> bool:
+        try:
+            assert not source.read(0.1)
+        except OSError as error:
+            said.append(str(error))
+        return bool(said)
 
-    def assign(self, places: list[Any]) -> None:
-        pass
-
-    def consume(self, count: int, wait_s: float) -> list[Any]:
-        if not self.messages:
-            self._on_error(SimpleNamespace(str=lambda: "1/1 brokers are down"))
-        return self.messages
-
-    def close(self) -> None:
-        pass
+    until(is_told, lambda: "it does not notice")
+    return said[0]
 
 
-def test_brokers_that_are_gone_are_told_and_read_again_when_they_are_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    consumers: list[Broken] = []
-
-    def consumer(settings: dict[str, Any]) -> Broken:
-        consumers.append(Broken(settings))
-        return consumers[-1]
-
-    fake = SimpleNamespace(
-        Consumer=consumer, TopicPartition=lambda *_: None, KafkaException=confluent_kafka.KafkaException
-    )
-    monkeypatch.setattr(kafka_source, "library", lambda: fake)
-    source = begun("pc:9092", "topic")
-    with pytest.raises(OSError, match="Kafka at pc:9092: 1/1 brokers are down"):
-        source.read(0.0)
-    consumers[0].messages = [SimpleNamespace(error=lambda: None, value=lambda: b"sample 0", offset=lambda: 0)]
-    assert source.read(0.0) == numbered(0)
-    source.close()
+def test_a_broker_that_is_gone_is_told_and_read_again_when_it_is_back() -> None:
+    with Broker() as broker:
+        writer, source = KafkaWriter(broker.address, "images"), begun(broker.address, "images")
+        writer.write(numbered(0, 1))
+        assert read(source, 2) == numbered(0, 1)
+        broker.go()
+        assert f"Kafka at {broker.address}: " in trouble_of(source)
+        broker.come_back()
+        writer.write(numbered(2, 3))
+        assert read(source, 2) == numbered(2, 3)
+        source.close()
 
 
 def test_samples_that_no_broker_takes_are_an_error() -> None:

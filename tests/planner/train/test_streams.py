@@ -1,6 +1,8 @@
 """Samples arrive while a run trains: what is said before, and what the result tells of them."""
 
 import json
+import signal
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from tests.installed import needs
 from tests.planner import profiles
 from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training
 from tests.planner.plans import plan, planned, streamed
-from tests.running import FASHION, Command, fleet_file, plan_file, run, tiny_model
+from tests.running import FASHION, Command, fleet_file, plan_file, run, signal_all, tiny_model, until
 
 with_torch = needs("torch")
 ONE = StreamStatistics(30.0, 32, 320, 2.0, 400, 320, 60, 80, 20, 7, 1, "/cache/malformed")
@@ -143,8 +145,7 @@ def test_batches_of_torch_s_ranks_follow_the_rates_and_the_last_stream_ends_the_
 def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(tmp_path: Path) -> None:
     pair = new_pair(tmp_path)
     to = f"directory:{tmp_path}/samples-{{device}}"
-    devices = ("--device", "desktop", "--device", "tx2")
-    made = run(pair, "stream", "produce", to, "--data", str(FASHION), *devices, "--rates", "1e5", "--samples", "400")
+    made = produced(pair, to, 400)
     assert made.popen.returncode == 0, made.errors
     assert made.last_line == "800 samples were produced"
     save(load_plan(pair / "plan.json")._replace(stream=to), pair / "plan.json")
@@ -159,15 +160,51 @@ def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(
 
 
 def test_devices_train_on_their_topics_and_the_producer_goes_on_behind_them(tmp_path: Path) -> None:
-    confluent_kafka = pytest.importorskip("confluent_kafka")
-    owner = confluent_kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
-    (broker,) = owner.list_topics(timeout=60.0).brokers.values()
-    pair, to = new_pair(tmp_path), f"kafka:{broker.host}:{broker.port}"
-    devices = ("--device", "desktop", "--device", "tx2")
-    made = run(pair, "stream", "produce", to, "--data", str(FASHION), *devices, "--rates", "1e5", "--samples", "400")
-    assert made.popen.returncode == 0, made.errors
-    done = run(pair, *training("--stream", to, "--json"))
+    broker_module = pytest.importorskip("tests.kafka_broker")
+    with broker_module.Broker() as broker:
+        pair, to = new_pair(tmp_path), f"kafka:{broker.address}"
+        made = produced(pair, to, 400)
+        assert made.popen.returncode == 0, made.errors
+        done = run(pair, *training("--stream", to, "--json"))
     assert done.popen.returncode == 0, done.errors
     found = json.loads(done.output)
     assert (found["ended"], found["steps_made"]) == (STREAMS_ENDED, 100)
     assert [worker["stream"]["offset"] for worker in found["workers"].values()] == [400, 400]
+
+
+def test_a_run_goes_on_when_its_broker_is_back(tmp_path: Path) -> None:
+    broker_module = pytest.importorskip("tests.kafka_broker")
+    with broker_module.Broker() as broker:
+        pair, to = new_pair(tmp_path), f"kafka:{broker.address}"
+        producer = Command(pair, *producing(to, "100"))
+        command = start(pair, "--stream", to, "--strategy", "baseline")
+        until(lambda: steps_made(pair) >= 20, lambda: f"it makes no steps:\n{command.errors}")
+        broker.go()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(broker_module.host_and_port(broker.address)).close()
+        broker.come_back()
+        assert command.ended() == 0, command.errors
+        assert producer.popen.poll() is None, producer.errors
+        signal_all([producer.popen.pid], signal.SIGINT)
+        producer.ended()
+    (folder,) = run_folders(pair)
+    result = result_of(folder)
+    assert (result["ended"], result["steps_made"]) == (None, STEPS)
+    for worker in result["workers"].values():
+        assert worker["stream"]["offset"] == worker["stream"]["used"]
+
+
+def producing(to: str, rate: str, *options: str) -> tuple[str, ...]:
+    devices = ("--device", "desktop", "--device", "tx2")
+    return ("stream", "produce", to, "--data", str(FASHION), *devices, "--rates", rate, *options)
+
+
+def produced(pair: Path, to: str, samples: int) -> Command:
+    """So many samples for each device of a pair, at once."""
+    return run(pair, *producing(to, "1e5", "--samples", str(samples)))
+
+
+def steps_made(pair: Path) -> int:
+    """As the last event of progress tells; 0 before."""
+    lines = [line for path in pair.glob("runs/*/events.jsonl") for line in path.read_text().splitlines()]
+    return max((json.loads(line)["done"] for line in lines if '"progress"' in line and line.endswith("}")), default=0)
