@@ -22,6 +22,7 @@ FUNCTIONS = {
     "mock_broker_set_down": (NUMBER, (POINTER, ctypes.c_int32)),
     "mock_broker_set_up": (NUMBER, (POINTER, ctypes.c_int32)),
 }
+#: The kind of client that owns the broker, and the broker's number.
 PRODUCER, ONLY = 0, 1
 
 
@@ -34,9 +35,11 @@ class Broker:
     def __init__(self) -> None:
         self._library = _librdkafka()
         settings = self._call("conf_new")
-        self._call("conf_set", settings, b"log_level", b"0", None, 0)
+        assert self._call("conf_set", settings, b"log_level", b"0", None, 0) == 0
         self._owner = self._call("new", PRODUCER, settings, None, 0)
+        assert self._owner, "librdkafka makes no client"
         self._cluster = self._call("mock_cluster_new", self._owner, 1)
+        assert self._cluster, "librdkafka makes no broker"
         self.address = self._call("mock_cluster_bootstraps", self._cluster).decode()
 
     def __enter__(self) -> "Broker":

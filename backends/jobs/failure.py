@@ -18,11 +18,11 @@ INSTALLED = ("site-packages", "dist-packages")
 OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 #: What errors say of a device that is short of memory, or whose GPU fails.
 DEVICE_FAULTS = ("out of memory", "CUDA error", "OOM when allocating")
-#: What a GPU says of a value that its program checks; at a later line, where its work is awaited.
+#: A GPU says it of values that its program checks. The error comes from whatever line awaits it.
 CHECKED_ON_GPU = "device-side assert"
 OUT_OF_RANGE = (
-    "%s gave the GPU a value that is out of range, such as a label beyond the classes; with "
-    'CUDA_VISIBLE_DEVICES = "" in [devices.NAME.environment] of the fleet file the processor names it'
+    "%s gave the GPU a value that is out of range, such as a label beyond the classes; to see which, train without "
+    'the GPU: CUDA_VISIBLE_DEVICES = "" in [devices.NAME.environment] of the fleet file'
 )
 
 

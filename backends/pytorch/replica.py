@@ -151,7 +151,7 @@ class TorchReplica(Replica):
         self._synchronise()
 
     def weights_changed(self) -> None:
-        """They were written where the model computes, by other than an update."""
+        """The accelerator's weights were written, not by ``update``; ``fetch`` copies them."""
         self._updated = True
 
     def load(self) -> None:

@@ -101,14 +101,17 @@ class PersistingBuffer(SampleBuffer):
         super().__init__()
         self._memory = memory
         self._folder = folder
-        self._oldest: Deque[StreamRecord] = collections.deque()
+        self._oldest: List[StreamRecord] = []
+        self._first = 0  # those before are taken: slices of a list are faster than a deque
         self._newest: List[StreamRecord] = []
 
     def __len__(self) -> int:
-        return len(self._oldest) + len(self._folder) + len(self._newest)
+        return len(self._oldest) - self._first + len(self._folder) + len(self._newest)
 
     def _append(self, records: Sequence[StreamRecord], rate: float) -> None:
         rest = records
+        del self._oldest[: self._first]
+        self._first = 0
         if not len(self._folder) and not self._newest:
             room = max(0, self._memory - len(self._oldest))
             self._oldest.extend(rest[:room])
@@ -136,10 +139,13 @@ class PersistingBuffer(SampleBuffer):
     def take(self, count: int) -> List[StreamRecord]:
         taken: List[StreamRecord] = []
         while len(taken) < count:
-            if not self._oldest:
-                self._oldest.extend(self._next())
-            here = max(1, min(count - len(taken), len(self._oldest)))  # of none, popleft tells
-            taken += [self._oldest.popleft() for _ in range(here)]
+            if self._first == len(self._oldest):
+                self._oldest, self._first = self._next(), 0
+            found = self._oldest[self._first : self._first + count - len(taken)]
+            if not found:
+                raise IndexError("%d samples of %d are there" % (len(taken), count))
+            taken += found
+            self._first += len(found)
         return taken
 
     def _next(self) -> List[StreamRecord]:
@@ -150,9 +156,8 @@ class PersistingBuffer(SampleBuffer):
         return newest
 
     def put_back(self, records: Iterable[StreamRecord]) -> None:
-        self._oldest.extendleft(reversed(list(records)))
+        self._oldest, self._first = [*records, *self._oldest[self._first :]], 0
 
     def close(self) -> None:
-        self._oldest.clear()
-        self._newest = []
+        self._oldest, self._first, self._newest = [], 0, []
         self._folder.close()

@@ -65,7 +65,7 @@ class AuditFolder:
         settings, profile = self.settings(), self.profile()
         done = sorted(self.path.glob("runs/*/*/*/result.json"))
         runs = tuple(steady_state(RunFolder(path.parent), profile, _repetition(path.parent)) for path in done)
-        # By number: which are drawn may depend on the ranking, and that on the version of the program.
+        # By number, for audits that an older version began: it drew other samples.
         planned = Counter((run.model, run.repetition) for run in planned_runs(settings, profile))
         planned.subtract((run.model, run.repetition) for run in runs)
         return MeasuredAudit(

@@ -148,7 +148,9 @@ def _sending_s(costs: MemberCosts, shares: Floats) -> Floats:
 def _synchronous(costs: MemberCosts, load: Traffic, wait_for_all: bool) -> Floats:
     """(n,) seconds of a step of members that wait for all others, or the first messages to come."""
     begun_s: list[Floats] = []
-    for _ in load.phases:  # when one begins depends on those that began while the one before went on
+    # When a phase begins depends on which messages of the next one came early, and these on when
+    # it begins. A few passes approximate that.
+    for _ in load.phases:
         *begun_s, ended_s = _times(costs, load.phases, wait_for_all, begun_s)
     return np.full(costs.ready_s.size, (ended_s + costs.after_s).max(axis=1).mean())
 
@@ -168,6 +170,7 @@ def _times(costs: MemberCosts, phases: Sequence[Phase], wait_for_all: bool, begu
             more = chained - shares.max()  # beyond the latency that sending_s includes
             latency_s = more * np.where(shares > 0, costs.latency_s, 0.0).max()
             ended_s = ended_s.max(axis=1, keepdims=True) + latency_s + np.zeros_like(costs.ready_s)
+        sends_s = ended_s
         ends_s = [ended_s + sending_s.max(axis=2), ended_s + _handling_s(costs, shares)]
         if wait_for_all:
             arrives_s = np.where(shares > 0, ended_s[:, :, None] + sending_s, 0.0)
@@ -175,7 +178,7 @@ def _times(costs: MemberCosts, phases: Sequence[Phase], wait_for_all: bool, begu
         ended_s = functools.reduce(np.maximum, ends_s)
         if wait_for_all and number + 1 < len(begun_s) and not phases[number + 1].chained:
             early = phases[number + 1].shares, begun_s[number + 1]
-            ended_s = ended_s + _early_s(costs, (shares, found[-1]), early, ended_s)
+            ended_s = ended_s + _early_s(costs, (shares, sends_s), early, ended_s)
         found.append(ended_s)
     return found
 
@@ -183,16 +186,19 @@ def _times(costs: MemberCosts, phases: Sequence[Phase], wait_for_all: bool, begu
 def _early_s(costs: MemberCosts, these: tuple[Floats, Floats], early: tuple[Floats, Floats], ended_s: Floats) -> Floats:
     """(steps, n) seconds by which messages of the next phase delay those of this one on a link.
 
-    these, early: shares of messages and when their senders begin; ended_s: when members would end
-    this phase. By equal shares of a link, a message delays others by no more than they have left.
+    these, early: of both phases, (steps, n, n) shares and (steps, n) when their senders begin.
+    ended_s: (steps, n) when members would end this phase. By equal shares of a link, a message
+        delays others by no more than they have left.
     """
     (shares, begun_s), (early_shares, early_s) = these, early
     left_s = ended_s[:, None, :] - early_s[:, :, None]
+    early_shares = np.where(left_s > 0, early_shares, 0.0)
     most_s = np.minimum(early_shares * costs.in_s, left_s).clip(0.0).sum(axis=1)
-    steps = np.broadcast_shapes(shares.shape, early_shares.shape, (*begun_s.shape, 1))[0], *shares.shape[1:]
-    both = np.concatenate([np.broadcast_to(each, steps) for each in (shares, early_shares)], axis=1)
-    begun_s = np.concatenate([np.broadcast_to(each, steps[:2]) for each in (begun_s, early_s)], axis=1)
-    return np.minimum(most_s, (_backlog_s(costs, both, begun_s) - ended_s).clip(0.0))
+    shape = np.broadcast_shapes(shares.shape, early_shares.shape, (*begun_s.shape, 1))
+    both = np.concatenate([np.broadcast_to(each, shape) for each in (shares, early_shares)], axis=1)
+    begun_s = np.concatenate([np.broadcast_to(each, shape[:2]) for each in (begun_s, early_s)], axis=1)
+    delay_s = np.minimum(most_s, (_backlog_s(costs, both, begun_s) - ended_s).clip(0.0))
+    return delay_s * (shares.sum(axis=1) > 0)
 
 
 def _delay_s(costs: MemberCosts, shares: Floats, ready_s: Floats, sending_s: Floats) -> Floats:

@@ -37,6 +37,12 @@ def payload(offset: int) -> bytes:
     return CODEC.encode((pixels[0], labels[0]))
 
 
+def narrowed(sample: bytes) -> bytes:
+    """The same sample with a label of 32 bits, as others may write it."""
+    pixels, labels = CODEC.batch([sample])
+    return ArrayCodec((ArrayType("|u1", (2, 2, 3)), ArrayType("<i4", ()))).encode((pixels[0], labels[0]))
+
+
 def records(*offsets: int) -> list[StreamRecord]:
     return [StreamRecord(offset, payload(offset)) for offset in offsets]
 
@@ -54,6 +60,7 @@ class HandSource(SampleSource):
         self.begun: list[int] = []
         self.committed: list[int] = []
         self.damaged: set[int] = set()
+        self.narrow: set[int] = set()  # whose labels are of another integer
         self._closed = threading.Event()
 
     @property
@@ -72,7 +79,8 @@ class HandSource(SampleSource):
             return None if self.ends else []
         found = records(*range(self.offset, min(self.until, self.offset + 16)))
         self.offset += len(found)
-        return [each._replace(payload=b"x") if each.offset in self.damaged else each for each in found]
+        found = [each._replace(payload=b"x") if each.offset in self.damaged else each for each in found]
+        return [each._replace(payload=narrowed(each.payload)) if each.offset in self.narrow else each for each in found]
 
     def commit(self, offset: int) -> None:
         self.committed.append(offset)

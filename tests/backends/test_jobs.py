@@ -774,7 +774,7 @@ def test_what_the_framework_cannot_use_is_the_jobs_fault(tmp_path, monkeypatch) 
         learned(found)
 
 
-def test_also_on_a_gpu(tmp_path) -> None:
+def test_a_value_that_a_gpu_cannot_use_is_the_jobs_fault(tmp_path) -> None:
     """In a process of its own, for which the GPU is lost then."""
     if not importlib.import_module("torch").cuda.is_available():
         pytest.skip("no GPU here")

@@ -99,7 +99,8 @@ class MeasuredAudit(NamedTuple):
     steps: number to which runs are extrapolated.
     batch: images of one step of one worker.
     missing: (model, repetition) of every run that was not made yet.
-    engine, strategy: of all runs. seed: that they were made with.
+    engine, strategy: of all runs.
+    seed: of the settings.
     """
 
     label: str

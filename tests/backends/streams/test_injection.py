@@ -18,6 +18,7 @@ from backends.streams.injection import InjectedBatches, SampleInjection, codec_o
 from backends.streams.sample_codec import ArrayCodec
 from backends.streams.segments import SegmentFolder
 from tests.backends.fakes import CLASSES, images
+from tests.backends.stream_sources import narrowed
 
 BATCH = 8
 CODEC = codec_of(ArraySamples(*images(4)), CLASSES)
@@ -124,6 +125,12 @@ def test_malformed_ones_are_counted_and_set_aside(tmp_path: Path) -> None:
 
 
 # -- giving ----------------------------------------------------------------------------------------
+
+
+def test_samples_in_other_forms_are_taken_in_the_jobs_own() -> None:
+    made = injection()
+    made.receive([narrowed(sample(200, 2))])
+    assert made.take(BATCH) == [sample(200, 2)]
 
 
 def test_own_samples_of_the_first_batch_of_a_step_are_given_and_never_those_of_others() -> None:

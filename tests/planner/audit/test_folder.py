@@ -41,7 +41,8 @@ def test_an_audit_keeps_its_profile_and_its_settings(tmp_path: Path) -> None:
 
 def test_what_was_not_run_yet_is_missing(tmp_path: Path) -> None:
     folder = AuditFolder(tmp_path)
-    folder.begin(requested(), THREE)
+    folder.begin(requested(seed=7), THREE)
+    assert folder.load().seed == 7
     assert folder.load().missing == (("net", 0),) * 12 + (("net", 1),) * 12
 
 

@@ -176,9 +176,10 @@ def test_a_run_goes_on_when_its_broker_is_back(tmp_path: Path) -> None:
     broker_module = pytest.importorskip("tests.kafka_broker")
     with broker_module.Broker() as broker:
         pair, to = new_pair(tmp_path), f"kafka:{broker.address}"
-        producer = Command(pair, *producing(to, "100"))
         command = start(pair, "--stream", to, "--strategy", "baseline")
-        until(lambda: steps_made(pair) >= 20, lambda: f"it makes no steps:\n{command.errors}")
+        until(lambda: '"joined"' in events(pair) or command.popen.poll(), lambda: f"nobody joins:\n{command.errors}")
+        producer = Command(pair, *producing(to, "100"))
+        until(lambda: steps_made(pair) >= 20 or command.popen.poll(), lambda: f"it makes no steps:\n{command.errors}")
         broker.go()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(broker_module.host_and_port(broker.address)).close()
@@ -206,5 +207,9 @@ def produced(pair: Path, to: str, samples: int) -> Command:
 
 def steps_made(pair: Path) -> int:
     """As the last event of progress tells; 0 before."""
-    lines = [line for path in pair.glob("runs/*/events.jsonl") for line in path.read_text().splitlines()]
-    return max((json.loads(line)["done"] for line in lines if '"progress"' in line and line.endswith("}")), default=0)
+    lines = [line for line in events(pair).splitlines() if '"progress"' in line and line.endswith("}")]
+    return max((json.loads(line)["done"] for line in lines), default=0)
+
+
+def events(pair: Path) -> str:
+    return "".join(path.read_text() for path in pair.glob("runs/*/events.jsonl"))

@@ -29,6 +29,11 @@ def test_runs_by_torch_are_compared_with_predictions_of_torch() -> None:
     assert recommended(by_server, FittedFactors()).time_s[-1] != pytest.approx(time_s[-1], rel=0.01)
 
 
+def test_drawn_rates_of_streams_are_those_of_the_audits_seed() -> None:
+    made = audits.audit(audits.fleet(0.1, 0.2), [audits.run({"a": 1.0})])
+    assert [cases_of(made._replace(seed=seed))[0].costs.rates_seed for seed in (0, 3)] == [0, 3]
+
+
 @pytest.mark.parametrize(
     ("run", "message"),
     [
