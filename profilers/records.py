@@ -74,8 +74,9 @@ class Window(NamedTuple):
 class MachineSpeed(NamedTuple):
     """How fast a machine was while something was measured (``profilers.machine_speed``).
 
-    loop_s, stdev_s: mean processor seconds of the reference loop, and their standard deviation;
-        None for too few rounds. rounds: of the loop.
+    loop_s: processor seconds of an undisturbed round of the reference loop (a quartile); stdev_s:
+        standard deviation of all. None for too few rounds.
+    rounds: of the loop; taken_s: of each, as far as they are kept.
     stolen_share: of the time of all processors, given to other machines by a hypervisor.
     throttled_share: of the periods of a quota, those in which it was used up. None where unknown.
     loop: number of the loop: times of different loops are not compared.
@@ -87,6 +88,7 @@ class MachineSpeed(NamedTuple):
     stolen_share: Optional[float] = None
     throttled_share: Optional[float] = None
     loop: int = 1
+    taken_s: Tuple[float, ...] = ()
 
 
 class StreamRate(NamedTuple):

@@ -3,27 +3,26 @@
 import math
 from collections.abc import Iterable
 
+from profilers.machine_speed import undisturbed_s
 from profilers.records import MachineSpeed
+from profilers.stats import stdev
 
 
-def mean_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
-    """The speed over several times, each of which counts by its rounds; None without a round.
+def joined(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
+    """The speed over several times, by all their rounds; None without one.
 
-    Of several loops the newest counts.
-    Shares of lost time are means over the times that tell them.
+    Of times whose rounds are not kept, each counts as many times as it had rounds. Of several loops
+    the newest counts. Shares of lost time are means over the times that tell them.
     """
     known = [each for each in speeds if each is not None and each.loop_s is not None]
     newest = max((each.loop for each in known), default=0)
     known = [each for each in known if each.loop == newest]
-    rounds = sum(each.rounds for each in known)
-    if not rounds:
+    taken_s = [seconds for each in known for seconds in each.taken_s or each.rounds * (each.loop_s or 0.0,)]
+    if not taken_s:
         return None
-    loop_s = math.fsum(each.rounds * _loop_s(each) for each in known) / rounds
-    within = math.fsum((each.rounds - 1) * (each.stdev_s or 0.0) ** 2 for each in known)
-    among = math.fsum(each.rounds * (_loop_s(each) - loop_s) ** 2 for each in known)
-    stdev_s = math.sqrt((within + among) / (rounds - 1)) if rounds > 1 else None
+    stdev_s = stdev(taken_s) if len(taken_s) > 1 else None
     stolen, throttled = ([getattr(each, name) for each in known] for name in ("stolen_share", "throttled_share"))
-    return MachineSpeed(loop_s, stdev_s, rounds, _mean(stolen), _mean(throttled), newest)
+    return MachineSpeed(undisturbed_s(taken_s), stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest)
 
 
 def slowdown(now: MachineSpeed | None, before: MachineSpeed | None) -> float | None:
@@ -34,10 +33,6 @@ def slowdown(now: MachineSpeed | None, before: MachineSpeed | None) -> float | N
     if now is None or before is None or now.loop != before.loop or not now.loop_s or not before.loop_s:
         return None
     return now.loop_s / before.loop_s
-
-
-def _loop_s(speed: MachineSpeed) -> float:
-    return speed.loop_s or 0.0
 
 
 def _mean(shares: Iterable[float | None]) -> float | None:
