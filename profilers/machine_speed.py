@@ -21,9 +21,9 @@ CPU_SHARE = 0.005
 LEAST_PERIOD_S, MOST_PERIOD_S = 0.05, 5.0
 #: The number of this loop, to be raised with every change of its work, or of what is told of it.
 LOOP = 3
-#: Of rounds in order of their time, the share up to the one that counts. A round during which
-#: packets arrive takes up to five times as long, for they are handled on its account, and beside
-#: fast links half of the rounds are of that kind. Nothing makes a round shorter.
+#: Of rounds in order of their time, the share up to the one that counts. In runs with much traffic
+#: up to half of the rounds take several times as long, probably because packets that arrive are
+#: handled on their account. Where devices share cores, it is that of moments with little else.
 QUANTILE = 0.25
 #: A round is the product of two square matrices, a quarter of a millisecond on a server of 2023,
 #: and interpreted code, a third of that. Passes over a vector and reads from random places, which

@@ -19,7 +19,7 @@ from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan, PlannedWorker
 from planner.profile.file import Profile
-from planner.profile.machine_speed import joined, slowdown
+from planner.profile.machine_speed import joined_speed, slowdown
 from planner.profile.power_readings import average
 from planner.train import event_log, worker_result
 from planner.train.events import MemberGivenUp, MemberLost, RunEnded, TimeOver
@@ -72,7 +72,7 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
         readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
         found = worker_result.watts(planned, readings, _busy_share(spent, planned) + hosted)
         rate = _rate(spent)
-        drift = _drift(joined(each.speed for each in part[1:]), _profiled(profile, plan, name))
+        drift = _drift(joined_speed(each.speed for each in part[1:]), _profiled(profile, plan, name))
         built_s = log.built_s.get(name, planned.build_s) + _first_steps_s(part[0].spent, spent)
         workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, drift)
         rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
@@ -184,7 +184,7 @@ def _drift(speed: MachineSpeed | None, profiled: StepProfile | None) -> float:
 def _disturbance(speeds: Sequence[MachineSpeed | None]) -> float:
     """``MeasuredRun.disturbance`` of one worker; 0 where a third has too few rounds to tell."""
     ends = [len(speeds) * third // THIRDS for third in range(THIRDS + 1)]
-    means = [joined(speeds[begin:end]) for begin, end in itertools.pairwise(ends)]
+    means = [joined_speed(speeds[begin:end]) for begin, end in itertools.pairwise(ends)]
     loops_s = [each.loop_s for each in means if each is not None and each.loop_s and each.rounds >= FEWEST_ROUNDS]
     return max(loops_s) / min(loops_s) - 1.0 if len(loops_s) == THIRDS else 0.0
 

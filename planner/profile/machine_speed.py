@@ -8,7 +8,7 @@ from profilers.records import MachineSpeed
 from profilers.stats import stdev
 
 
-def joined(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
+def joined_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
     """The speed over several times, by all their rounds; None without one.
 
     Of times whose rounds are not kept, each counts as many times as it had rounds. Of several loops

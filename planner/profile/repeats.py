@@ -5,7 +5,7 @@ Steps in a row show how much they differ, not that something else ran beside all
 
 import itertools
 
-from planner.profile.machine_speed import joined
+from planner.profile.machine_speed import joined_speed
 from planner.units import seconds
 from profilers.records import Repeat, Samples, StepProfile
 from profilers.stats import median
@@ -70,7 +70,7 @@ def _pooled(timed: StepProfile, other: StepProfile | Repeat) -> StepProfile:
         copy_s=_joined(timed.copy_s, other.copy_s),
         update_s=_joined(timed.update_s, other.update_s),
         cpu_s_per_step=(own * timed.cpu_s_per_step + more * other.cpu_s_per_step) / (own + more),
-        speed=joined([timed.speed, other.speed]),
+        speed=joined_speed([timed.speed, other.speed]),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from backends.protocol.events import RunAccount, TimeSpent
 from planner.plan.file import Plan, PlannedWorker
-from planner.profile.machine_speed import joined
+from planner.profile.machine_speed import joined_speed
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.train.injection import injected_result
@@ -75,7 +75,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
         result[name] = WorkerResult(
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
             disagreements(measured), max(1, len(told.spent[name])), told.built_s.get(name),
-            told.compressors.get(name, {}), data_s, joined(told.speeds[name]),
+            told.compressors.get(name, {}), data_s, joined_speed(told.speeds[name]),
             stream_result(
                 list(told.streams[name].values()), account.elapsed_s,
                 planned.stream if plan.predicted_stream is None else None,

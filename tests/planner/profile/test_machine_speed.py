@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.profile.machine_speed import joined, slowdown
+from planner.profile.machine_speed import joined_speed, slowdown
 from profilers.machine_speed import undisturbed_s
 from profilers.records import MachineSpeed
 
@@ -26,7 +26,7 @@ def kept(speed):
 
 @given(st.lists(rounds, min_size=1, max_size=5))
 def test_several_times_count_by_all_their_rounds(times):
-    found, every = joined(map(of, times)), [value for values in times for value in values]
+    found, every = joined_speed(map(of, times)), [value for values in times for value in values]
     assert found is not None and found.rounds == len(every)
     assert found.loop_s == pytest.approx(undisturbed_s(every))
     if len(every) > 1:
@@ -35,22 +35,22 @@ def test_several_times_count_by_all_their_rounds(times):
 
 @given(st.lists(st.floats(1e-4, 1e-1), min_size=2, max_size=8), st.integers(2, 20))
 def test_half_of_the_rounds_may_take_far_longer(values, factor):
-    found = joined([of(values), of([factor * max(values) for _ in values])])
+    found = joined_speed([of(values), of([factor * max(values) for _ in values])])
     assert found is not None and min(values) <= found.loop_s <= max(values)
 
 
 def test_a_time_whose_rounds_are_not_kept_counts_by_their_number():
-    found = joined([kept(of([0.002] * 6)), of([0.004, 0.004])])
+    found = joined_speed([kept(of([0.002] * 6)), of([0.004, 0.004])])
     assert found is not None and (found.loop_s, found.rounds) == (0.002, 8)
 
 
 def test_times_without_a_round_do_not_count():
-    assert joined([None, MachineSpeed(None, None, 0), of([0.002])]) == kept(of([0.002]))
-    assert joined([None, MachineSpeed(None, None, 0)]) is None
+    assert joined_speed([None, MachineSpeed(None, None, 0), of([0.002])]) == kept(of([0.002]))
+    assert joined_speed([None, MachineSpeed(None, None, 0)]) is None
 
 
 def test_lost_time_is_the_mean_of_the_times_that_tell_it():
-    found = joined([of([1.0], stolen_share=0.2), of([1.0]), of([1.0], stolen_share=0.4, throttled_share=0.5)])
+    found = joined_speed([of([1.0], stolen_share=0.2), of([1.0]), of([1.0], stolen_share=0.4, throttled_share=0.5)])
     assert found is not None and found.stolen_share == pytest.approx(0.3) and found.throttled_share == 0.5
 
 
@@ -60,7 +60,7 @@ def test_a_machine_is_slower_by_as_much_as_its_loop_takes_longer():
 
 def test_times_of_different_loops_are_neither_joined_nor_compared():
     older, newer = of([0.004], loop=1), of([0.002], loop=2)
-    assert joined([older, newer]) == kept(newer)
+    assert joined_speed([older, newer]) == kept(newer)
     assert slowdown(newer, older) is None
 
 
