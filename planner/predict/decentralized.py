@@ -21,10 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.predict import traffic
+from planner.predict import link_budgets, member_costs, traffic
 from planner.predict.async_server import MAX_STOLEN_SHARE
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
+from planner.predict.member_costs import MemberCosts
 from planner.predict.straggler import paces_of
 from planner.predict.traffic import Phase, Traffic
 
@@ -41,36 +42,6 @@ class Steps(NamedTuple):
     cycle_s: Floats
     busy_s: Floats
     sent_bytes: Floats
-
-
-class MemberCosts(NamedTuple):
-    """Seconds of n members, by rank: (n,) each, or (n, n) [from, to] of a whole message.
-
-    ready_s: (n,) until a member begins to send in a step.
-    gradient_s, service_s, add_s: (n,) of its gradient, its update, and of adding one message.
-    after_s: (n,) of the update and of adding all messages of a synchronous step.
-    computes: (n,) whether it computes on the processor, which messages then steal from.
-    out_s, in_s: (n,) of a message on its link, out and in, all peers at once.
-    alone_s, latency_s: (n, n) of a message, and an empty one, without other traffic.
-    send_s, receive_s: (n, n) that a message steals from its sender's and receiver's computation.
-    """
-
-    ready_s: Floats
-    gradient_s: Floats
-    service_s: Floats
-    add_s: Floats
-    after_s: Floats
-    computes: Bools
-    out_s: Floats
-    in_s: Floats
-    alone_s: Floats
-    latency_s: Floats
-    send_s: Floats
-    receive_s: Floats
-
-    def paced(self, pace: float) -> "MemberCosts":
-        """The same in steps whose gradients take so many times as long."""
-        return self._replace(ready_s=self.ready_s + (pace - 1) * self.gradient_s)
 
 
 def solve(costs: Costs, candidates: Candidates) -> Steps:
@@ -94,12 +65,11 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
     """
     sync, count = costs.strategy.sync, ranked.size
     whole = traffic.of(costs.strategy.topology, count)
-    members = _member_costs(costs, ranked, whole)
-    by_link = costs.strategy.compressor.by_link
-    fits = _fits(members, whole.phases[0].shares) if by_link else np.full((count, count), np.inf)
+    members = member_costs.of_members(costs, ranked, whole)
+    fits = _fits(costs, members, whole) if costs.strategy.compressor.by_link else np.full((count, count), np.inf)
     load = whole.scaled(np.minimum(1.0, fits))
     sent = load.shares.sum(axis=1)
-    handled_s = _handling_s(members, (load.shares + load.shares.T * load.answers)[None])[0]
+    handled_s = members.handling_s((load.shares + load.shares.T * load.answers)[None])[0]
     busy_s = members.ready_s + members.after_s + handled_s
     if sync.waits_for(count) > 1:
         waiting = members if sync.backups else members.paced(pace)
@@ -116,33 +86,12 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
     return Steps(cycle_s, busy_s, sent * costs.up_bytes)
 
 
-def _member_costs(costs: Costs, ranked: Ints, load: Traffic) -> MemberCosts:
-    devices, pairs = costs.devices, costs.pairs
-    around = np.ix_(ranked, ranked)
-    apart = ~np.eye(ranked.size, dtype=bool)
-    gradient_s = devices.gradient_s[ranked]
-    messages = ranked.size - 1 if costs.strategy.compressor.by_link else 1  # each link has a compressor of its own
-    return MemberCosts(
-        ready_s=gradient_s + (devices.copy_s + messages * devices.encode_s)[ranked],
-        gradient_s=gradient_s,
-        service_s=devices.service_s[ranked],
-        add_s=devices.add_s[ranked],
-        after_s=devices.service_s[ranked] + load.shares.sum(axis=0) * devices.add_s[ranked],
-        computes=devices.step_cpu_s[ranked] > 0,
-        out_s=costs.up_bytes / devices.out_bytes_per_s[ranked],
-        in_s=costs.up_bytes / devices.in_bytes_per_s[ranked],
-        alone_s=np.where(apart, pairs.up_s[around], 0.0),
-        latency_s=np.where(apart, pairs.latency_s[around], 0.0),
-        send_s=pairs.send_stolen_cpu_s[around] / devices.cores[ranked, None],
-        receive_s=pairs.receive_stolen_cpu_s[around] / devices.cores[None, ranked],
-    )
-
-
-def _sending_s(costs: MemberCosts, shares: Floats) -> Floats:
-    """(steps, n, n) seconds until a message, sent along with its sender's others, has arrived."""
-    alone_s = np.where(shares > 0, shares * costs.alone_s, 0.0)
-    together_s = (shares.sum(axis=2) * costs.out_s)[:, :, None]
-    return np.where(shares > 0, np.maximum(alone_s, together_s), 0.0)
+def _fits(costs: Costs, members: MemberCosts, whole: Traffic) -> Floats:
+    """(n, n) messages that a link carries during a gradient of its sender."""
+    shares = whole.phases[0].shares
+    if costs.strategy.sync.waits_for(members.ready_s.size) > 1:
+        return link_budgets.in_turn(members, shares)
+    return link_budgets.all_the_time(members, shares)
 
 
 def _synchronous(costs: MemberCosts, load: Traffic, wait_for_all: bool) -> Floats:
@@ -163,18 +112,18 @@ def _times(costs: MemberCosts, phases: Sequence[Phase], wait_for_all: bool, begu
     ended_s = costs.ready_s[None, :]
     found = [ended_s]
     for number, (shares, chained) in enumerate(phases):
-        sending_s = _sending_s(costs, shares)
+        sending_s = costs.sending_s(shares)
         if number == 0 and not chained:
-            ended_s = ended_s + _delay_s(costs, shares, ended_s, sending_s)
+            ended_s = ended_s + costs.delay_s(shares, ended_s, sending_s)
         if chained:  # hardly anything passes a member that is not ready
             more = chained - shares.max()  # beyond the latency that sending_s includes
             latency_s = more * np.where(shares > 0, costs.latency_s, 0.0).max()
             ended_s = ended_s.max(axis=1, keepdims=True) + latency_s + np.zeros_like(costs.ready_s)
         sends_s = ended_s
-        ends_s = [ended_s + sending_s.max(axis=2), ended_s + _handling_s(costs, shares)]
+        ends_s = [ended_s + sending_s.max(axis=2), ended_s + costs.handling_s(shares)]
         if wait_for_all:
             arrives_s = np.where(shares > 0, ended_s[:, :, None] + sending_s, 0.0)
-            ends_s += [arrives_s.max(axis=1), _backlog_s(costs, shares, ended_s)]
+            ends_s += [arrives_s.max(axis=1), costs.backlog_s(shares, ended_s)]
         ended_s = functools.reduce(np.maximum, ends_s)
         if wait_for_all and number + 1 < len(begun_s) and not phases[number + 1].chained:
             early = phases[number + 1].shares, begun_s[number + 1]
@@ -197,44 +146,14 @@ def _early_s(costs: MemberCosts, these: tuple[Floats, Floats], early: tuple[Floa
     shape = np.broadcast_shapes(shares.shape, early_shares.shape, (*begun_s.shape, 1))
     both = np.concatenate([np.broadcast_to(each, shape) for each in (shares, early_shares)], axis=1)
     begun_s = np.concatenate([np.broadcast_to(each, shape[:2]) for each in (begun_s, early_s)], axis=1)
-    delay_s = np.minimum(most_s, (_backlog_s(costs, both, begun_s) - ended_s).clip(0.0))
+    delay_s = np.minimum(most_s, (costs.backlog_s(both, begun_s) - ended_s).clip(0.0))
     return delay_s * (shares.sum(axis=1) > 0)
-
-
-def _delay_s(costs: MemberCosts, shares: Floats, ready_s: Floats, sending_s: Floats) -> Floats:
-    """(steps, n) seconds by which messages that arrive during a computation delay it."""
-    before_s = np.broadcast_to(ready_s[:, None, :] - ready_s[:, :, None], sending_s.shape)
-    part = np.divide(before_s, sending_s, out=np.zeros_like(sending_s), where=sending_s > 0).clip(0.0, 1.0)
-    return (shares * part * costs.receive_s).sum(axis=1) * costs.computes
-
-
-def _handling_s(costs: MemberCosts, shares: Floats) -> Floats:
-    """(steps, n) processor seconds of all that a member sends and receives."""
-    return (shares * costs.send_s).sum(axis=2) + (shares * costs.receive_s).sum(axis=1)
-
-
-def _backlog_s(costs: MemberCosts, shares: Floats, begun_s: Floats) -> Floats:
-    """(steps, n) seconds until an inward link that never rests has carried all messages.
-
-    shares, begun_s: (steps, m, n) and (steps, m), of any number of senders.
-    """
-    from_then_on = (begun_s[:, None, :] >= begun_s[:, :, None]).astype(float)
-    carried_s = np.matmul(from_then_on, shares) * costs.in_s
-    return np.where(carried_s > 0, begun_s[:, :, None] + carried_s, 0.0).max(axis=1)
-
-
-def _fits(costs: MemberCosts, shares: Floats) -> Floats:
-    """(n, n) messages that a link carries during a gradient of its sender; infinite for none."""
-    in_s = np.where(shares > 0, (shares.sum(axis=1) * costs.in_s)[:, None, :], 0.0)
-    sending_s = np.maximum(_sending_s(costs, shares), in_s).mean(axis=0)
-    unlimited = np.full_like(sending_s, np.inf)
-    return np.divide(costs.gradient_s[:, None], sending_s, out=unlimited, where=sending_s > 0)
 
 
 def _at_equal_rates(costs: MemberCosts, load: Traffic, handled_s: Floats) -> Floats:
     """(n,) seconds of a step of members that send while they compute, if all were as fast."""
     shares = load.phases[0].shares
-    links_s = np.maximum(_sending_s(costs, shares).max(axis=2), shares.sum(axis=1) * costs.in_s).mean(axis=0)
+    links_s = np.maximum(costs.sending_s(shares).max(axis=2), shares.sum(axis=1) * costs.in_s).mean(axis=0)
     return np.maximum(costs.ready_s + costs.after_s + costs.computes * handled_s, links_s)
 
 
@@ -253,7 +172,7 @@ def _asynchronous(costs: MemberCosts, whole: Traffic, fits: Floats) -> tuple[Flo
     for _ in range(ITERATIONS):
         load = whole.scaled(np.minimum(1.0, fits * stretch[:, None]))
         shares = load.phases[0].shares.mean(axis=0)
-        outward_s = _sending_s(costs, load.phases[0].shares).max(axis=2).mean(axis=0)
+        outward_s = costs.sending_s(load.phases[0].shares).max(axis=2).mean(axis=0)
         own_s = undisturbed_s + (shares * costs.send_s).sum(axis=1) * costs.computes
         per_s = shares / cycle_s[:, None]
         slowed = (per_s * received_s).sum(axis=0)
