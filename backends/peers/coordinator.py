@@ -52,7 +52,11 @@ class PeerCoordinator(RunHost):
     def _step(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> Optional[str]:
         """Have a member make a step; returns why it leaves instead, if it does."""
         name = connection.peer
-        connection.send(self.run_state.step_order(name, item))
+        if not item.ordered:
+            connection.send(self.run_state.step_order(name, item))
+        ahead = self.run_state.take_ahead(name)
+        if ahead is not None:
+            connection.send(self.run_state.step_order(name, ahead))
         answer: Any = connection.receive(frames.PeerStepDone, frames.StepAbandoned)
         if isinstance(answer, frames.StepAbandoned):
             self.run_state.interrupt_step(name)

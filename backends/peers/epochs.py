@@ -4,11 +4,15 @@ Between barriers the scheduler hands out steps, as far apart as the sync policy 
 member joins or leaves, or a checkpoint is due, every member is held at the end of a step until all
 are there. Then a new epoch begins, or the checkpoint is taken. If other members wait for messages
 of a held member, it first makes the steps that they need.
+
+Members that wait for nobody have the order of their next step before they end one. Else that order
+would wait behind what others send to them.
 """
 
+import collections
 import math
 import time
-from typing import Callable, Dict, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Counter, Dict, NamedTuple, Optional, Set, Tuple
 
 from backends.network.mailbox import RUN_OVER
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
@@ -27,6 +31,7 @@ class PeerWorkItem(NamedTuple):
     step: int  # steps that the member has made; for an evaluation, steps of all members
     epoch: int  # the epoch in which the task is to be done
     members: Tuple[str, ...]  # the members of that epoch, in the order of ranks
+    ordered: bool = False  # whether the member has been told already
 
 
 class EpochScheduler(WorkQueue):
@@ -62,7 +67,8 @@ class EpochScheduler(WorkQueue):
         self._steps: Dict[str, int] = {}  # or rounds, of all that have joined, also between epochs
         self._goal = math.inf
         self._asking: Set[str] = set()
-        self._at_work: Set[str] = set()
+        self._at_work: Counter[str] = collections.Counter()  # steps that are ordered and not answered
+        self._ahead: Dict[str, PeerWorkItem] = {}  # the second of them
         self._without_weights: Set[str] = set()
         self._changed = self._broken = False
         self._first_joined_s: Optional[float] = None
@@ -94,9 +100,10 @@ class EpochScheduler(WorkQueue):
         """Remove a member; members that wait for it are interrupted (``required_epoch``)."""
         with self._changing():
             self._steps.pop(name, None)
-            for names in (self._without_weights, self._asking, self._at_work, self._unsaved):
+            for names in (self._without_weights, self._asking, self._unsaved):
                 names.discard(name)
-            self._evaluating.pop(name, None)
+            for items in (self._at_work, self._ahead, self._evaluating):
+                items.pop(name, None)
             if name in self._members and not self.over:
                 self.interrupt()
 
@@ -126,6 +133,8 @@ class EpochScheduler(WorkQueue):
         gone: whether the member's connection has ended; it then gets FINISH.
         """
         with self.lock:
+            if name in self._ahead:
+                return self._ahead.pop(name)
             self._asking.add(name)
             self.lock.notify_all()
             while True:
@@ -135,6 +144,29 @@ class EpochScheduler(WorkQueue):
                     step = self.done if kind == EVALUATE else self._steps.get(name, 0)
                     return PeerWorkItem(kind, step, self.epoch, self._members)
                 self.lock.wait(CHECK_INTERVAL_S)
+
+    def take_ahead(self, name: str) -> Optional[PeerWorkItem]:
+        """The step after the one that a member makes, if nothing can come between; else None.
+
+        ``take`` returns it again when that one is done.
+        """
+        with self.lock:
+            if self._at_work[name] != 1 or not self._goes_on(name):
+                return None
+            self._at_work[name] += 1
+            self._ahead[name] = PeerWorkItem(STEP, self._steps[name] + 1, self.epoch, self._members, ordered=True)
+            return self._ahead[name]
+
+    def _goes_on(self, name: str) -> bool:
+        """Whether a member that waits for nobody makes another step in any case.
+
+        The others may not have made the last steps by then, or they would wait for it in the end.
+        """
+        waits = self._waits or self._by_rounds or math.isfinite(self._sync_policy.staleness)
+        if waits or self._changed or self._save_due or self.over or self._progress.evaluation_due(False):
+            return False
+        made = sum(self._steps[other] for other in self._members)
+        return self._left * self._steps[name] > 2 * made
 
     def _next(self, name: str) -> Optional[str]:
         if self._changed or self._save_due:
@@ -173,7 +205,7 @@ class EpochScheduler(WorkQueue):
         return self._waits and self._steps[name] < max(self._begun(other) for other in self._members)
 
     def _begun(self, name: str) -> int:
-        return self._steps.get(name, 0) + int(name in self._at_work)
+        return self._steps.get(name, 0) + self._at_work[name]
 
     @property
     def _waits(self) -> bool:
@@ -183,7 +215,7 @@ class EpochScheduler(WorkQueue):
     def _begin_step(self, name: str) -> bool:
         others = [self._steps[other] for other in self._members if other != name]
         if self._steps_left(name) and self._sync_policy.may_begin(self._steps[name], others):
-            self._at_work.add(name)
+            self._at_work[name] += 1
             return True
         return False
 
@@ -193,7 +225,12 @@ class EpochScheduler(WorkQueue):
             return self._progress.made < self._progress.total or self._is_waited_for(name)
         if self._waits:
             return self._steps[name] < self._goal
-        return self._progress.made < self._progress.total - len(self._at_work)
+        return self._left > 0
+
+    @property
+    def _left(self) -> int:
+        """Steps that nobody has made or is to make."""
+        return self._progress.total - self._progress.made - sum(self._at_work.values())
 
     # -- beginning an epoch or a checkpoint, with all members at the end of a step -----------------
 
@@ -242,7 +279,7 @@ class EpochScheduler(WorkQueue):
             if worker in self._evaluating:
                 self._progress.evaluated = self._evaluating.pop(worker)
             else:
-                self._at_work.discard(worker)
+                self._end_step(worker)
                 if worker in self._steps:
                     self._steps[worker] += 1
                 self._save_due |= self._progress.count_steps(steps)
@@ -250,7 +287,10 @@ class EpochScheduler(WorkQueue):
 
     def abandon(self, worker: str) -> None:
         with self._changing():
-            self._at_work.discard(worker)
+            self._end_step(worker)
+
+    def _end_step(self, worker: str) -> None:
+        self._at_work[worker] = max(0, self._at_work[worker] - 1)
 
     def weights_given(self) -> None:
         """Record that the weights for joining members have arrived."""
@@ -270,4 +310,4 @@ class EpochScheduler(WorkQueue):
 
     @property
     def _trained(self) -> bool:
-        return self._progress.made >= self._progress.total and not self._at_work
+        return self._progress.made >= self._progress.total and not any(self._at_work.values())

@@ -129,6 +129,13 @@ class PeerRunState(HostedRunState):
     def take(self, name: str, gone: Callable[[], bool]) -> PeerWorkItem:
         return self.step_queue.take(name, gone)
 
+    def take_ahead(self, name: str) -> Optional[PeerWorkItem]:
+        """The item after a member's step, where that may be ordered now; else None.
+
+        A member whose stream of samples has ended leaves without it.
+        """
+        return None if self.spec.stream else self.step_queue.take_ahead(name)
+
     def step_order(self, name: str, item: PeerWorkItem) -> PeerStep:
         """The order for a member's step."""
         with self._lock:

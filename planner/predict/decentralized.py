@@ -8,7 +8,7 @@ the pace of the slowest gradient of each step (``straggler``). A message that ar
 receiver still computes delays it by the processor seconds that it steals. A phase ends for a member
 when its messages have left and those for it have arrived; then it adds these up. Messages of
 members that are in the next phase already share its link with them. Before the next step every
-member exchanges a short message with the coordinator.
+member that waits for others exchanges a short message with the coordinator.
 
 An asynchronous member sends beside its computation, and the slower of the two sets its rate. The
 others send to it at their own rates.
@@ -203,7 +203,12 @@ def _pairwise(costs: MemberCosts, requests: Floats) -> Floats:
 
 
 def _coordination_s(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
-    """(C, N) seconds of a message to the coordinator and back; the slowest where members wait."""
+    """(C, N) seconds of a message to the coordinator and back; the slowest where members wait.
+
+    Members that wait for nobody have their next order by then, but not with streams or rounds.
+    """
     both_ways_s = np.where(members, (costs.pairs.latency_s + costs.pairs.latency_s.T)[candidates.hosts], 0.0)
-    waits = np.isfinite(costs.strategy.sync.staleness)
-    return both_ways_s.max(axis=1, keepdims=True) if waits else both_ways_s
+    if np.isfinite(costs.strategy.sync.staleness):
+        return both_ways_s.max(axis=1, keepdims=True)
+    ahead = costs.streams is None and not costs.strategy.local
+    return np.zeros_like(both_ways_s) if ahead else both_ways_s

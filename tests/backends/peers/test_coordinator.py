@@ -5,7 +5,7 @@ import pytest
 
 from backends.frameworks.base import Layout, Variable, layout_of
 from backends.protocol.events import Dropped, Refused
-from backends.protocol.frames import Finish, PeerHello, WeightsOffer, WeightsReply
+from backends.protocol.frames import Finish, PeerHello, PeerStep, PeerStepDone, WeightsOffer, WeightsReply
 from backends.training.array_transfer import receive_named, send_named
 from tests.backends.fakes import Softmax
 from tests.backends.peer_run import PeerRun
@@ -35,6 +35,22 @@ def test_a_peer_that_does_not_introduce_itself_properly_is_sent_away_with_the_re
     first.abort()  # the end of the run would wait for its state
     run.stopping.set()
     run.account()
+
+
+def test_an_asynchronous_peer_need_not_answer_before_it_has_its_next_order(tmp_path):
+    run = PeerRun(tmp_path, "ako", 8, 1)
+    peer = run.connect("only")
+    peer.send(HELLO)
+    receive_named(peer, LAYOUT, 2)
+    assert peer.receive(PeerStep).step == 0
+    peer.send(PeerStepDone(1.0, 4, 0.1, 0, False))
+    assert [peer.receive(PeerStep).step for _ in range(2)] == [1, 2]
+    for answered in (1, 2):
+        peer.send(PeerStepDone(1.0, 4, 0.1, 0, False))
+        assert peer.receive(PeerStep).step == answered + 2
+    peer.abort()
+    run.stopping.set()
+    assert run.account().workers["only"].steps == 3
 
 
 @pytest.mark.parametrize("shapes", [(3,), (39, 3), (39, 39, 2), ()], ids=str)

@@ -1,5 +1,7 @@
 """Epochs of peers, in one thread: a peer that would have to wait is sent home instead."""
 
+import pytest
+
 from backends.network.mailbox import RUN_OVER
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
@@ -137,6 +139,66 @@ def test_peers_that_do_not_wait_make_exactly_the_steps_asked_for() -> None:
     assert peers.take("a") is None
     peers.scheduler.complete("b")
     assert peers.take("b") == EVALUATE
+
+
+def test_a_peer_that_waits_for_nobody_has_its_next_order_while_it_makes_a_step() -> None:
+    peers = Peers("asynchronous", total=30)
+    peers.begin()
+    peers.step("a")
+    assert peers.take("a") == STEP
+    ahead = peers.scheduler.take_ahead("a")
+    assert ahead == PeerWorkItem(STEP, 2, 1, ("a", "b"), ordered=True)
+    assert peers.scheduler.take_ahead("a") is None  # one and no more
+    peers.scheduler.complete("a")
+    assert peers.item("a") == ahead
+    peers.scheduler.complete("a")
+    assert peers.scheduler.done == 3
+
+
+@pytest.mark.parametrize("policy", ["synchronous", "bounded", "backup"])
+def test_peers_that_wait_for_others_get_one_order_at_a_time(policy) -> None:
+    peers = Peers(policy, total=30)
+    peers.begin()
+    for name in "ab":
+        peers.step(name)
+    assert peers.take("a") == STEP
+    assert peers.scheduler.take_ahead("a") is None
+
+
+def test_the_last_steps_are_ordered_one_at_a_time() -> None:
+    """Else the others, which have made the rest by then, would wait for this one."""
+    peers = Peers("asynchronous", total=12)
+    peers.begin()
+    for name in "abbbbb":
+        peers.step(name)
+    assert peers.take("a") == STEP
+    assert peers.scheduler.take_ahead("a") is None
+    assert peers.take("b") == STEP
+
+
+def test_nothing_is_ordered_ahead_where_a_peer_joins_or_a_checkpoint_is_due() -> None:
+    joined, due = (Peers("asynchronous", total=30, save_every=every) for every in (0, 3))
+    for peers in (joined, due):
+        peers.begin()
+        peers.step("a")
+        assert peers.take("a") == peers.take("b") == STEP
+    joined.scheduler.join("c")
+    due.scheduler.complete("b")
+    due.scheduler.complete("a")
+    assert joined.scheduler.take_ahead("a") is None
+    assert due.scheduler.take_ahead("b") is None
+
+
+def test_a_peer_that_leaves_with_two_orders_leaves_their_steps_to_others() -> None:
+    peers = Peers("asynchronous", total=10)
+    peers.begin()
+    peers.step("b")
+    assert peers.take("b") == STEP
+    assert peers.scheduler.take_ahead("b") is not None
+    peers.scheduler.leave("b")
+    for _ in range(9):
+        peers.step("a")
+    assert peers.take("a") == EVALUATE
 
 
 def test_a_checkpoint_is_taken_when_all_peers_are_at_the_end_of_a_step() -> None:

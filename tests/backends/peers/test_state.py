@@ -75,6 +75,15 @@ class Run:
         return orders
 
 
+@pytest.mark.parametrize(("stream", "ahead"), [("", True), ("replay:S1", False)])
+def test_a_peer_whose_stream_may_end_gets_one_order_at_a_time(tmp_path, stream, ahead):
+    run = Run(tmp_path, "ako", steps=40, stream=stream)
+    run.begin()
+    run.step()
+    assert run.take("a").kind == STEP
+    assert (run.state.take_ahead("a") is not None) == ahead
+
+
 def own(weight):
     """The arrays of a peer all of whose weights are equal."""
     return {WEIGHTS: (np.full(2, weight, np.float32), np.zeros(2, np.float32)), STATE: (np.ones(1, np.float32),)}
