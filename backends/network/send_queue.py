@@ -10,8 +10,9 @@ from backends.network import framing
 from backends.network.throughput_meter import ThroughputMeter
 from backends.protocol.frames import Frame
 
-#: Waits between two polls of the unacknowledged bytes, seconds; each is LONGER times the last.
-SHORTEST_S, LONGER, LONGEST_S = 0.001, 1.1, 0.05
+#: Limits of a wait between two polls of the unacknowledged bytes, seconds. Each poll interrupts a
+#: computation, so there are as few as tell the rate.
+SHORTEST_S, LONGEST_S = 0.001, 0.2
 
 
 class SendQueue:
@@ -105,10 +106,10 @@ class SendQueue:
 
     def _watch(self) -> None:
         """Until the peer has all that was sent, or there is more to send; then take the rate."""
-        connection, wait_s = self._connection, SHORTEST_S
+        connection = self._connection
         assert connection is not None
         with self._ready:
             while not (self._meter.idle(connection.under_way()) or self._queue or self._closed or connection.aborted):
-                self._ready.wait(wait_s)
-                wait_s = min(LONGER * wait_s, LONGEST_S)
+                left_s = self._meter.left_s(time.perf_counter())
+                self._ready.wait(min(max(SHORTEST_S, left_s), LONGEST_S))
         self._meter.update_rate(time.perf_counter())

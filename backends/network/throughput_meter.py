@@ -35,6 +35,14 @@ class ThroughputMeter:
         self._left = left
         return left <= TAIL_BYTES
 
+    def left_s(self, now_s: float) -> float:
+        """Seconds until all has been carried at the rate since the link was last idle.
+
+        As many as have passed, while nothing has been carried.
+        """
+        passed_s, carried = now_s - self._since_s, self._sent - self._left
+        return passed_s * self._left / carried if carried > 0 else passed_s
+
     def update_rate(self, now_s: float) -> None:
         """Take the rate since the link was last idle."""
         carried = self._sent - self._left

@@ -14,6 +14,18 @@ def test_what_has_arrived_over_the_time_since_the_link_was_idle() -> None:
     assert meter.rate == pytest.approx(300_000)
 
 
+def test_what_is_under_way_takes_as_long_as_what_has_arrived() -> None:
+    meter = ThroughputMeter()
+    meter.begin(10.0)
+    meter.sent(1_000_000)
+    meter.idle(1_000_000)
+    assert meter.left_s(11.0) == pytest.approx(1.0)  # nothing has arrived, so later once more
+    meter.idle(750_000)
+    assert meter.left_s(12.0) == pytest.approx(6.0)
+    meter.idle(0)
+    assert meter.left_s(12.0) == 0.0
+
+
 def test_messages_that_follow_before_the_link_is_idle_count_together() -> None:
     meter = ThroughputMeter()
     for at_s, left in ((0.0, 600_000), (1.0, 1_000_000)):
