@@ -181,6 +181,13 @@ class Repeat(NamedTuple):
     speed: Optional[MachineSpeed] = None
 
 
+class Crowded(NamedTuple):
+    """Steps of a device while all ``devices`` that share its kernel, itself included, make some."""
+
+    devices: int
+    steps: Repeat
+
+
 class BatchTiming(NamedTuple):
     """Gradient times at one batch size."""
 
@@ -249,6 +256,8 @@ class StepProfile(NamedTuple):
     first_step_s: seconds that the first step takes longer than the second one.
     evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
         one, and in profiles of older versions.
+    crowded: None where no other device shares the kernel, and in profiles of older versions, in
+        which such devices were timed at the same time.
     """
 
     model: str
@@ -295,6 +304,7 @@ class StepProfile(NamedTuple):
     speed: Optional[MachineSpeed] = None
     first_step_s: float = 0.0
     evaluation_s: Optional[float] = None
+    crowded: Optional[Crowded] = None
 
     @property
     def planned_batch(self) -> int:

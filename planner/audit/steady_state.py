@@ -18,7 +18,7 @@ from planner.errors import RecordError
 from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan, PlannedWorker
-from planner.profile.file import Profile
+from planner.profile.file import Profile, kernels_of
 from planner.profile.machine_speed import joined_speed, slowdown
 from planner.profile.power_readings import average
 from planner.train import event_log, worker_result
@@ -72,7 +72,7 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
         readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
         found = worker_result.watts(planned, readings, _busy_share(spent, planned) + hosted)
         rate = _rate(spent)
-        drift = _drift(joined_speed(each.speed for each in part[1:]), _profiled(profile, plan, name))
+        drift = slowdown(joined_speed(each.speed for each in part[1:]), _profiled_speed(profile, plan, name)) or 1.0
         built_s = log.built_s.get(name, planned.build_s) + _first_steps_s(part[0].spent, spent)
         workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, drift)
         rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
@@ -174,11 +174,17 @@ def _busy_share(spent: TimeSpent, planned: PlannedWorker) -> float:
     return (spent.busy_s + spent.exchange_cpu_s / planned.cores) / (spent.busy_s + spent.exchange_s)
 
 
-def _drift(speed: MachineSpeed | None, profiled: StepProfile | None) -> float:
-    """How many times as long the reference loop took as in the profile; 1 where a GPU computes."""
+def _profiled_speed(profile: Profile, plan: Plan, name: str) -> MachineSpeed | None:
+    """Of a worker's processor in the profile, beside others on its kernel if the plan has such.
+
+    None where a GPU computes.
+    """
+    profiled = _profiled(profile, plan, name)
     if profiled is None or profiled.accelerator != "cpu":
-        return 1.0
-    return slowdown(speed, profiled.speed) or 1.0
+        return None
+    mates = next((names for names in kernels_of(profile.devices).values() if name in names), ())
+    beside = sum(worker.name in mates for worker in plan.workers) > 1
+    return profiled.crowded.steps.speed if beside and profiled.crowded else profiled.speed
 
 
 def _disturbance(speeds: Sequence[MachineSpeed | None]) -> float:

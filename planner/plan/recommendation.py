@@ -131,13 +131,14 @@ class Recommendation:
     def _batches(self, index: int) -> dict[str, int]:
         if self.costs.shares is None:
             return {}
-        candidate = self.predictions.candidates.at(np.array([index]))
-        shared = self.costs.shares.batches(candidate.members(len(self.costs.names)))[0]
+        candidate, shares = self.predictions.candidates.at(np.array([index])), self._costs(index).shares
+        assert shares is not None, "these costs have them, too"
+        shared = shares.batches(candidate.members(len(self.costs.names)))[0]
         return {name: int(batch) for name, batch in zip(self.costs.names, shared, strict=True) if batch}
 
     def _with_data(self, shares: dict[str, float], candidate: int) -> dict[str, float]:
         """The shares where waiting for data, if any, is no part of computing."""
-        steps, devices = self.predictions.steps[candidate], self.costs.devices
+        steps, devices = self.predictions.steps[candidate], self._costs(candidate).devices
         waiting_s = float(steps @ devices.data_s)
         if not waiting_s:
             return shares
@@ -161,7 +162,7 @@ class Recommendation:
         found = self.predictions
         lasts_s = np.maximum(0.0, found.time_s[index] - found.start_s[[index]])
         here = found.candidates.at(np.array([index]))
-        return planned_streams(self.costs, here, found.free_s[[index]], found.cycle_s[[index]], lasts_s)
+        return planned_streams(self._costs(index), here, found.free_s[[index]], found.cycle_s[[index]], lasts_s)
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
         part, index = self._cluster(place)
@@ -170,20 +171,24 @@ class Recommendation:
     def costs_at(self, place: int) -> Costs:
         """The costs that the cluster at a place was predicted with, its rounds being settled."""
         part, index = self._cluster(place)
-        return settled(part.costs, part.predictions.candidates, index)
+        return settled(part._costs(index), part.predictions.candidates, index)
+
+    def _costs(self, index: int) -> Costs:
+        """The costs of a candidate, which depend on the members that share a kernel."""
+        return self.costs.of_cluster(self.predictions.candidates, index)
 
     def local_steps(self, place: int) -> dict[str, int]:
         """Local steps of each member in a round of the cluster at a place."""
         part, index = self._cluster(place)
         candidate = part.predictions.candidates.at(np.array([index]))
-        members, steps = candidate.members(len(part.costs.names))[0], rounds(part.costs, candidate).steps[0]
+        members, steps = candidate.members(len(part.costs.names))[0], rounds(part._costs(index), candidate).steps[0]
         return {part.costs.names[i]: int(steps[i]) for i in np.flatnonzero(members)}
 
     def round_s(self, place: int) -> tuple[float, float]:
         """Seconds of the cluster's longest round of local steps, and of the longest computing."""
         part, index = self._cluster(place)
         steps, computing_s = self.local_steps(place), {each.name: each.computing_s for each in self.workers(place)}
-        cycle_s = solve(part.costs, part.predictions.candidates.at(np.array([index]))).cycle_s[0]
+        cycle_s = solve(part._costs(index), part.predictions.candidates.at(np.array([index]))).cycle_s[0]
         return (
             max(cycle_s[part.costs.names.index(name)] * count for name, count in steps.items()),
             max((computing_s[name] or 0.0) * count for name, count in steps.items()),
@@ -192,13 +197,13 @@ class Recommendation:
     def images_factor(self, place: int) -> float:
         """Images that the cluster at a place takes over those of one device alone, in rounds."""
         part, index = self._cluster(place)
-        return float(images_factor(part.costs, part.predictions.candidates.at(np.array([index])))[0])
+        return float(images_factor(part._costs(index), part.predictions.candidates.at(np.array([index])))[0])
 
     def _workers(self, index: int) -> tuple[PlannedWorker, ...]:
         masks, hosts = self.predictions.candidates
-        costs = settled(self.costs, self.predictions.candidates, index)
+        costs = settled(self._costs(index), self.predictions.candidates, index)
         found = factors(costs, int(masks[index]), int(hosts[index]))
-        gradient_s = gradients_s(self.costs, self.predictions.candidates.at(np.array([index])))[0]
+        gradient_s = gradients_s(self._costs(index), self.predictions.candidates.at(np.array([index])))[0]
         streams = self._streams(index)
         return tuple(
             self._worker(index, i, found, float(gradient_s[i]))._replace(stream=streams.get(self.costs.names[i]))
@@ -207,7 +212,7 @@ class Recommendation:
         )
 
     def _worker(self, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
-        devices, masks, shares = self.costs.devices, self.predictions.candidates.masks, self.costs.shares
+        devices, masks, shares = self._costs(index).devices, self.predictions.candidates.masks, self.costs.shares
         has_own_batch = shares is not None or self.costs.arriving_batches is not None
         alone = masks[index] == 1 << device
         updates_itself = alone or self.costs.strategy.local

@@ -8,13 +8,14 @@ import numpy as np
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.streams.spec import StreamSpec
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.errors import PlanError
 from planner.predict import (
     batch_shares,
     batch_size,
     compressor_costs,
     device_costs,
+    kernel_mates,
     link_costs,
     step_memory,
     stream_rates,
@@ -23,8 +24,10 @@ from planner.predict import (
 )
 from planner.predict.batch_shares import BatchShares
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
+from planner.predict.clusters import Candidates
 from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
+from planner.predict.kernel_mates import KernelMates
 from planner.predict.link_costs import PairCosts
 from planner.predict.sample_efficiency import RoundsEfficiency
 from planner.predict.step_memory import Further, ServerRoom, StepRoom
@@ -70,6 +73,7 @@ class Costs(NamedTuple):
     streams: as which samples arrive; None where they are there from the start.
     arriving_batches: (N,) images of a step where batches follow streams, else None.
     rates_seed: of the rates of streams that are drawn.
+    mates: what devices that share a kernel are slowed by; None where none do.
     """
 
     names: tuple[str, ...]
@@ -102,6 +106,7 @@ class Costs(NamedTuple):
     streams: StreamRates | None = None
     arriving_batches: Floats | None = None
     rates_seed: int = 0
+    mates: KernelMates | None = None
 
     @property
     def engine(self) -> Engine:
@@ -112,6 +117,35 @@ class Costs(NamedTuple):
         """The same where gradients, and their processor time, take longer or shorter: (N,) each."""
         step_cpu_s = self.devices.step_cpu_s * gradient_s / self.devices.gradient_s
         return self._replace(devices=self.devices._replace(gradient_s=gradient_s, step_cpu_s=step_cpu_s))
+
+    def regimes(self, candidates: Candidates) -> list[tuple["Costs", Ints]]:
+        """The costs, and the rows of the candidates that have them, by who shares a kernel."""
+        if self.mates is None:
+            return [(self, np.arange(candidates.hosts.size))]
+        found = self.mates.regimes(candidates.members(len(self.names)))
+        return [(self._beside(count), rows) for count, rows in found]
+
+    def of_cluster(self, candidates: Candidates, index: int) -> "Costs":
+        """The costs in one of the candidates."""
+        return self.regimes(candidates.at(np.array([index])))[0][0]
+
+    def _beside(self, count: Ints) -> "Costs":
+        """The costs where so many members are on the kernel of each device, (N,)."""
+        assert self.mates is not None, "the caller asked"
+        slower = self.mates.slowdowns(count)
+        found = self.with_gradients(self.devices.gradient_s * slower)
+        both = zip(self.devices.speeds, self.mates.speeds, count > 1, strict=True)
+        devices = found.devices._replace(
+            image_s=self.devices.image_s * slower,
+            speeds=tuple(beside if many and beside else alone for alone, beside, many in both),
+        )
+        shares, own = self.shares, self.torch
+        return found._replace(
+            devices=devices,
+            shares=shares and shares._replace(gradient_s=shares.gradient_s * slower[:, None]),
+            torch=own and own._replace(own_cpu_s=own.own_cpu_s * slower),
+            mates=None,
+        )
 
 
 def costs_of(
@@ -245,6 +279,7 @@ def costs_of(
         streams=streams,
         arriving_batches=arriving,
         rates_seed=run.rates_seed,
+        mates=kernel_mates.of_profile(profile, steps),
     )
 
 

@@ -1,10 +1,11 @@
 """Time, power, energy and EDP of every candidate cluster (Gu et al., Eq. 2 to 7)."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.predict import step_cycle
 from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
@@ -78,9 +79,23 @@ class Predictions(NamedTuple):
         }
         return Predictions(**parts)
 
+    @classmethod
+    def joined(cls, parts: Sequence["Predictions"], places: Ints) -> "Predictions":
+        """All candidates of the parts, each at its place."""
+        order = np.argsort(places)
+        arrays = {name: [getattr(part, name) for part in parts] for name in cls._fields}
+        return cls(**{name: _joined(each, order) for name, each in arrays.items()})
+
     def one(self, index: int) -> Prediction:
         power_w = float(self.power_w[index])
         return Prediction(float(self.time_s[index]), None if np.isnan(power_w) else power_w)
+
+
+def _joined(parts: Sequence[Any], order: Ints) -> Any:
+    """Arrays by candidate, or records of such arrays, one after the other, in this order."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)[order]
+    return type(parts[0])(*(_joined(each, order) for each in zip(*parts, strict=True)))
 
 
 def predict(
@@ -92,6 +107,13 @@ def predict(
     count_idle: also count the idle watts of devices that are no members (Eq. 5 does not).
     extra_w: watts added to every candidate.
     """
+    parts = costs.regimes(candidates)
+    found = [_predict(each, candidates.at(rows), steps, count_idle, extra_w) for each, rows in parts]
+    return found[0] if len(found) == 1 else Predictions.joined(found, np.concatenate([rows for _, rows in parts]))
+
+
+def _predict(costs: Costs, candidates: Candidates, steps: int, count_idle: bool, extra_w: float) -> Predictions:
+    """Predict candidates that all have these costs."""
     members = candidates.members(len(costs.names))
     wanted = steps * costs.batches.steps[members.sum(axis=1)] * step_cycle.images_factor(costs, candidates)
     state = step_cycle.solve(costs, candidates, wanted)
@@ -149,6 +171,7 @@ def device_watts(costs: Costs, candidates: Candidates, state: Cycles) -> Floats:
 def factors(costs: Costs, mask: int, host: int) -> Factors:
     """alpha and beta of one cluster; of its rounds, where those have begun."""
     candidate = Candidates(np.array([mask]), np.array([host]))
+    costs = costs.of_cluster(candidate, 0)
     ideal_costs = step_cycle.without_network(costs)
     real, ideal = step_cycle.solve(costs, candidate), step_cycle.solve(ideal_costs, candidate)
     real_w, ideal_w = (device_watts(costs, candidate, state)[0] for state in (real, ideal))

@@ -11,6 +11,7 @@ from planner.check.run import FRAMEWORK_S
 from planner.errors import AgentError, PlanError, PlannerError
 from planner.fleet.device import Device
 from planner.profile import repeats, reuse
+from planner.profile.crowd import Crowd
 from planner.profile.file import DeviceProfile, timing_of
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
@@ -79,16 +80,45 @@ class DeviceProfiler:
 
     def repeat(self, device: Device, agent: AgentClient) -> None:
         """Time models again, minutes later, which shows what ran beside them the first time."""
-        for timed in self._known(device).steps:
-            same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
-            same = same and timed.precision == self._request.precision
-            if same and timed.planned_batch == self._request.batch and repeats.unchecked(timed):
+        for timed in self._current(device):
+            if repeats.unchecked(timed):
                 try:
                     self._check(device, agent, timed)
                 except PlannerError as error:
                     reason = without_device_name(device.name, error)
                     self._show(device.name, f"{timed.model}: timed once only: {reason}", None)
         self._show(device.name, "done", 1.0)
+
+    def beside(self, device: Device, agent: AgentClient, model: str, crowd: Crowd, devices: int) -> None:
+        """Time a model while all ``devices`` of a crowd make its steps."""
+        for timed in self._current(device):
+            if timed.model == model:
+                try:
+                    found = records.Crowded(devices, self._timer.beside(device, agent, timed, crowd))
+                except PlannerError as error:
+                    reason = without_device_name(device.name, error)
+                    self._show(device.name, f"{model}: not timed beside the others: {reason}", None)
+                    return
+                self._replace(device, timed, timed._replace(crowded=found))
+
+    def lacks_crowd(self, device: Device, model: str, devices: int) -> bool:
+        """Whether a model is timed on a device, and not beside so many others."""
+        timed = [each for each in self._current(device) if each.model == model]
+        return any(each.crowded is None or each.crowded.devices != devices for each in timed)
+
+    def _current(self, device: Device) -> list[records.StepProfile]:
+        """The timings of what this request asks for."""
+        return [
+            timed
+            for timed in self._known(device).steps
+            if timed.fingerprint == self._timer.fingerprints.get(timed.model)
+            and timed.precision == self._request.precision
+            and timed.planned_batch == self._request.batch
+        ]
+
+    def _replace(self, device: Device, timed: records.StepProfile, by: records.StepProfile) -> None:
+        known = self._known(device).steps
+        self._recorder.note(device.name, steps=tuple(by if each is timed else each for each in known))
 
     def _known(self, device: Device) -> DeviceProfile:
         return self._recorder.profile.devices[device.name]

@@ -1,5 +1,7 @@
 """A profiler measures devices in parallel, then their links (Gu et al., steps 1 and 2)."""
 
+import functools
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +14,7 @@ from planner.console import OnProgress
 from planner.errors import PlannerError
 from planner.fleet.device import Device, Fleet
 from planner.profile import reuse
+from planner.profile.crowd import Crowd
 from planner.profile.device_profiler import DeviceProfiler
 from planner.profile.file import DeviceProfile, Profile, kernels_of, load_profile, machines_of
 from planner.profile.fleet_power import FleetPowerModels
@@ -57,12 +60,11 @@ class Profiler:
         earlier = reuse.carry_over(before, start, fleet, chosen, again)
         self.recorder = ProfileRecorder(earlier, path, on_progress)
         common_s = request.idle_s + PROBE_S * len(self._outstanding(chosen).names)
-        machines = machines_of(earlier.devices).values()
         timer = StepTimer(
             request,
             {model: request.fingerprint(model) for model in request.models},
             TimeBudget(request.steps_planned, len(fleet.devices), common_s / max(1, len(request.models))),
-            {name: len(names) for names in machines for name in names},
+            self._sharing,
             on_progress,
         )
         self._devices = DeviceProfiler(request, timer, self.recorder)
@@ -85,11 +87,12 @@ class Profiler:
         self._in_turn(pool, machines_of, self._devices.identify)
         self._in_turn(pool, kernels_of, self._devices.spin)
         self._in_turn(
-            pool, machines_of,
+            pool, kernels_of,
             lambda device, agent: self._devices.measure(device, agent, pool.reached_s[device.name]),
         )  # fmt: skip
         self._links(pool)
-        self._in_turn(pool, machines_of, self._devices.repeat)
+        self._in_turn(pool, kernels_of, self._devices.repeat)
+        self._crowds(pool)
         self._repeat_links(pool)
         self.recorder.on_progress("watts", "fitting power models", None)
         for name, known in self._power_models.estimated(self.recorder.profile.devices).items():
@@ -115,6 +118,23 @@ class Profiler:
         groups = groups_of({name: self.recorder.profile.devices[name] for name in able})
         in_parallel(groups, in_turn)
 
+    def _sharing(self, name: str) -> int:
+        return next(len(names) for names in kernels_of(self.recorder.profile.devices).values() if name in names)
+
+    def _crowds(self, pool: AgentPool) -> None:
+        """Time models on devices that share a kernel while all of these make steps."""
+        working = self._working(pool)
+        kernels = kernels_of({name: self.recorder.profile.devices[name] for name in working}).values()
+        for model, names in itertools.product(self._request.models, kernels):
+            lacking = [self._devices.lacks_crowd(pool.devices[name], model, len(names)) for name in names]
+            if len(names) > 1 and any(lacking):
+                began = time.monotonic()
+                in_parallel(names, functools.partial(self._beside, pool, model, Crowd(), len(names)))
+                self._took(f"{model} on all of a kernel", began)
+
+    def _beside(self, pool: AgentPool, model: str, crowd: Crowd, devices: int, name: str) -> None:
+        self._devices.beside(pool.devices[name], pool.agents[name], model, crowd, devices)
+
     def _links(self, pool: AgentPool) -> None:
         """Measure the missing links between the devices that have an address."""
         errors: dict[str, str] = {}
@@ -124,7 +144,7 @@ class Profiler:
             for name, error in failed.items():
                 self.recorder.fail(name, str(error))
             errors = prober.measure(self._add_link, self._outstanding(prober.agents))
-            self._took_for_links(began)
+            self._took("links", began)
         for what, reason in errors.items():
             self._show(f"{what}: {reason}")
         missing = self._outstanding(self.recorder.profile.devices).names
@@ -144,7 +164,7 @@ class Profiler:
             )
             for what, reason in {**failed, **errors}.items():
                 self._show(f"{what}: probed once only: {reason}")
-            self._took_for_links(began)
+            self._took("links", began)
 
     def _prober(self, pool: AgentPool) -> tuple[LinkProber, Mapping[str, PlannerError]]:
         """A prober of the devices that have an address, and why others have none.
@@ -169,8 +189,8 @@ class Profiler:
     def _add_link(self, result: Result) -> None:
         self.recorder.change(lambda profile: profile.with_link(result, time.time()))
 
-    def _took_for_links(self, began: float) -> None:
-        self.recorder.change(lambda profile: profile.with_link_seconds(time.monotonic() - began))
+    def _took(self, part: str, began: float) -> None:
+        self.recorder.change(lambda profile: profile.with_seconds(part, time.monotonic() - began))
 
     def _show(self, what: str, share: float | None = None) -> None:
         self.recorder.on_progress("links", what, share)

@@ -5,6 +5,7 @@ Its budget keeps profiling below a hundredth of the training that it plans.
 
 import threading
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from backends.protocol.events import StepTimed
@@ -14,6 +15,7 @@ from planner.console import OnProgress
 from planner.fleet.device import Device
 from planner.jobs.shipping import ship_job
 from planner.profile import repeats
+from planner.profile.crowd import Crowd
 from planner.profile.model_shipping import ship_model
 from planner.profile.request import ProfileRequest
 from profilers import records, steptime
@@ -57,13 +59,13 @@ class StepTimer(NamedTuple):
     """Times models on the devices of a fleet.
 
     fingerprints: of each model.
-    sharing: by device, how many devices take turns on its machine.
+    sharing: how many devices take turns with a device, itself included.
     """
 
     request: ProfileRequest
     fingerprints: dict[str, str]
     budget: TimeBudget
-    sharing: dict[str, int]
+    sharing: Callable[[str], int]
     on_progress: OnProgress
 
     def whole(
@@ -81,7 +83,7 @@ class StepTimer(NamedTuple):
             self._show(device.name, model, event)
             self.budget.note(device.name, model, event.step_s)
             needed_s = time.monotonic() - began + event.rest_s
-            if self.budget.spent(model, needed_s * self.sharing[device.name]):
+            if self.budget.spent(model, needed_s * self.sharing(device.name)):
                 call.go()
 
         measured: records.StepProfile = call.result(SILENCE_S, progress)
@@ -96,15 +98,29 @@ class StepTimer(NamedTuple):
         spent_s: seconds that the first one took. Raises RemoteError.
         """
         began = time.monotonic() - spent_s
-        replica = self._replica(device, agent, timed.model, timed.framework)
-        call = agent.start(RepeatSteps(replica, timed.batch))
-        second: records.Repeat = call.result(SILENCE_S, lambda event: self._show(device.name, timed.model, event))
+        second = self._repeated(device, agent, timed)
         both = repeats.checked(timed, second)
         if repeats.agree(both):
             return both
         spent_s = time.monotonic() - began
         third = self.whole(device, agent, timed.model, timed.framework, spent_s)
         return repeats.settled(both, second, third)
+
+    def beside(self, device: Device, agent: AgentClient, timed: records.StepProfile, crowd: Crowd) -> records.Repeat:
+        """Steps while all of a crowd make some; then it makes more for the others. RemoteError."""
+        crowd.begin(device.name)
+        try:
+            found = self._repeated(device, agent, timed)
+        finally:
+            crowd.end(device.name)
+        while not crowd.complete:
+            self._repeated(device, agent, timed)
+        return found
+
+    def _repeated(self, device: Device, agent: AgentClient, timed: records.StepProfile) -> records.Repeat:
+        call = agent.start(RepeatSteps(self._replica(device, agent, timed.model, timed.framework), timed.batch))
+        found: records.Repeat = call.result(SILENCE_S, lambda event: self._show(device.name, timed.model, event))
+        return found
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:
         request, own = self.request, self.request.job
