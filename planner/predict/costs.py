@@ -132,12 +132,13 @@ class Costs(NamedTuple):
     def _beside(self, count: Ints) -> "Costs":
         """The costs where so many members are on the kernel of each device, (N,)."""
         assert self.mates is not None, "the caller asked"
-        slower = self.mates.slowdowns(count)
+        slower, crowded = self.mates.slowdowns(count), (count > 1) & (self.mates.devices > 1)
         found = self.with_gradients(self.devices.gradient_s * slower)
-        both = zip(self.devices.speeds, self.mates.speeds, count > 1, strict=True)
+        errors, speeds = self.devices.errors, zip(self.devices.speeds, self.mates.speeds, crowded, strict=True)
         devices = found.devices._replace(
             image_s=self.devices.image_s * slower,
-            speeds=tuple(beside if many and beside else alone for alone, beside, many in both),
+            speeds=tuple(beside if among_others else alone for alone, beside, among_others in speeds),
+            errors=errors._replace(gradient=np.where(crowded, self.mates.error, errors.gradient)),
         )
         shares, own = self.shares, self.torch
         return found._replace(

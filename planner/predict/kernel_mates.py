@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.predict.message_time import standard_error
 from planner.profile.file import Profile, kernels_of
 from profilers.records import MachineSpeed, StepProfile
 from profilers.stats import mean
@@ -21,13 +22,15 @@ class KernelMates(NamedTuple):
 
     kernels: (N,) numbers of their kernels.
     devices: (N,) how many of a kernel computed while a device was timed beside them, 1 for none.
-    slowdown: (N,) how many times as long its gradient took then.
+    slowdown, error: (N,) how many times as long its gradient took then, and its relative standard
+        error.
     speeds: of its processor then; None where unknown.
     """
 
     kernels: Ints
     devices: Ints
     slowdown: Floats
+    error: Floats
     speeds: tuple[MachineSpeed | None, ...]
 
     def regimes(self, members: Bools) -> Iterator[tuple[Ints, Ints]]:
@@ -56,6 +59,7 @@ def of_profile(profile: Profile, steps: Mapping[str, StepProfile]) -> KernelMate
         kernels=np.array([kernels[name] for name in steps]),
         devices=np.array([each.devices if each else 1 for each in crowded]),
         slowdown=np.array([_slowdown(step) for step in steps.values()]),
+        error=np.array([standard_error(each.steps.gradient_s) if each else 0.0 for each in crowded]),
         speeds=tuple(
             each.steps.speed if each and step.accelerator == "cpu" else None
             for each, step in zip(crowded, steps.values(), strict=True)
@@ -64,7 +68,6 @@ def of_profile(profile: Profile, steps: Mapping[str, StepProfile]) -> KernelMate
 
 
 def _slowdown(step: StepProfile) -> float:
-    """At least 1: others make no device faster, and if it seems so, they were not the cause."""
     if step.crowded is None:
         return 1.0
-    return max(1.0, mean(step.crowded.steps.gradient_s.values) / mean(step.gradient_s.values))
+    return mean(step.crowded.steps.gradient_s.values) / mean(step.gradient_s.values)

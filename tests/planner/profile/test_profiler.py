@@ -69,6 +69,15 @@ def device(folder: Path, name: str) -> dict[str, Any]:
     return found
 
 
+def test_devices_that_share_a_kernel_are_timed_alone_and_beside_one_another(pair: Path) -> None:
+    made = profiled(pair)
+    crowded = [device.steps[0].crowded for device in made.devices.values()]
+    assert [each.devices for each in crowded if each] == [2, 2]
+    assert all(each.steps.gradient_s.values for each in crowded if each)
+    assert any("on all of a kernel" in part for part in made.took_s)
+    assert [device.steps[0].crowded for device in profiled(pair).devices.values()] == crowded
+
+
 def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_measured(pair: Path) -> None:
     def kill_tx2(who: str, what: str, share: float | None) -> None:
         if who == "tx2" and "step" in what:

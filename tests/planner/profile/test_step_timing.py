@@ -11,6 +11,7 @@ from backends.protocol.orders import RepeatSteps, TimeSteps
 from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.profile import repeats
+from planner.profile.crowd import Crowd
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import BUDGET_SHARE, StepTimer, TimeBudget
 from profilers.records import Repeat, Samples, StepProfile
@@ -56,7 +57,7 @@ def timer(steps_planned: int = 100_000, sharing: int = 1, shown: list[Any] | Non
     request = ProfileRequest(("net",), batch=32, steps_planned=steps_planned)
     progress = [] if shown is None else shown
     budget = TimeBudget(steps_planned, devices=1, common_s=0.0)
-    return StepTimer(request, {"net": "abc"}, budget, {"pc": sharing}, lambda *each: progress.append(each))
+    return StepTimer(request, {"net": "abc"}, budget, lambda _: sharing, lambda *each: progress.append(each))
 
 
 def whole(timing: StepTimer, agent: Agent) -> StepProfile:
@@ -66,6 +67,20 @@ def whole(timing: StepTimer, agent: Agent) -> StepProfile:
 def checked(agent: Agent) -> StepProfile:
     timing = timer()
     return timing.checked(Device(name="pc"), cast(AgentClient, agent), whole(timing, agent), 1.0)
+
+
+def test_a_device_makes_steps_for_the_others_until_all_are_timed() -> None:
+    agent, complete = Agent(0.1, 0.2, 0.3), iter([False, False, True])
+
+    class Watched(Crowd):
+        @property
+        def complete(self) -> bool:
+            return next(complete)
+
+    timing, timed = timer(), profiles.step()
+    found = timing.beside(Device(name="pc"), cast(AgentClient, agent), timed, Watched())
+    assert found.gradient_s.values == (0.1,) * 10  # those while the others were timed for sure
+    assert len(agent.orders) == 3
 
 
 def test_timing_ends_early_where_the_budget_is_spent() -> None:

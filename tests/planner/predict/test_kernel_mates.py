@@ -1,0 +1,71 @@
+"""Devices a, b and c share a kernel, d has its own: a gradient takes 0.1 s, beside two 0.14 s."""
+
+import numpy as np
+import pytest
+
+from planner.plan.file import PlannedWorker
+from planner.plan.recommend import make_plan, recommend
+from planner.plan.request import RecommendRequest
+from planner.predict.clusters import Candidates
+from planner.predict.costs import Costs, costs_of
+from planner.predict.predict import predict
+from planner.profile.file import Profile
+from profilers.records import Crowded, MachineSpeed, Repeat, StepProfile
+from tests.planner import profiles
+
+ALONE, BESIDE = MachineSpeed(400e-6, 0.0, 100, 0.0, None), MachineSpeed(440e-6, 0.0, 100, 0.0, None)
+
+
+def crowded(devices: int = 3, gradient_s: float = 0.14) -> StepProfile:
+    none = profiles.seconds(0.0)
+    steps = Repeat(profiles.seconds(gradient_s), none, none, gradient_s, BESIDE)
+    return profiles.step(0.1, crowded=Crowded(devices, steps), accelerator="cpu", speed=ALONE)
+
+
+def four(shared: StepProfile | None = None) -> Profile:
+    made = crowded() if shared is None else shared
+    devices = {name: profiles.device(made) for name in "abc"} | {"d": profiles.device(profiles.step(0.1))}
+    for name in "abc":
+        devices[name] = devices[name]._replace(facts=profiles.facts()._replace(boot_id="one"))
+    return profiles.profile(devices)
+
+
+def gradient_s(costs: Costs, names: str) -> np.ndarray:
+    mask = sum(1 << costs.names.index(name) for name in names)
+    found = costs.of_cluster(Candidates(np.array([mask]), np.array([costs.names.index(names[0])])), 0)
+    return found.devices.gradient_s[[costs.names.index(name) for name in names]]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected_s"),
+    [("a", [0.1]), ("d", [0.1]), ("ad", [0.1, 0.1]), ("ab", [0.12, 0.12]), ("abcd", [0.14, 0.14, 0.14, 0.1])],
+)
+def test_a_gradient_lengthens_in_proportion_to_the_others_on_its_kernel(names: str, expected_s: list[float]) -> None:
+    assert gradient_s(costs_of(four()), names) == pytest.approx(expected_s)
+
+
+def test_devices_with_kernels_of_their_own_and_older_profiles_keep_one_time() -> None:
+    assert costs_of(profiles.three()).mates is None
+    assert costs_of(four(profiles.step(0.1))).mates is None
+
+
+def test_all_candidates_at_once_are_those_of_each_set_of_members() -> None:
+    costs = costs_of(four())
+    candidates = Candidates(np.array([0b0001, 0b0111, 0b0011, 0b1001, 0b1111, 0b0010]), np.array([0, 0, 1, 3, 2, 1]))
+    together = predict(costs, candidates, 1000)
+    for row in range(candidates.hosts.size):
+        only = predict(costs, candidates.at(np.array([row])), 1000)
+        assert together.time_s[row] == pytest.approx(only.time_s[0])
+        assert together.candidates.masks[row] == only.candidates.masks[0]
+        assert together.time_errors.gradient[row] == pytest.approx(only.time_errors.gradient[0])
+
+
+def test_a_plan_tells_the_time_and_the_speed_beside_the_other_members() -> None:
+    def worker(*include: str) -> PlannedWorker:
+        request = RecommendRequest({"time": 1.0}, steps=100, include=include, exclude=[*set("abcd") - set(include)])
+        return make_plan(recommend(four(), request), "fleet.toml").workers[0]
+
+    assert (worker("a").speed, worker("a", "b", "c").speed) == (ALONE, BESIDE)
+    beside_s, alone_s = worker("a", "b", "c").computing_s, worker("a").computing_s
+    assert beside_s == pytest.approx(0.14)
+    assert alone_s == pytest.approx(0.1 + 0.01)  # it updates itself
