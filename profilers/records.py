@@ -182,9 +182,9 @@ class Repeat(NamedTuple):
 
 
 class Crowded(NamedTuple):
-    """Steps of a device while all ``devices`` that share its kernel, itself included, make some."""
+    """Steps of a device while others on its kernel make some. names: of all, itself included."""
 
-    devices: int
+    names: Tuple[str, ...]
     steps: Repeat
 
 
@@ -256,8 +256,8 @@ class StepProfile(NamedTuple):
     first_step_s: seconds that the first step takes longer than the second one.
     evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
         one, and in profiles of older versions.
-    crowded: None where no other device shares the kernel, and in profiles of older versions, in
-        which such devices were timed at the same time.
+    crowded: beside the others on its kernel; None where there are none, or they were not timed
+        together.
     """
 
     model: str

@@ -117,7 +117,11 @@ class Mailbox:
     @property
     def run_over(self) -> bool:
         """Whether no other epoch will come."""
-        return self._called >= RUN_OVER
+        return self.is_past(RUN_OVER - 1)
+
+    def is_past(self, epoch: int) -> bool:
+        """Whether an epoch is over, so that nothing of it counts any more."""
+        return self._called > epoch
 
     # -- sending -----------------------------------------------------------------------------------
 

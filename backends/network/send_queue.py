@@ -11,7 +11,7 @@ from backends.network.throughput_meter import ThroughputMeter
 from backends.protocol.frames import Frame
 
 #: Limits of a wait between two polls of the unacknowledged bytes, seconds. Each poll interrupts a
-#: computation, so there are as few as tell the rate.
+#: computation.
 SHORTEST_S, LONGEST_S = 0.001, 0.2
 
 

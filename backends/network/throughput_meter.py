@@ -38,10 +38,10 @@ class ThroughputMeter:
     def left_s(self, now_s: float) -> float:
         """Seconds until all has been carried at the rate since the link was last idle.
 
-        As many as have passed, while nothing has been carried.
+        No more than have passed since then: a connection may be slow to begin.
         """
         passed_s, carried = now_s - self._since_s, self._sent - self._left
-        return passed_s * self._left / carried if carried > 0 else passed_s
+        return min(passed_s, passed_s * self._left / carried) if carried > 0 else passed_s
 
     def update_rate(self, now_s: float) -> None:
         """Take the rate since the link was last idle."""

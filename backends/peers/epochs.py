@@ -146,7 +146,7 @@ class EpochScheduler(WorkQueue):
                 self.lock.wait(CHECK_INTERVAL_S)
 
     def take_ahead(self, name: str) -> Optional[PeerWorkItem]:
-        """The step after the one that a member makes, if nothing can come between; else None.
+        """The step after the one that a member makes, if it may have that already; else None.
 
         ``take`` returns it again when that one is done.
         """
@@ -158,15 +158,17 @@ class EpochScheduler(WorkQueue):
             return self._ahead[name]
 
     def _goes_on(self, name: str) -> bool:
-        """Whether a member that waits for nobody makes another step in any case.
+        """Whether a member that waits for nobody is to make a step after the one it makes.
 
-        The others may not have made the last steps by then, or they would wait for it in the end.
+        Not shortly before all meet, at the end or for a checkpoint: the others would make the steps
+        until then meanwhile, and wait for this one.
         """
         waits = self._waits or self._by_rounds or math.isfinite(self._sync_policy.staleness)
         if waits or self._changed or self._save_due or self.over or self._progress.evaluation_due(False):
             return False
         made = sum(self._steps[other] for other in self._members)
-        return self._left * self._steps[name] > 2 * made
+        left = min(self._left, self._progress.until_due - sum(self._at_work.values()))
+        return left * self._steps[name] > 2 * made
 
     def _next(self, name: str) -> Optional[str]:
         if self._changed or self._save_due:

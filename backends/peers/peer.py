@@ -164,7 +164,7 @@ class Peer:
         send_named(self._connection, state)
 
     def _step(self, order: frames.PeerStep) -> None:
-        if self._mailbox.run_over:  # this order was given before that
+        if self._mailbox.is_past(order.epoch):  # the order was given before that
             self._connection.send(frames.StepAbandoned())
             return
         began, cpu = self._clock(), time.process_time()

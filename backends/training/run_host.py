@@ -17,8 +17,8 @@ from backends.training.run_state import RunState
 from backends.training.stopping import STREAMS_ENDED
 
 PROGRESS_INTERVAL_S = 0.5
-#: Seconds that members may take to read that the run is over.
-FINISH_LIMIT_S = 2.0
+#: Seconds that members may take to end a step and read that the run is over.
+FINISH_LIMIT_S = 4.0
 #: Seconds that members may take to hand over their states, while their heartbeats arrive.
 HAND_OVER_LIMIT_S = 40.0
 

@@ -129,7 +129,8 @@ class RunState(abc.ABC):
 
         kind, step: of the member's work item.
         """
-        self._emit(Diverged(name, step, str(loss)))
+        if not self.step_queue.over:  # a member's next step, ordered already, diverges too
+            self._emit(Diverged(name, step, str(loss)))
         self.stop(divergence_reason(self.spec, name, kind, step, loss))
         self.step_queue.abandon(name)
 

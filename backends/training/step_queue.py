@@ -5,6 +5,7 @@ An item of a worker that leaves before it is done goes to another worker.
 
 import abc
 import contextlib
+import math
 import threading
 from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
@@ -45,6 +46,13 @@ class RunProgress:
         """Count some more steps; return whether a checkpoint is now due."""
         before, self.made = self.done, self.made + count
         return self._passes(self._save_every, before)
+
+    @property
+    def until_due(self) -> float:
+        """Steps until an evaluation or a checkpoint between steps is due; infinite for none."""
+        return min(
+            (each - self.done % each for each in (self._evaluate_every, self._save_every) if each), default=math.inf
+        )
 
     def evaluation_due(self, trained: bool) -> bool:
         """Whether the weights must be evaluated now; trained: whether all steps are made."""

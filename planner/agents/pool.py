@@ -112,7 +112,7 @@ class AgentPool:
             close()
 
 
-def in_parallel(names: Iterable[str], work: Callable[[str], Done]) -> dict[str, Done]:
+def in_parallel(names: Iterable[str], work: Callable[[str], Done], at_once: int = AT_ONCE) -> dict[str, Done]:
     """Call ``work`` for each name in a few threads; returns what it returned, by name.
 
     When all have ended, the first exception is raised.
@@ -135,7 +135,7 @@ def in_parallel(names: Iterable[str], work: Callable[[str], Done]) -> dict[str, 
             except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
                 future.set_exception(error)
 
-    for _ in range(min(AT_ONCE, len(futures))):
+    for _ in range(min(at_once, len(futures))):
         threading.Thread(target=serve, daemon=True).start()
     while wait(futures.values(), TICK_S).not_done:
         pass

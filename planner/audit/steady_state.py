@@ -18,7 +18,8 @@ from planner.errors import RecordError
 from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan, PlannedWorker
-from planner.profile.file import Profile, kernels_of
+from planner.predict.kernel_mates import speed_beside
+from planner.profile.file import Profile
 from planner.profile.machine_speed import joined_speed, slowdown
 from planner.profile.power_readings import average
 from planner.train import event_log, worker_result
@@ -182,9 +183,8 @@ def _profiled_speed(profile: Profile, plan: Plan, name: str) -> MachineSpeed | N
     profiled = _profiled(profile, plan, name)
     if profiled is None or profiled.accelerator != "cpu":
         return None
-    mates = next((names for names in kernels_of(profile.devices).values() if name in names), ())
-    beside = sum(worker.name in mates for worker in plan.workers) > 1
-    return profiled.crowded.steps.speed if beside and profiled.crowded else profiled.speed
+    company = profiled.crowded.names if profiled.crowded else (name,)
+    return speed_beside(profiled, sum(worker.name in company for worker in plan.workers))
 
 
 def _disturbance(speeds: Sequence[MachineSpeed | None]) -> float:

@@ -138,12 +138,12 @@ class Recommendation:
 
     def _with_data(self, shares: dict[str, float], candidate: int) -> dict[str, float]:
         """The shares where waiting for data, if any, is no part of computing."""
-        steps, devices = self.predictions.steps[candidate], self._costs(candidate).devices
-        waiting_s = float(steps @ devices.data_s)
+        steps = self.predictions.steps[candidate]
+        waiting_s = float(steps @ self.costs.devices.data_s)
         if not waiting_s:
             return shares
         computing = BOTTLENECKS[COMPUTE]
-        part = shares[computing] * waiting_s / float(steps @ devices.gradient_s)
+        part = shares[computing] * waiting_s / float(steps @ self._costs(candidate).devices.gradient_s)
         return {**shares, computing: shares[computing] - part, DATA: part}
 
     def _with_streams(self, shares: dict[str, float], candidate: int) -> dict[str, float]:

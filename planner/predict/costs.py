@@ -130,15 +130,15 @@ class Costs(NamedTuple):
         return self.regimes(candidates.at(np.array([index])))[0][0]
 
     def _beside(self, count: Ints) -> "Costs":
-        """The costs where so many members are on the kernel of each device, (N,)."""
+        """The costs where each device is one of so many members on its kernel, (N,)."""
         assert self.mates is not None, "the caller asked"
-        slower, crowded = self.mates.slowdowns(count), (count > 1) & (self.mates.devices > 1)
+        slower, errors = self.mates.slowdowns(count), self.devices.errors
         found = self.with_gradients(self.devices.gradient_s * slower)
-        errors, speeds = self.devices.errors, zip(self.devices.speeds, self.mates.speeds, crowded, strict=True)
+        beside = np.where(count > 1, self.mates.error, 0.0)
         devices = found.devices._replace(
             image_s=self.devices.image_s * slower,
-            speeds=tuple(beside if among_others else alone for alone, beside, among_others in speeds),
-            errors=errors._replace(gradient=np.where(crowded, self.mates.error, errors.gradient)),
+            speeds=self.mates.speeds(count, self.devices.speeds),
+            errors=errors._replace(gradient=np.hypot(errors.gradient, beside)),
         )
         shares, own = self.shares, self.torch
         return found._replace(
@@ -263,6 +263,7 @@ def costs_of(
             *(f"{name}: {note}" for name, step in steps.items() for note in data_wait.notes(step)),
             *batch_size.notes(strategy, run, streams is not None),
             *(stream_rates.notes(profile, steps, streams, follows) if streams is not None else ()),
+            *kernel_mates.notes(profile.devices, steps),
             *_precision_notes(first),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
@@ -280,7 +281,7 @@ def costs_of(
         streams=streams,
         arriving_batches=arriving,
         rates_seed=run.rates_seed,
-        mates=kernel_mates.of_profile(profile, steps),
+        mates=kernel_mates.of_steps(steps),
     )
 
 

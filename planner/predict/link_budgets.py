@@ -46,7 +46,7 @@ def _of_windows_s(costs: MemberCosts, shares: Floats, begun_s: Floats, ended_s: 
     beside = _overlaps(begun_s, ended_s, begun_s, ended_s)
     computing = _overlaps(np.zeros_like(begun_s), begun_s, begun_s, ended_s)
     free_s = _through_links_s(costs, shares, beside)
-    taken_in_s = (beside @ shares.mean(axis=0)) * costs.receive_s / BESIDE_COMPUTATION
+    taken_in_s = beside @ (shares.mean(axis=0) * costs.receive_s) / BESIDE_COMPUTATION
     slowed_s = np.maximum(free_s, np.where(costs.computes, taken_in_s, 0.0))
     rate = [np.divide(1.0, each_s, out=np.zeros_like(each_s), where=free_s > 0) for each_s in (free_s, slowed_s)]
     mean_rate = (1 - computing) * rate[0] + computing * rate[1]

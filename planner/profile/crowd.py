@@ -4,28 +4,36 @@ They share its memory and often its processors, so that each is slower beside th
 """
 
 import threading
+from collections.abc import Iterable
 
 
 class Crowd:
     """The devices that are timed at the same time. Thread-safe."""
 
-    def __init__(self) -> None:
-        self._begun: set[str] = set()
-        self._timed: set[str] = set()
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = frozenset(names)
+        self._stepping: set[str] = set()
+        self._ended: set[str] = set()
         self._lock = threading.Lock()
 
-    def begin(self, name: str) -> None:
-        """A device begins to make steps."""
+    def steps(self, name: str) -> None:
+        """A device makes steps: its model is built."""
         with self._lock:
-            self._begun.add(name)
+            self._stepping.add(name)
 
     def end(self, name: str) -> None:
         """A device has been timed, or cannot be."""
         with self._lock:
-            self._timed.add(name)
+            self._ended.add(name)
+
+    @property
+    def all_step(self) -> bool:
+        """Whether what is timed from now on is timed beside all that can make steps."""
+        with self._lock:
+            return self.names <= self._stepping | self._ended
 
     @property
     def complete(self) -> bool:
-        """Whether all that have begun are timed, so that none needs others to make steps."""
+        """Whether all have ended, so that none needs the others any more."""
         with self._lock:
-            return self._begun <= self._timed
+            return self.names <= self._ended

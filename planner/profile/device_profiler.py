@@ -89,36 +89,44 @@ class DeviceProfiler:
                     self._show(device.name, f"{timed.model}: timed once only: {reason}", None)
         self._show(device.name, "done", 1.0)
 
-    def beside(self, device: Device, agent: AgentClient, model: str, crowd: Crowd, devices: int) -> None:
-        """Time a model while all ``devices`` of a crowd make its steps."""
-        for timed in self._current(device):
-            if timed.model == model:
-                try:
-                    found = records.Crowded(devices, self._timer.beside(device, agent, timed, crowd))
-                except PlannerError as error:
-                    reason = without_device_name(device.name, error)
-                    self._show(device.name, f"{model}: not timed beside the others: {reason}", None)
-                    return
-                self._replace(device, timed, timed._replace(crowded=found))
+    def timed(self, device: Device, model: str) -> records.StepProfile | None:
+        """The timing of a model that this request asks for, if there is one."""
+        return next((each for each in self._current(device) if each.model == model), None)
 
-    def lacks_crowd(self, device: Device, model: str, devices: int) -> bool:
-        """Whether a model is timed on a device, and not beside so many others."""
-        timed = [each for each in self._current(device) if each.model == model]
-        return any(each.crowded is None or each.crowded.devices != devices for each in timed)
+    def beside(self, device: Device, agent: AgentClient, model: str, crowd: Crowd) -> records.Repeat | None:
+        """Time a model that was timed before while all of a crowd make steps; None if that fails."""
+        timed = self.timed(device, model)
+        assert timed is not None, "a crowd is made of devices that can make steps"
+        try:
+            found = self._timer.beside(device, agent, timed, crowd)
+        except PlannerError as error:
+            reason = without_device_name(device.name, error)
+            self._show(device.name, f"{model}: not timed beside the others: {reason}", None)
+            return None
+        self._show(device.name, "done", 1.0)
+        return found
+
+    def note_crowd(self, device: Device, model: str, crowded: records.Crowded, took_s: float) -> None:
+        """Record how a device did in a crowd. took_s: the device's part of the seconds."""
+        timed = self.timed(device, model)
+        assert timed is not None, "it was timed in the crowd"
+        known, part = self._known(device), timing_of(timed.model, timed.framework)
+        took = {**known.took_s, part: known.took_s.get(part, 0.0) + took_s}
+        self._note_timing(device, timed, timed._replace(crowded=crowded), took)
 
     def _current(self, device: Device) -> list[records.StepProfile]:
         """The timings of what this request asks for."""
+        known = self._known(device)
+        if not self._request.models:
+            return []
+        assert known.facts is not None, "facts are collected before"
+        asked = self._request.framework_on(known.facts), self._request.precision, self._request.batch
         return [
             timed
-            for timed in self._known(device).steps
-            if timed.fingerprint == self._timer.fingerprints.get(timed.model)
-            and timed.precision == self._request.precision
-            and timed.planned_batch == self._request.batch
+            for timed in known.steps
+            if (timed.framework, timed.precision, timed.planned_batch) == asked
+            and timed.fingerprint == self._timer.fingerprints.get(timed.model)
         ]
-
-    def _replace(self, device: Device, timed: records.StepProfile, by: records.StepProfile) -> None:
-        known = self._known(device).steps
-        self._recorder.note(device.name, steps=tuple(by if each is timed else each for each in known))
 
     def _known(self, device: Device) -> DeviceProfile:
         return self._recorder.profile.devices[device.name]
@@ -221,7 +229,12 @@ class DeviceProfiler:
         before_s, began = known.took_s.get(part, 0.0), time.monotonic()
         checked = self._timer.checked(device, agent, timed, before_s)
         took = {**known.took_s, part: before_s + time.monotonic() - began}
-        steps = tuple(checked if each is timed else each for each in known.steps)
+        self._note_timing(device, timed, checked, took)
+
+    def _note_timing(
+        self, device: Device, timed: records.StepProfile, by: records.StepProfile, took: dict[str, float]
+    ) -> None:
+        steps = tuple(by if each is timed else each for each in self._known(device).steps)
         self._recorder.note(device.name, steps=steps, took_s=took)
 
 

@@ -120,9 +120,9 @@ class Profile(NamedTuple):
         others = (link for link in self.links if (link.source, link.target) != (result.source, result.target))
         return self._replace(links=(*others, result._replace(measured_s=result.measured_s or now_s)))
 
-    def with_seconds(self, part: str, took_s: float) -> "Profile":
-        """The profile after so many more seconds of measuring what is of several devices."""
-        return self._replace(took_s={**self.took_s, part: self.took_s.get(part, 0.0) + took_s})
+    def with_link_seconds(self, took_s: float) -> "Profile":
+        """The profile after so many more seconds of measuring links."""
+        return self._replace(took_s={**self.took_s, "links": self.took_s.get("links", 0.0) + took_s})
 
     def without_links(self, name: str) -> "Profile":
         """The profile without incasts, and without the links of a name that has moved."""

@@ -25,6 +25,16 @@ def joined_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
     return MachineSpeed(undisturbed_s(taken_s), stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest)
 
 
+def between(alone: MachineSpeed | None, beside: MachineSpeed | None, part: float) -> MachineSpeed | None:
+    """The speed where a part of what slows the loop beside others does so.
+
+    ``alone`` where that is all that is known.
+    """
+    if alone is None or beside is None or not alone.loop_s or not beside.loop_s or alone.loop != beside.loop:
+        return alone
+    return beside._replace(loop_s=alone.loop_s + part * (beside.loop_s - alone.loop_s), taken_s=())
+
+
 def slowdown(now: MachineSpeed | None, before: MachineSpeed | None) -> float | None:
     """How many times as long the reference loop takes as before.
 

@@ -1,6 +1,5 @@
 """A profiler measures devices in parallel, then their links (Gu et al., steps 1 and 2)."""
 
-import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ from planner.profile.link_probe import LinkProber, Outstanding, Result
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import StepTimer, TimeBudget
-from profilers.records import SCHEMA
+from profilers.records import SCHEMA, Crowded, Repeat, StepProfile
 
 #: About what both probes of a link take: 4 to 6 s in labs of three to six devices.
 PROBE_S = 5.0
@@ -123,17 +122,25 @@ class Profiler:
 
     def _crowds(self, pool: AgentPool) -> None:
         """Time models on devices that share a kernel while all of these make steps."""
-        working = self._working(pool)
-        kernels = kernels_of({name: self.recorder.profile.devices[name] for name in working}).values()
-        for model, names in itertools.product(self._request.models, kernels):
-            lacking = [self._devices.lacks_crowd(pool.devices[name], model, len(names)) for name in names]
-            if len(names) > 1 and any(lacking):
-                began = time.monotonic()
-                in_parallel(names, functools.partial(self._beside, pool, model, Crowd(), len(names)))
-                self._took(f"{model} on all of a kernel", began)
+        known = {name: self.recorder.profile.devices[name] for name in self._working(pool)}
+        for model, names in itertools.product(self._request.models, kernels_of(known).values()):
+            timed = {name: self._devices.timed(pool.devices[name], model) for name in names}
+            crowd = Crowd(name for name, each in timed.items() if each)
+            lacking = [each for each in timed.values() if each and not crowd.names <= set(_company(each))]
+            if len(crowd.names) > 1 and lacking:
+                self._crowd(pool, model, crowd)
 
-    def _beside(self, pool: AgentPool, model: str, crowd: Crowd, devices: int, name: str) -> None:
-        self._devices.beside(pool.devices[name], pool.agents[name], model, crowd, devices)
+    def _crowd(self, pool: AgentPool, model: str, crowd: Crowd) -> None:
+        def beside(name: str) -> Repeat | None:
+            return self._devices.beside(pool.devices[name], pool.agents[name], model, crowd)
+
+        began = time.monotonic()
+        made = in_parallel(sorted(crowd.names), beside, at_once=len(crowd.names))
+        found = {name: steps for name, steps in made.items() if steps}
+        if len(found) > 1:
+            took_s = (time.monotonic() - began) / len(found)
+            for name, steps in found.items():
+                self._devices.note_crowd(pool.devices[name], model, Crowded(tuple(found), steps), took_s)
 
     def _links(self, pool: AgentPool) -> None:
         """Measure the missing links between the devices that have an address."""
@@ -144,7 +151,7 @@ class Profiler:
             for name, error in failed.items():
                 self.recorder.fail(name, str(error))
             errors = prober.measure(self._add_link, self._outstanding(prober.agents))
-            self._took("links", began)
+            self._took_for_links(began)
         for what, reason in errors.items():
             self._show(f"{what}: {reason}")
         missing = self._outstanding(self.recorder.profile.devices).names
@@ -164,7 +171,7 @@ class Profiler:
             )
             for what, reason in {**failed, **errors}.items():
                 self._show(f"{what}: probed once only: {reason}")
-            self._took("links", began)
+            self._took_for_links(began)
 
     def _prober(self, pool: AgentPool) -> tuple[LinkProber, Mapping[str, PlannerError]]:
         """A prober of the devices that have an address, and why others have none.
@@ -189,8 +196,13 @@ class Profiler:
     def _add_link(self, result: Result) -> None:
         self.recorder.change(lambda profile: profile.with_link(result, time.time()))
 
-    def _took(self, part: str, began: float) -> None:
-        self.recorder.change(lambda profile: profile.with_seconds(part, time.monotonic() - began))
+    def _took_for_links(self, began: float) -> None:
+        self.recorder.change(lambda profile: profile.with_link_seconds(time.monotonic() - began))
 
     def _show(self, what: str, share: float | None = None) -> None:
         self.recorder.on_progress("links", what, share)
+
+
+def _company(timed: StepProfile) -> tuple[str, ...]:
+    """The devices beside which one was timed, and its own name."""
+    return timed.crowded.names if timed.crowded else ()

@@ -49,8 +49,11 @@ def nearest(repeats_s: tuple[float, ...]) -> tuple[float, float]:
 
 
 def checked(timed: StepProfile, second: Repeat) -> StepProfile:
-    """The timing after a second repeat, whose steps join where both agree."""
-    both = timed._replace(repeats=(*timed.repeats, typical_s(second)))
+    """The timing after a second repeat, whose steps join where both agree.
+
+    How much longer steps took beside others goes by the time alone, and is to be measured again.
+    """
+    both = timed._replace(repeats=(*timed.repeats, typical_s(second)), crowded=None)
     return _pooled(both, second) if agree(both) else both
 
 

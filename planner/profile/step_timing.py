@@ -6,12 +6,14 @@ Its budget keeps profiling below a hundredth of the training that it plans.
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from planner.agents.client import AgentClient
 from planner.console import OnProgress
+from planner.errors import RemoteError
 from planner.fleet.device import Device
 from planner.jobs.shipping import ship_job
 from planner.profile import repeats
@@ -107,19 +109,31 @@ class StepTimer(NamedTuple):
         return repeats.settled(both, second, third)
 
     def beside(self, device: Device, agent: AgentClient, timed: records.StepProfile, crowd: Crowd) -> records.Repeat:
-        """Steps while all of a crowd make some; then it makes more for the others. RemoteError."""
-        crowd.begin(device.name)
+        """Steps that are made while all of a crowd make some. Raises RemoteError.
+
+        The device makes steps until all others are timed, too.
+        """
         try:
-            found = self._repeated(device, agent, timed)
+            all_step, found = crowd.all_step, self._repeated(device, agent, timed, crowd)
+            while not all_step:
+                all_step, found = crowd.all_step, self._repeated(device, agent, timed, crowd)
         finally:
             crowd.end(device.name)
-        while not crowd.complete:
-            self._repeated(device, agent, timed)
+        with suppress(RemoteError):
+            while not crowd.complete:
+                self._repeated(device, agent, timed, crowd)
         return found
 
-    def _repeated(self, device: Device, agent: AgentClient, timed: records.StepProfile) -> records.Repeat:
+    def _repeated(
+        self, device: Device, agent: AgentClient, timed: records.StepProfile, crowd: Crowd | None = None
+    ) -> records.Repeat:
+        def progress(event: StepTimed) -> None:
+            self._show(device.name, timed.model, event)
+            if crowd is not None:
+                crowd.steps(device.name)
+
         call = agent.start(RepeatSteps(self._replica(device, agent, timed.model, timed.framework), timed.batch))
-        found: records.Repeat = call.result(SILENCE_S, lambda event: self._show(device.name, timed.model, event))
+        found: records.Repeat = call.result(SILENCE_S, progress)
         return found
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:

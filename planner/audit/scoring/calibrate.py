@@ -159,7 +159,10 @@ def _unit(costs: Costs) -> Costs:
     none, one = np.zeros(len(costs.names)), np.ones(len(costs.names))
     errors = costs.devices.errors
     errors = type(errors)(**dict.fromkeys(errors._fields, none))._replace(gradient=one, busy_w=one)
-    return costs._replace(devices=costs.devices._replace(errors=errors), model_errors=ModelErrors(1.0, 1.0))
+    mates = costs.mates and costs.mates._replace(error=none)
+    return costs._replace(
+        devices=costs.devices._replace(errors=errors), model_errors=ModelErrors(1.0, 1.0), mates=mates
+    )
 
 
 def _joined(parts: Sequence[Residuals]) -> Residuals:

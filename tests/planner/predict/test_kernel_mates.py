@@ -16,18 +16,18 @@ from tests.planner import profiles
 ALONE, BESIDE = MachineSpeed(400e-6, 0.0, 100, 0.0, None), MachineSpeed(440e-6, 0.0, 100, 0.0, None)
 
 
-def crowded(devices: int = 3, gradient_s: float = 0.14) -> StepProfile:
+def crowded(gradient_s: float = 0.14, spread: float = 0.0) -> StepProfile:
     none = profiles.seconds(0.0)
-    steps = Repeat(profiles.seconds(gradient_s), none, none, gradient_s, BESIDE)
-    return profiles.step(0.1, crowded=Crowded(devices, steps), accelerator="cpu", speed=ALONE)
+    steps = Repeat(profiles.seconds(gradient_s, spread), none, none, gradient_s, BESIDE)
+    return profiles.step(0.1, crowded=Crowded(("a", "b", "c"), steps), accelerator="cpu", speed=ALONE)
 
 
-def four(shared: StepProfile | None = None) -> Profile:
+def four(shared: StepProfile | None = None, more: str = "d") -> Profile:
     made = crowded() if shared is None else shared
-    devices = {name: profiles.device(made) for name in "abc"} | {"d": profiles.device(profiles.step(0.1))}
+    devices = {name: profiles.device(made) for name in "abc"}
     for name in "abc":
         devices[name] = devices[name]._replace(facts=profiles.facts()._replace(boot_id="one"))
-    return profiles.profile(devices)
+    return profiles.profile(devices | {name: profiles.device(profiles.step(0.1)) for name in more})
 
 
 def gradient_s(costs: Costs, names: str) -> np.ndarray:
@@ -49,6 +49,36 @@ def test_devices_with_kernels_of_their_own_and_older_profiles_keep_one_time() ->
     assert costs_of(four(profiles.step(0.1))).mates is None
 
 
+def test_devices_with_kernels_of_their_own_divide_the_candidates_no_further() -> None:
+    costs = costs_of(four(more="defgh"))
+    masks = np.arange(1, 1 << 8)
+    regimes = costs.regimes(Candidates(masks, np.zeros_like(masks)))
+    assert len(regimes) == 3  # one, two or all of a, b and c; without any of them as with one
+    assert np.array_equal(np.sort(np.concatenate([rows for _, rows in regimes])), np.arange(masks.size))
+
+
+def test_the_error_of_the_time_beside_others_comes_on_top_of_any_other() -> None:
+    costs = costs_of(four(crowded(spread=0.1)))
+    errors = costs.devices.errors._replace(gradient=np.full(4, 0.12))  # as a calibration has it
+    costs = costs._replace(devices=costs.devices._replace(errors=errors))
+    assert costs.mates is not None
+    alone, beside = (
+        costs.of_cluster(Candidates(np.array([mask]), np.array([0])), 0).devices.errors.gradient[0]
+        for mask in (0b0001, 0b0111)
+    )
+    assert beside == pytest.approx(np.hypot(0.12, costs.mates.error[0])) and beside > alone == 0.12
+
+
+def test_the_operator_is_told_which_devices_are_slower_beside_others() -> None:
+    def told(shared: StepProfile) -> list[str]:
+        return [note for note in costs_of(four(shared)).notes if "kernel" in note]
+
+    assert [note.partition(": ")[2] for note in told(crowded())] == ["a 1.4 times, b 1.4 times, c 1.4 times"]
+    assert told(crowded(gradient_s=0.104)) == []
+    (unknown,) = told(profiles.step(0.1))
+    assert unknown.startswith("not timed beside the other devices on their kernel: a, b, c;")
+
+
 def test_all_candidates_at_once_are_those_of_each_set_of_members() -> None:
     costs = costs_of(four())
     candidates = Candidates(np.array([0b0001, 0b0111, 0b0011, 0b1001, 0b1111, 0b0010]), np.array([0, 0, 1, 3, 2, 1]))
@@ -66,6 +96,8 @@ def test_a_plan_tells_the_time_and_the_speed_beside_the_other_members() -> None:
         return make_plan(recommend(four(), request), "fleet.toml").workers[0]
 
     assert (worker("a").speed, worker("a", "b", "c").speed) == (ALONE, BESIDE)
+    between = worker("a", "b").speed
+    assert between is not None and between.loop_s == pytest.approx(420e-6)
     beside_s, alone_s = worker("a", "b", "c").computing_s, worker("a").computing_s
     assert beside_s == pytest.approx(0.14)
     assert alone_s == pytest.approx(0.1 + 0.01)  # it updates itself

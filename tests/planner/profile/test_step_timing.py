@@ -69,18 +69,23 @@ def checked(agent: Agent) -> StepProfile:
     return timing.checked(Device(name="pc"), cast(AgentClient, agent), whole(timing, agent), 1.0)
 
 
-def test_a_device_makes_steps_for_the_others_until_all_are_timed() -> None:
-    agent, complete = Agent(0.1, 0.2, 0.3), iter([False, False, True])
+def test_in_a_crowd_counts_what_is_timed_while_all_make_steps() -> None:
+    crowd, timing = Crowd(["pc", "slow"]), timer()
 
-    class Watched(Crowd):
-        @property
-        def complete(self) -> bool:
-            return next(complete)
+    class Slow(Agent):
+        """While it takes its orders the slow device begins, and later ends."""
 
-    timing, timed = timer(), profiles.step()
-    found = timing.beside(Device(name="pc"), cast(AgentClient, agent), timed, Watched())
-    assert found.gradient_s.values == (0.1,) * 10  # those while the others were timed for sure
-    assert len(agent.orders) == 3
+        def start(self, order: TimeSteps | RepeatSteps) -> Order:
+            if len(self.orders) == 1:
+                crowd.steps("slow")
+            if len(self.orders) == 4:
+                crowd.end("slow")
+            return super().start(order)
+
+    agent = Slow(0.1, 0.2, 0.3, 0.4, 0.5)
+    found = timing.beside(Device(name="pc"), cast(AgentClient, agent), profiles.step(), crowd)
+    assert found.gradient_s.values == (0.3,) * 10  # the second one began before the slow device did
+    assert len(agent.orders) == 5  # the others are for the slow device
 
 
 def test_timing_ends_early_where_the_budget_is_spent() -> None:
