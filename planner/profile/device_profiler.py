@@ -94,7 +94,7 @@ class DeviceProfiler:
         return next((each for each in self._current(device) if each.model == model), None)
 
     def beside(self, device: Device, agent: AgentClient, model: str, crowd: Crowd) -> records.Repeat | None:
-        """Time a model that was timed before while all of a crowd make steps; None if that fails."""
+        """Time a model again, while all of a crowd make its steps; None if that fails."""
         timed = self.timed(device, model)
         assert timed is not None, "a crowd is made of devices that can make steps"
         try:

@@ -189,6 +189,33 @@ def test_nothing_is_ordered_ahead_where_a_peer_joins_or_a_checkpoint_is_due() ->
     assert due.scheduler.take_ahead("b") is None
 
 
+@pytest.mark.parametrize(("save_every", "ahead"), [(5, False), (50, True)])
+def test_no_order_ahead_holds_up_a_checkpoint(save_every, ahead) -> None:
+    """After two steps, two more are under way and the next ones would end beyond the fifth."""
+    peers = Peers("asynchronous", total=100, save_every=save_every)
+    peers.begin()
+    for name in "ab":
+        peers.step(name)
+    assert peers.take("a") == peers.take("b") == STEP
+    assert (peers.scheduler.take_ahead("a") is not None) == ahead
+
+
+def test_two_orders_of_an_interrupted_epoch_are_both_given_up_before_the_next_one() -> None:
+    peers = Peers("asynchronous", total=30, names="abc")
+    peers.begin("abc")
+    peers.step("a")
+    assert peers.take("a") == STEP
+    assert peers.scheduler.take_ahead("a") is not None
+    peers.scheduler.leave("c")
+    peers.hold("b")
+    peers.scheduler.abandon("a")
+    assert peers.item("a").ordered
+    peers.scheduler.abandon("a")
+    peers.hold("a")
+    assert peers.item("b").epoch == 2
+    assert peers.scheduler.done == 1
+
+
 def test_a_peer_that_leaves_with_two_orders_leaves_their_steps_to_others() -> None:
     peers = Peers("asynchronous", total=10)
     peers.begin()

@@ -18,9 +18,9 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.provenance import Provenance
 from planner.train.events import MemberLost, RunEnded, TimeOver
-from profilers.records import MachineSpeed, PowerReading, Window
+from profilers.records import Crowded, MachineSpeed, PowerReading, Repeat, Window
 from tests.planner.plans import plan, planned
-from tests.planner.profiles import device, profile, step
+from tests.planner.profiles import device, profile, seconds, step
 
 #: Of the reference loop, in the profile and during the runs.
 PROFILED, MEANWHILE = MachineSpeed(0.002, None, 10), MachineSpeed(0.0025, None, 2)
@@ -157,6 +157,16 @@ def test_drift_is_what_the_reference_loop_takes_now_over_what_it_took_in_the_pro
     measured = steady_state(run(tmp_path, EVENTS), PROFILE, 0)
     assert measured.workers["a"].drift == pytest.approx(0.0025 / 0.002)
     assert measured.workers["b"].drift == 1.0  # its GPU's work is not the processor's
+
+
+@pytest.mark.parametrize(("company", "drift"), [(("a", "b"), 0.0025 / 0.0022), (("a", "b", "c"), 0.0025 / 0.0021)])
+def test_drift_goes_by_the_loop_beside_as_many_on_the_kernel(
+    tmp_path: Path, company: tuple[str, ...], drift: float
+) -> None:
+    beside = Repeat(seconds(0.12), seconds(0.0), seconds(0.01), 0.1, PROFILED._replace(loop_s=0.0022))
+    timed = PROFILE.devices["a"].steps[0]._replace(crowded=Crowded(company, beside))
+    measured = steady_state(run(tmp_path, EVENTS), PROFILE.with_device("a", steps=(timed,)), 0)
+    assert measured.workers["a"].drift == pytest.approx(drift)
 
 
 def test_the_rates_error_is_that_of_the_mean_between_reports(tmp_path: Path) -> None:

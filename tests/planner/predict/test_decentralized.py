@@ -172,6 +172,13 @@ def test_every_round_of_a_ring_has_the_latency_and_so_has_the_word_to_the_conduc
         assert cycle_s(later) == pytest.approx(cycle_s(found) + more * 0.01 + 2 * 0.01)
 
 
+def test_members_that_wait_for_nobody_do_not_wait_for_an_order() -> None:
+    apart = ~np.eye(4, dtype=bool)
+    found = four("ako")
+    later = profiles.with_costs(found, latency_s=np.where(apart, 0.01, 0.0))
+    assert cycle_s(later) == pytest.approx(cycle_s(found))
+
+
 def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
     def known(strategy: str, **changes: object) -> np.ndarray:
         return cycle_s(four(strategy, **changes))

@@ -46,6 +46,14 @@ def test_a_receiver_that_computes_takes_in_with_half_of_its_processor() -> None:
     assert link_budgets.in_turn(on_another, to_all(2))[0, 1] == pytest.approx(0.1 / MESSAGE_S)
 
 
+def test_each_message_costs_a_receiver_what_its_own_link_costs() -> None:
+    """Of two that begin at once, one is four times as dear to take in as the other."""
+    shares = np.array([[[0, 0, 1.0], [0, 0, 1.0], [0, 0, 0]]])
+    costs = members([0.1, 0.1, 0.4])._replace(receive_s=np.array([[0, 0, 0.4], [0, 0, 0.1], [0, 0, 0]]))
+    fits = link_budgets.in_turn(costs, shares)
+    assert fits[:2, 2] == pytest.approx([0.1 / (0.5 / link_budgets.BESIDE_COMPUTATION)] * 2)
+
+
 def test_what_comes_during_a_gradient_makes_it_longer_and_its_messages_larger() -> None:
     fits = link_budgets.in_turn(members([0.1, 0.4], receive_s=0.1), to_all(2))
     held_up_s = 0.4 + fits[0, 1] * 0.1
