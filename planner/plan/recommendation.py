@@ -15,6 +15,7 @@ from planner.plan.streams import planned_streams
 from planner.predict.cluster_cycle import BOTTLENECKS, COMPUTE, DATA, STREAM
 from planner.predict.clusters import ClusterConfig
 from planner.predict.costs import Costs
+from planner.predict.kernel_regimes import of_cluster
 from planner.predict.predict import Factors, Prediction, Predictions, factors
 from planner.predict.prediction_error import ErrorParts
 from planner.predict.step_cycle import gradients_s, images_factor, rounds, settled, solve
@@ -175,7 +176,7 @@ class Recommendation:
 
     def _costs(self, index: int) -> Costs:
         """The costs of a candidate, which depend on the members that share a kernel."""
-        return self.costs.of_cluster(self.predictions.candidates, index)
+        return of_cluster(self.costs, self.predictions.candidates, index)
 
     def local_steps(self, place: int) -> dict[str, int]:
         """Local steps of each member in a round of the cluster at a place."""

@@ -8,7 +8,7 @@ import numpy as np
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.streams.spec import StreamSpec
-from planner.arrays import Floats, Ints
+from planner.arrays import Floats
 from planner.errors import PlanError
 from planner.predict import (
     batch_shares,
@@ -24,7 +24,6 @@ from planner.predict import (
 )
 from planner.predict.batch_shares import BatchShares
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
-from planner.predict.clusters import Candidates
 from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
 from planner.predict.kernel_mates import KernelMates
@@ -117,36 +116,6 @@ class Costs(NamedTuple):
         """The same where gradients, and their processor time, take longer or shorter: (N,) each."""
         step_cpu_s = self.devices.step_cpu_s * gradient_s / self.devices.gradient_s
         return self._replace(devices=self.devices._replace(gradient_s=gradient_s, step_cpu_s=step_cpu_s))
-
-    def regimes(self, candidates: Candidates) -> list[tuple["Costs", Ints]]:
-        """The costs, and the rows of the candidates that have them, by who shares a kernel."""
-        if self.mates is None:
-            return [(self, np.arange(candidates.hosts.size))]
-        found = self.mates.regimes(candidates.members(len(self.names)))
-        return [(self._beside(count), rows) for count, rows in found]
-
-    def of_cluster(self, candidates: Candidates, index: int) -> "Costs":
-        """The costs in one of the candidates."""
-        return self.regimes(candidates.at(np.array([index])))[0][0]
-
-    def _beside(self, count: Ints) -> "Costs":
-        """The costs where each device is one of so many members on its kernel, (N,)."""
-        assert self.mates is not None, "the caller asked"
-        slower, errors = self.mates.slowdowns(count), self.devices.errors
-        found = self.with_gradients(self.devices.gradient_s * slower)
-        beside = np.where(count > 1, self.mates.error, 0.0)
-        devices = found.devices._replace(
-            image_s=self.devices.image_s * slower,
-            speeds=self.mates.speeds(count, self.devices.speeds),
-            errors=errors._replace(gradient=np.hypot(errors.gradient, beside)),
-        )
-        shares, own = self.shares, self.torch
-        return found._replace(
-            devices=devices,
-            shares=shares and shares._replace(gradient_s=shares.gradient_s * slower[:, None]),
-            torch=own and own._replace(own_cpu_s=own.own_cpu_s * slower),
-            mates=None,
-        )
 
 
 def costs_of(

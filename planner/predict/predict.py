@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.predict import step_cycle
+from planner.predict import kernel_regimes, step_cycle
 from planner.predict.cluster_cycle import Cycles
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
@@ -107,7 +107,7 @@ def predict(
     count_idle: also count the idle watts of devices that are no members (Eq. 5 does not).
     extra_w: watts added to every candidate.
     """
-    parts = costs.regimes(candidates)
+    parts = kernel_regimes.regimes(costs, candidates)
     found = [_predict(each, candidates.at(rows), steps, count_idle, extra_w) for each, rows in parts]
     return found[0] if len(found) == 1 else Predictions.joined(found, np.concatenate([rows for _, rows in parts]))
 
@@ -171,7 +171,7 @@ def device_watts(costs: Costs, candidates: Candidates, state: Cycles) -> Floats:
 def factors(costs: Costs, mask: int, host: int) -> Factors:
     """alpha and beta of one cluster; of its rounds, where those have begun."""
     candidate = Candidates(np.array([mask]), np.array([host]))
-    costs = costs.of_cluster(candidate, 0)
+    costs = kernel_regimes.of_cluster(costs, candidate, 0)
     ideal_costs = step_cycle.without_network(costs)
     real, ideal = step_cycle.solve(costs, candidate), step_cycle.solve(ideal_costs, candidate)
     real_w, ideal_w = (device_watts(costs, candidate, state)[0] for state in (real, ideal))

@@ -114,7 +114,7 @@ class StepTimer(NamedTuple):
         The device makes steps until all others are timed, too.
         """
         try:
-            all_step, found = crowd.all_step, self._repeated(device, agent, timed, crowd)
+            all_step = False
             while not all_step:
                 all_step, found = crowd.all_step, self._repeated(device, agent, timed, crowd)
         finally:

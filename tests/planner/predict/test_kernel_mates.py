@@ -8,6 +8,7 @@ from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs, costs_of
+from planner.predict.kernel_regimes import of_cluster, regimes
 from planner.predict.predict import predict
 from planner.profile.file import Profile
 from profilers.records import Crowded, MachineSpeed, Repeat, StepProfile
@@ -32,7 +33,7 @@ def four(shared: StepProfile | None = None, more: str = "d") -> Profile:
 
 def gradient_s(costs: Costs, names: str) -> np.ndarray:
     mask = sum(1 << costs.names.index(name) for name in names)
-    found = costs.of_cluster(Candidates(np.array([mask]), np.array([costs.names.index(names[0])])), 0)
+    found = of_cluster(costs, Candidates(np.array([mask]), np.array([costs.names.index(names[0])])), 0)
     return found.devices.gradient_s[[costs.names.index(name) for name in names]]
 
 
@@ -52,9 +53,9 @@ def test_devices_with_kernels_of_their_own_and_older_profiles_keep_one_time() ->
 def test_devices_with_kernels_of_their_own_divide_the_candidates_no_further() -> None:
     costs = costs_of(four(more="defgh"))
     masks = np.arange(1, 1 << 8)
-    regimes = costs.regimes(Candidates(masks, np.zeros_like(masks)))
-    assert len(regimes) == 3  # one, two or all of a, b and c; without any of them as with one
-    assert np.array_equal(np.sort(np.concatenate([rows for _, rows in regimes])), np.arange(masks.size))
+    found = regimes(costs, Candidates(masks, np.zeros_like(masks)))
+    assert len(found) == 3  # one, two or all of a, b and c; without any of them as with one
+    assert np.array_equal(np.sort(np.concatenate([rows for _, rows in found])), np.arange(masks.size))
 
 
 def test_the_error_of_the_time_beside_others_comes_on_top_of_any_other() -> None:
@@ -63,7 +64,7 @@ def test_the_error_of_the_time_beside_others_comes_on_top_of_any_other() -> None
     costs = costs._replace(devices=costs.devices._replace(errors=errors))
     assert costs.mates is not None
     alone, beside = (
-        costs.of_cluster(Candidates(np.array([mask]), np.array([0])), 0).devices.errors.gradient[0]
+        of_cluster(costs, Candidates(np.array([mask]), np.array([0])), 0).devices.errors.gradient[0]
         for mask in (0b0001, 0b0111)
     )
     assert beside == pytest.approx(np.hypot(0.12, costs.mates.error[0])) and beside > alone == 0.12
