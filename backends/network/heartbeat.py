@@ -9,6 +9,10 @@ from typing import Callable
 from backends.network import framing
 from backends.protocol.frames import Heartbeat, HeartbeatAnswer, HeartbeatHello
 
+#: Seconds between heartbeats at most, however long a silence may be: who waits for another learns
+#: from an answer that the run is over, before the host waits no longer (``FINISH_LIMIT_S``).
+MOST_INTERVAL_S = 2.0
+
 
 class HeartbeatSender:
     """The member's side: sends heartbeats on a connection of their own.
@@ -35,7 +39,7 @@ class HeartbeatSender:
 
     def _beat(self) -> None:
         try:
-            while not self._ended.wait(self._limit_s / 5.0):
+            while not self._ended.wait(min(MOST_INTERVAL_S, self._limit_s / 5.0)):
                 self._connection.send(Heartbeat())
                 self._on_answer(self._connection.receive(HeartbeatAnswer).epoch)
         except framing.WireError as error:

@@ -82,12 +82,20 @@ class Peer:
         """
         self._connection.settimeout(None)  # others may be computing; heartbeats detect lost ones
         self._introduce(address, port)
+        try:
+            self._take_orders(on_step)
+        except framing.WireError:
+            if not self._mailbox.run_over:  # else the coordinator waits no longer for the end of a step
+                raise
+        return self.spent
+
+    def _take_orders(self, on_step: Optional[Callable[[TimeSpent], None]]) -> None:
         while True:
             order: Any = self._connection.receive(*ORDERS, payload=self._weights_payload)
             if isinstance(order, frames.Finish):
                 if order.hand_over:
                     self._hand_over()
-                return self.spent
+                return
             self._carry_out(order)
             if on_step is not None:
                 on_step(self.spent)

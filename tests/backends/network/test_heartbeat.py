@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from backends.network import framing
+from backends.network import framing, heartbeat
 from backends.network.heartbeat import HeartbeatSender, answer_heartbeats
 from backends.protocol.frames import Heartbeat, HeartbeatAnswer, HeartbeatHello
 from planner.agents.certificates import Authority
@@ -63,6 +63,15 @@ def test_a_member_that_ends_its_heartbeats_closes_the_connection_and_has_lost_no
     with pytest.raises(framing.WireError, match="nano closed the connection"):
         host.receive(Heartbeat)
     assert lost.empty()
+
+
+def test_heartbeats_are_frequent_however_long_a_silence_may_be(ends, monkeypatch):
+    monkeypatch.setattr(heartbeat, "MOST_INTERVAL_S", 0.01)
+    member, host = ends
+    HeartbeatSender(member, 5 * HANG_S, lambda _: None)
+    host.settimeout(HANG_S / 2)
+    host.receive(HeartbeatHello)
+    host.receive(Heartbeat)
 
 
 def test_a_host_answers_with_the_epoch_of_the_member_until_the_connection_ends(ends):

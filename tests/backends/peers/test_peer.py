@@ -10,6 +10,7 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.jobs.job import ACCURACY
+from backends.network.mailbox import RUN_OVER
 from backends.peers.exchanges import gradients
 from backends.protocol.events import CheckpointWritten, Dropped, Joined, Silent
 from backends.strategies import sample_streams
@@ -19,6 +20,7 @@ from tests.backends.fakes import train_on_all, train_on_all_with
 from tests.backends.peer_run import NAMES, PeerRun, shard
 from tests.backends.replicas import small_replica
 from tests.installed import EACH, MIXED
+from tests.running import HANG_S
 
 #: Synchronous and lossless: all gradients of a step reach everyone within it.
 WHOLE = [
@@ -45,6 +47,20 @@ def test_exchanges_are_timed_as_steps_are(tmp_path):
         thread.end()
         clock = thread.peer.exchange_clock
         assert clock.longest_s > 0 and clock.seconds() == 0.0
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told that the run is over", "told nothing"])
+def test_a_peer_has_lost_its_coordinator_unless_it_was_told_that_the_run_is_over(tmp_path, told):
+    run = PeerRun(tmp_path, "allreduce", 10**9, 1)
+    thread = run.start(0)
+    run.await_event(Joined)
+    if told:
+        thread.mailbox.call(RUN_OVER)
+    thread.connection.abort()
+    thread.join(HANG_S)
+    assert thread.failure is None if told else thread.failure.startswith("WireError")
+    run.stopping.set()
+    assert not run.account().finished
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
