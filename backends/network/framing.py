@@ -22,6 +22,8 @@ from profilers import addresses_and_ports
 
 _HEADER = struct.Struct("!4sIQ")
 _MAGIC = b"plnr"
+#: Where Linux has the milliseconds since the last acknowledgement, in ``struct tcp_info``.
+_LAST_ACK_BYTE = 56
 _HEAD_LIMIT = 1 << 20
 _WRITE_BYTES = 1 << 20
 #: A reader of a long payload is woken for so much of it and not for every packet, which saves both
@@ -150,6 +152,14 @@ class Connection:
             return int(struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, bytes(4)))[0])
         except (OSError, ValueError):  # it is closed, or no such system
             return 0
+
+    def quiet_s(self) -> float:
+        """Seconds since the peer acknowledged anything; 0 where the system cannot tell."""
+        try:
+            info = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK_BYTE + 4)
+            return float(struct.unpack_from("I", info, _LAST_ACK_BYTE)[0]) / 1e3
+        except (OSError, AttributeError, struct.error):  # it is closed, or no such system
+            return 0.0
 
     def settimeout(self, timeout_s: Optional[float]) -> None:
         """Seconds of silence after which send and receive give up; None waits for ever."""

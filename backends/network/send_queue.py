@@ -112,4 +112,4 @@ class SendQueue:
             while not (self._meter.idle(connection.under_way()) or self._queue or self._closed or connection.aborted):
                 left_s = self._meter.left_s(time.perf_counter())
                 self._ready.wait(min(max(SHORTEST_S, left_s), LONGEST_S))
-        self._meter.update_rate(time.perf_counter())
+        self._meter.update_rate(time.perf_counter(), connection.quiet_s())

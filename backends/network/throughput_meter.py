@@ -4,6 +4,8 @@ from typing import Optional
 
 #: What may still be under way when a link counts as idle: the last acknowledgement is often late.
 TAIL_BYTES = 1 << 12
+#: Steps in which systems count the time since an acknowledgement.
+QUIET_STEP_S = 0.01
 #: Less than this tells nothing.
 LEAST_BYTES = 2 * TAIL_BYTES
 
@@ -43,9 +45,13 @@ class ThroughputMeter:
         passed_s, carried = now_s - self._since_s, self._sent - self._left
         return min(passed_s, passed_s * self._left / carried) if carried > 0 else passed_s
 
-    def update_rate(self, now_s: float) -> None:
-        """Take the rate since the link was last idle."""
-        carried = self._sent - self._left
+    def update_rate(self, now_s: float, quiet_s: float = 0.0) -> None:
+        """Take the rate since the link was last idle.
+
+        quiet_s: since the last acknowledgement. A computation beside the sender, or the quota of
+            its processor, may have held up the look at it.
+        """
+        carried, passed_s = self._sent - self._left, max(1e-6, now_s - self._since_s)
         if carried > LEAST_BYTES:
-            rate = carried / max(1e-6, now_s - self._since_s)
+            rate = carried / max(passed_s - quiet_s, min(passed_s, QUIET_STEP_S))
             self.rate = rate if self.rate is None else 0.8 * self.rate + 0.2 * rate

@@ -64,7 +64,7 @@ class AuditFolder:
         """All measurements made so far. Raises RecordError where a file does not fit."""
         settings, profile = self.settings(), self.profile()
         done = sorted(self.path.glob("runs/*/*/*/result.json"))
-        runs = tuple(steady_state(RunFolder(path.parent), profile, _repetition(path.parent)) for path in done)
+        runs = tuple(steady_state(RunFolder(path.parent), _repetition(path.parent)) for path in done)
         # By number, for audits that an older version began: it drew other samples.
         planned = Counter((run.model, run.repetition) for run in planned_runs(settings, profile))
         planned.subtract((run.model, run.repetition) for run in runs)

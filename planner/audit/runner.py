@@ -13,7 +13,6 @@ from planner.errors import AuditError, InterruptedRunError, PlannerError, Record
 from planner.fleet.device import Fleet
 from planner.jobs.reference import find_job
 from planner.paths import RunFolder
-from planner.profile.file import Profile
 from planner.profile.request import ProfileRequest
 from planner.train.launch import Launch
 from planner.train.orders import Options
@@ -35,8 +34,8 @@ def make_missing_runs(fleet: Fleet, audit: AuditFolder, on_run: OnRun) -> dict[s
 
     Returns the reasons of failed ones, by name. Raises InterruptedRunError on Ctrl-C.
     """
-    settings, profile = audit.settings(), audit.profile()
-    planned = list(planned_runs(settings, profile))
+    settings = audit.settings()
+    planned = list(planned_runs(settings, audit.profile()))
     runs = {run.name: (run, audit.run(run.model, run.config, run.repetition)) for run in planned}
     runs["the long run that tests the extrapolation"] = (long_run(planned, settings.seconds), audit.long_run)
     failures = {}
@@ -47,12 +46,12 @@ def make_missing_runs(fleet: Fleet, audit: AuditFolder, on_run: OnRun) -> dict[s
             if folder.result.exists():
                 continue
             try:
-                judged_by = None if folder.path == audit.long_run.path else profile
+                counts = folder.path != audit.long_run.path
                 _make(run, folder, fleet, settings, agents)
-                if _disturbance(folder, judged_by) > DISTURBED:
+                if _disturbance(folder, counts) > DISTURBED:
                     on_run(f"{name} again, for the machine was disturbed", done, len(runs))
                     _make(run, folder, fleet, settings, agents)
-                    _disturbance(folder, judged_by)
+                    _disturbance(folder, counts)
             except InterruptedRunError as error:
                 raise InterruptedRunError(f"stopped in {name}; the same command resumes there") from error
             except PlannerError as error:
@@ -92,15 +91,15 @@ def _data(run: PlannedRun, settings: Settings) -> TrainingData:
     return ShippedImages(audit_images(settings, run.model)) if job is None else JobData(job, run.plan.samples)
 
 
-def _disturbance(folder: RunFolder, profile: Profile | None) -> float:
+def _disturbance(folder: RunFolder, counts: bool) -> float:
     """``MeasuredRun.disturbance`` of a finished run; 0 for one whose steady state does not count.
 
     Removes the result, so that the run is made again, and raises RecordError where it has too few
-    readings. profile: None for a run whose steady state does not count.
+    readings. counts: whether its steady state does.
     """
     try:
-        if profile is not None:
-            return steady_state(folder, profile, 0).disturbance
+        if counts:
+            return steady_state(folder, 0).disturbance
         read_log(folder)
         return 0.0
     except RecordError:

@@ -18,13 +18,11 @@ from planner.errors import RecordError
 from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan, PlannedWorker
-from planner.predict.kernel_mates import speed_beside
-from planner.profile.file import Profile
-from planner.profile.machine_speed import joined_speed, slowdown
+from planner.profile.machine_speed import joined_speed
 from planner.profile.power_readings import average
 from planner.train import event_log, worker_result
 from planner.train.events import MemberGivenUp, MemberLost, RunEnded, TimeOver
-from profilers.records import MachineSpeed, StepProfile, Window
+from profilers.records import MachineSpeed, Window
 
 WARM_STEPS = 2
 #: Minimum share of all steps of a counted worker; the steady state does not wait for others.
@@ -60,7 +58,7 @@ class RunLog(NamedTuple):
     account: RunAccount
 
 
-def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> MeasuredRun:
+def steady_state(folder: RunFolder, repetition: int) -> MeasuredRun:
     """The steady state of a finished run. Raises RecordError where its folder holds none."""
     plan, log = load(Plan, folder.plan, REMEDY), read_log(folder)
     begin_s, parts = _window(folder, plan, log)
@@ -73,9 +71,9 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
         readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
         found = worker_result.watts(planned, readings, _busy_share(spent, planned) + hosted)
         rate = _rate(spent)
-        drift = slowdown(joined_speed(each.speed for each in part[1:]), _profiled_speed(profile, plan, name)) or 1.0
+        speed = joined_speed(each.speed for each in part[1:])
         built_s = log.built_s.get(name, planned.build_s) + _first_steps_s(part[0].spent, spent)
-        workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, drift)
+        workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, speed)
         rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
         power_errors.append((found.watts or 0.0) * (found.error or 0.0))
     total = math.fsum(worker.steps_per_s for worker in workers.values())
@@ -175,27 +173,9 @@ def _busy_share(spent: TimeSpent, planned: PlannedWorker) -> float:
     return (spent.busy_s + spent.exchange_cpu_s / planned.cores) / (spent.busy_s + spent.exchange_s)
 
 
-def _profiled_speed(profile: Profile, plan: Plan, name: str) -> MachineSpeed | None:
-    """Of a worker's processor in the profile, beside others on its kernel if the plan has such.
-
-    None where a GPU computes.
-    """
-    profiled = _profiled(profile, plan, name)
-    if profiled is None or profiled.accelerator != "cpu":
-        return None
-    company = profiled.crowded.names if profiled.crowded else (name,)
-    return speed_beside(profiled, sum(worker.name in company for worker in plan.workers))
-
-
 def _disturbance(speeds: Sequence[MachineSpeed | None]) -> float:
     """``MeasuredRun.disturbance`` of one worker; 0 where a third has too few rounds to tell."""
     ends = [len(speeds) * third // THIRDS for third in range(THIRDS + 1)]
     means = [joined_speed(speeds[begin:end]) for begin, end in itertools.pairwise(ends)]
     loops_s = [each.loop_s for each in means if each is not None and each.loop_s and each.rounds >= FEWEST_ROUNDS]
     return max(loops_s) / min(loops_s) - 1.0 if len(loops_s) == THIRDS else 0.0
-
-
-def _profiled(profile: Profile, plan: Plan, name: str) -> StepProfile | None:
-    known = (plan.model, plan.frameworks[name], plan.batch)
-    steps = profile.devices[name].steps if name in profile.devices else ()
-    return next((step for step in steps if (step.model, step.framework, step.batch) == known), None)

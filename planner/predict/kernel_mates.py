@@ -1,11 +1,11 @@
 """Members of a cluster that share a kernel slow one another.
 
 They share its memory and often its processors: containers, the parts of a lab, or a GPU and the
-cores of its host. Each was timed alone, and while the others computed. With fewer of them a
-gradient is taken to lengthen in proportion to the others that compute.
+cores of its host. Each was timed alone, and while the others computed. A gradient is taken to
+lengthen in proportion to the others that compute meanwhile, fewer or for a part of its time.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,26 +33,31 @@ class KernelMates(NamedTuple):
     together: Ints
     error: Floats
 
-    def regimes(self, members: Bools) -> Iterator[tuple[Ints, Ints]]:
-        """(N,) members beside which each device computes, and the rows of clusters that have these.
-
-        Its own counts, also where it is no member. members: (C, N).
-        """
+    def others(self, members: Bools) -> Floats:
+        """(C, N) other members on the kernel of each device, also of one that is no member."""
         shared = self.together.sum(axis=0) > 1
-        beside = np.where(shared, np.maximum(1, members.astype(np.int64) @ self.together), 1)
-        counts, where = np.unique(beside, axis=0, return_inverse=True)
-        for number, count in enumerate(counts):
-            yield count, np.flatnonzero(where.ravel() == number)
+        all_of_it = members.astype(np.int64) @ self.together
+        return np.where(shared, np.maximum(0.0, all_of_it - 1.0), 0.0)
 
-    def slowdowns(self, count: Ints) -> Floats:
-        """(N,) how many times as long gradients take beside so many members, its own included."""
-        each = zip(self.steps, count.tolist(), strict=True)
-        return np.array([1 + part_beside(step, number) * (_slowdown(step) - 1) for step, number in each])
+    def computing(self, duty: Floats) -> Floats:
+        """(C, N) mean others that compute while a member does; 0 for no member.
 
-    def speeds(self, count: Ints, alone: Sequence[MachineSpeed | None]) -> tuple[MachineSpeed | None, ...]:
+        duty: (C, N) share of its time in which a member computes, 0 for no member. Members that
+            begin together compute beside one another for longer than that, but a container that
+            waited has its quota left, which makes up for it (docs/results.md).
+        """
+        apart = self.together - np.eye(len(self.steps), dtype=np.int64)
+        return np.where(duty > 0, duty @ apart, 0.0)
+
+    def slowdowns(self, others: Floats) -> Floats:
+        """(N,) how many times as long gradients take while so many others compute."""
+        each = zip(self.steps, others.tolist(), strict=True)
+        return np.array([1 + _part_beside(step, number) * (_slowdown(step) - 1) for step, number in each])
+
+    def speeds(self, others: Floats, alone: Sequence[MachineSpeed | None]) -> tuple[MachineSpeed | None, ...]:
         """The speeds of the processors there. alone: without others; None where unknown."""
-        each = zip(self.steps, count.tolist(), alone, strict=True)
-        return tuple(speed and speed_beside(step, number) for step, number, speed in each)
+        each = zip(self.steps, others.tolist(), alone, strict=True)
+        return tuple(speed and _speed_beside(step, number) for step, number, speed in each)
 
 
 def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
@@ -68,15 +73,14 @@ def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
     return KernelMates(tuple(steps.values()), together, np.array(error))
 
 
-def part_beside(step: StepProfile, count: int) -> float:
-    """The others among ``count`` members, as a part of those beside which a device was timed."""
-    others = len(step.crowded.names) - 1 if step.crowded else 0
-    return min(1.0, (count - 1) / others) if others else 0.0
+def _part_beside(step: StepProfile, others: float) -> float:
+    """So many others as a part of those beside which a device was timed."""
+    timed = len(step.crowded.names) - 1 if step.crowded else 0
+    return min(1.0, others / timed) if timed else 0.0
 
 
-def speed_beside(step: StepProfile, count: int) -> MachineSpeed | None:
-    """The speed of a device's processor where it is one of so many members on its kernel."""
-    return between(step.speed, step.crowded.steps.speed if step.crowded else None, part_beside(step, count))
+def _speed_beside(step: StepProfile, others: float) -> MachineSpeed | None:
+    return between(step.speed, step.crowded.steps.speed if step.crowded else None, _part_beside(step, others))
 
 
 def notes(devices: Mapping[str, DeviceProfile], steps: Mapping[str, StepProfile]) -> list[str]:

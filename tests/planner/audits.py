@@ -10,6 +10,7 @@ from planner.predict.costs import OWN_ENGINE, costs_of
 from planner.predict.predict import predict
 from planner.profile.file import Profile
 from planner.provenance import Provenance
+from profilers.records import MachineSpeed
 from tests.planner import profiles
 
 STEPS = 100_000
@@ -20,12 +21,20 @@ Shake = Callable[[MeasuredRun], MeasuredRun]
 
 
 def fleet(*gradients_s: float, **changes: object) -> Profile:
-    """Devices a, b, c… with gradients of these seconds, 10 W idle and 50 W busy."""
+    """Devices a, b, c… with gradients of these seconds, 10 W idle and 50 W busy.
+
+    Reference loops took as long as those of ``loop(1.0)``.
+    """
     devices = {
-        name: profiles.device(profiles.step(gradient_s, **changes))
+        name: profiles.device(profiles.step(gradient_s, **{"speed": loop(1.0), **changes}))
         for name, gradient_s in zip("abcdef", gradients_s, strict=False)
     }
     return profiles.profile(devices)
+
+
+def loop(slowdown: float) -> MachineSpeed:
+    """The speed of a processor that is so many times slower than in the profile."""
+    return MachineSpeed(0.001 * slowdown, None, 100)
 
 
 def run(

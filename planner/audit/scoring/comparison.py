@@ -11,8 +11,10 @@ import numpy as np
 from planner.audit.scoring.cases import Case, Estimates, Key
 from planner.audit.scoring.measured import SteadyWorker
 from planner.predict.cluster_cycle import BOTTLENECKS
-from planner.predict.clusters import Candidates, ClusterConfig
+from planner.predict.clusters import ClusterConfig
+from planner.predict.kernel_regimes import of_cluster
 from planner.predict.predict import Prediction, Predictions, predict
+from planner.profile.machine_speed import slowdown
 from planner.provenance import Provenance
 
 #: Compared quantities; ``step`` is the time between two steps of all workers together.
@@ -35,7 +37,8 @@ class Compared(NamedTuple):
 class WorkerComparison(NamedTuple):
     """One worker: its cycle T_i^C, its build time with what first steps take longer, and watts.
 
-    drift: how many times as long its reference loop took as in the profile.
+    drift: how many times as long its reference loop took as at the speed that is predicted for;
+        1.0 where unknown.
     provenance: source of the watts.
     """
 
@@ -96,7 +99,8 @@ def estimates(of_runs: Sequence[Predictions]) -> Estimates:
 
 def _of_run(case: Case, index: int, key: Key, predictions: Predictions, driftless: Predictions) -> Comparison:
     figures = _figures(case, index, predictions, driftless)
-    workers = {name: _worker(case, index, name, predictions, driftless) for name in key[2].workers}
+    drifts = _drifts(case, index)
+    workers = {name: _worker(case, index, name, drifts[name], predictions, driftless) for name in key[2].workers}
     return Comparison(
         *key, 1, figures, workers,
         bottleneck=BOTTLENECKS[int(np.argmax(predictions.shares[index]))],
@@ -120,15 +124,18 @@ def _medians(runs: Sequence[Comparison]) -> Comparison:
 
 def _without_drift(case: Case, index: int) -> Predictions:
     """One configuration, predicted for devices as fast as they were while it ran."""
-    costs = case.costs
-    drift = np.ones(len(costs.names))
-    for name in case.configs[index].workers:
-        drift[costs.names.index(name)] = case.runs[index].workers[name].drift
+    costs, drifts = case.costs, _drifts(case, index)
+    drift = np.array([drifts.get(name, 1.0) for name in costs.names])
     drifted = costs.with_gradients(costs.devices.gradient_s * drift)
     if drifted.torch is not None:
         drifted = drifted._replace(torch=drifted.torch._replace(own_cpu_s=drifted.torch.own_cpu_s * drift))
-    masks, hosts = case.candidates
-    return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), case.steps)
+    return predict(drifted, case.candidates.at(np.array([index])), case.steps)
+
+
+def _drifts(case: Case, index: int) -> dict[str, float]:
+    """``WorkerComparison.drift`` by worker."""
+    speeds = dict(zip(case.costs.names, of_cluster(case.costs, case.candidates, index).devices.speeds, strict=True))
+    return {name: slowdown(each.speed, speeds[name]) or 1.0 for name, each in case.runs[index].workers.items()}
 
 
 def _figures(case: Case, index: int, predictions: Predictions, driftless: Predictions) -> dict[str, Compared]:
@@ -149,7 +156,9 @@ def _quantities(step_s: float, of: Prediction) -> dict[str, float | None]:
     return dict(zip(QUANTITIES, (step_s, of.time_s, of.power_w, of.energy_j, of.edp_js), strict=True))
 
 
-def _worker(case: Case, index: int, name: str, predictions: Predictions, driftless: Predictions) -> WorkerComparison:
+def _worker(
+    case: Case, index: int, name: str, drift: float, predictions: Predictions, driftless: Predictions
+) -> WorkerComparison:
     device = case.costs.names.index(name)
     measured: SteadyWorker = case.runs[index].workers[name]
     build_s = float((case.costs.devices.build_s + case.costs.devices.first_step_s)[device])
@@ -158,7 +167,7 @@ def _worker(case: Case, index: int, name: str, predictions: Predictions, driftle
         _compared(measured.cycle_s, float(predictions.cycle_s[index, device]), float(driftless.cycle_s[0, device])),
         _compared(measured.build_s, build_s, build_s),
         _compared(measured.watts, *watts),
-        measured.drift,
+        drift,
         measured.provenance,
     )
 

@@ -11,6 +11,7 @@ from planner.predict.costs import OWN_ENGINE
 from planner.predict.predict import Prediction, run_time
 from planner.profile.file import Profile
 from planner.provenance import Provenance
+from profilers.records import MachineSpeed
 
 
 class SteadyWorker(NamedTuple):
@@ -19,14 +20,14 @@ class SteadyWorker(NamedTuple):
     build_s: until its model was built, and what its first steps took longer than others.
     watts: None where unknown.
     provenance: source of the watts.
-    drift: how many times as long its reference loop took as in the profile; 1.0 where unknown.
+    speed: of its processors meanwhile; None where unknown.
     """
 
     steps_per_s: float
     build_s: float
     watts: float | None
     provenance: Provenance
-    drift: float = 1.0
+    speed: MachineSpeed | None = None
 
     @property
     def cycle_s(self) -> float:

@@ -273,6 +273,17 @@ def test_a_frame_with_other_fields_is_refused_by_its_name_and_the_field(pair, he
     assert str(refusal.value) == f"nano sent a frame that is not understood: {reason}"
 
 
+def test_the_time_since_the_peer_acknowledged_something_is_known(pair):
+    near, far = pair
+    until(lambda: near.quiet_s() > 0.1, lambda: "it goes on")
+    sent_s = time.perf_counter()
+    near.send(Done())
+    far.receive(Done)
+    until(lambda: near.quiet_s() < time.perf_counter() - sent_s + 0.05, lambda: "what it acknowledged is not known")
+    near.close()
+    assert near.quiet_s() == 0.0
+
+
 def test_what_the_peer_has_not_taken_is_under_way(pair):
     near, far = pair
     assert near.under_way() == 0

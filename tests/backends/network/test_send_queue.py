@@ -33,6 +33,9 @@ class Link:
     def under_way(self) -> int:
         return max(0, int(RATE * (self._empty_s - time.perf_counter())))
 
+    def quiet_s(self) -> float:
+        return max(0.0, time.perf_counter() - self._empty_s)
+
     def abort(self) -> None:
         self.aborted = True
 

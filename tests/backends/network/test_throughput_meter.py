@@ -14,6 +14,16 @@ def test_what_has_arrived_over_the_time_since_the_link_was_idle() -> None:
     assert meter.rate == pytest.approx(300_000)
 
 
+@pytest.mark.parametrize(("took_s", "quiet_s", "counts_s"), [(2.0, 0.5, 1.5), (2.0, 2.0, 0.01), (0.001, 0.001, 0.001)])
+def test_the_time_since_the_last_acknowledgement_does_not_count(took_s: float, quiet_s: float, counts_s: float) -> None:
+    meter = ThroughputMeter()
+    meter.begin(10.0)
+    meter.sent(1_000_000)
+    meter.idle(0)
+    meter.update_rate(10.0 + took_s, quiet_s)
+    assert meter.rate == pytest.approx(1_000_000 / counts_s)
+
+
 def test_what_is_under_way_takes_as_long_as_what_has_arrived() -> None:
     meter = ThroughputMeter()
     meter.begin(10.0)

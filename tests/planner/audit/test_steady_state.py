@@ -18,13 +18,11 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.provenance import Provenance
 from planner.train.events import MemberLost, RunEnded, TimeOver
-from profilers.records import Crowded, MachineSpeed, PowerReading, Repeat, Window
+from profilers.records import MachineSpeed, PowerReading, Window
 from tests.planner.plans import plan, planned
-from tests.planner.profiles import device, profile, seconds, step
 
-#: Of the reference loop, in the profile and during the runs.
-PROFILED, MEANWHILE = MachineSpeed(0.002, None, 10), MachineSpeed(0.0025, None, 2)
-PROFILE = profile({"a": device(step(0.1, accelerator="cpu", speed=PROFILED)), "b": device(step(0.4, speed=PROFILED))})
+#: Of the reference loop during the runs.
+MEANWHILE = MachineSpeed(0.0025, None, 2)
 
 
 NOTHING_YET = MemberProgress(0, None, 0, None, True)
@@ -93,13 +91,13 @@ def test_what_first_steps_take_longer_counts_with_the_time_to_build(tmp_path: Pa
     for each in slow:
         each["spent"]["busy_s"] += 3.0
     events = [event for event in EVENTS if (event["from"], event["type"]) != ("b", "member_telemetry")]
-    measured = steady_state(run(tmp_path, [*slow, *events]), PROFILE, 0)
+    measured = steady_state(run(tmp_path, [*slow, *events]), 0)
     assert measured.workers["b"].build_s == pytest.approx(1.5 + 3.0)
     assert measured.workers["b"].cycle_s == pytest.approx(2.0)
 
 
 def test_a_step_takes_its_share_of_the_seconds_between_reports(tmp_path: Path) -> None:
-    measured = steady_state(run(tmp_path, EVENTS), PROFILE, 3)
+    measured = steady_state(run(tmp_path, EVENTS), 3)
     assert {name: worker.cycle_s for name, worker in measured.workers.items()} == pytest.approx({"a": 0.5, "b": 2.0})
     assert (measured.model, measured.server, measured.repetition) == ("net", "a", 3)
     assert measured.workers["b"].build_s == 1.5
@@ -110,7 +108,7 @@ def test_the_steady_state_begins_when_all_have_made_two_steps_and_ends_when_work
     alone = [report("a", t, 2 * t - 6, 0.5) for t in range(6, 22, 2)]
     after = [report("a", 22, 100, 9.0)]
     late = [report("b", t, t - 4, 1.0) for t in range(6, 22, 2)]
-    measured = steady_state(run(tmp_path, [*crowded, *alone, *after, *late, *ENDS, account()]), PROFILE, 0)
+    measured = steady_state(run(tmp_path, [*crowded, *alone, *after, *late, *ENDS, account()]), 0)
     assert measured.workers["a"].cycle_s == pytest.approx(0.5)
     assert measured.window_s == pytest.approx(20 - 6)
 
@@ -119,13 +117,13 @@ def test_it_ends_when_the_run_is_told_that_it_is_enough(tmp_path: Path) -> None:
     enough = line(12.5, "planner", TimeOver())
     cut_off = line(13.0, "b", MemberLost("the server closed the connection"))  # in the middle of a step
     ends = [progress(12.0, 20), enough, cut_off, progress(20.0, 20), account()]
-    assert steady_state(run(tmp_path, [*EVENTS[:-5], *ends]), PROFILE, 0).window_s == pytest.approx(12 - 4)
+    assert steady_state(run(tmp_path, [*EVENTS[:-5], *ends]), 0).window_s == pytest.approx(12 - 4)
 
 
 def test_a_worker_that_makes_no_step_meanwhile_has_no_rate_and_holds_nobody_up(tmp_path: Path) -> None:
     idle = [report("b", t, 0, 2.0) for t in range(2, 22, 2)]
     events = [event for event in EVENTS if event["from"] != "b"]
-    measured = steady_state(run(tmp_path, [*idle, *events]), PROFILE, 0)
+    measured = steady_state(run(tmp_path, [*idle, *events]), 0)
     assert (measured.workers["a"].cycle_s, measured.workers["b"].steps_per_s) == (pytest.approx(0.5), 0.0)
     assert measured.rate_error == pytest.approx(1 / measured.window_s / 2)  # one step in the window it may have missed
 
@@ -133,13 +131,13 @@ def test_a_worker_that_makes_no_step_meanwhile_has_no_rate_and_holds_nobody_up(t
 def test_a_worker_whose_share_does_not_count_is_not_waited_for(tmp_path: Path) -> None:
     quick = [report("a", t, 20 * t, 0.05) for t in range(2, 22, 2)]
     late = [report("b", t, t // 8, 8.0) for t in range(2, 22, 2)]  # its second step comes after 16 s of 20
-    assert steady_state(run(tmp_path, [*quick, *late, *ENDS, account()]), PROFILE, 0).window_s == pytest.approx(20 - 2)
+    assert steady_state(run(tmp_path, [*quick, *late, *ENDS, account()]), 0).window_s == pytest.approx(20 - 2)
 
 
 def test_watts_are_what_the_sensors_said_in_the_steady_state(tmp_path: Path) -> None:
     first = report("a", 2.0, 4, 0.5, watts=90.0)  # its window lies before the steady state
     events = [first, *(event for event in EVENTS if not (event["from"] == "a" and event["t_s"] == 2))]
-    measured = steady_state(run(tmp_path, events), PROFILE, 0)
+    measured = steady_state(run(tmp_path, events), 0)
     assert measured.workers["a"].watts == pytest.approx(20.0)
     assert measured.workers["a"].provenance == Provenance("sensor", ("board",), True)
 
@@ -148,58 +146,48 @@ def test_without_sensors_watts_follow_from_the_share_of_the_time_that_is_busy(tm
     events = [report("a", t, 2 * t, 0.5, watts=None) for t in range(2, 22, 2)]
     events += [report("b", t, t // 2, 2.0, watts=None) for t in range(2, 22, 2)]
     events += [*ENDS, account(cpu_s=6.0)]
-    measured = steady_state(run(tmp_path, events), PROFILE, 0)
+    measured = steady_state(run(tmp_path, events), 0)
     assert measured.workers["b"].watts == pytest.approx(10 + 40 * 0.5)
     assert measured.workers["a"].watts == pytest.approx(10 + 40 * (0.5 + 6 / 30 / 2))  # and the server's, on 2 cores
 
 
-def test_drift_is_what_the_reference_loop_takes_now_over_what_it_took_in_the_profile(tmp_path: Path) -> None:
-    measured = steady_state(run(tmp_path, EVENTS), PROFILE, 0)
-    assert measured.workers["a"].drift == pytest.approx(0.0025 / 0.002)
-    assert measured.workers["b"].drift == 1.0  # its GPU's work is not the processor's
-
-
-@pytest.mark.parametrize(("company", "drift"), [(("a", "b"), 0.0025 / 0.0022), (("a", "b", "c"), 0.0025 / 0.0021)])
-def test_drift_goes_by_the_loop_beside_as_many_on_the_kernel(
-    tmp_path: Path, company: tuple[str, ...], drift: float
-) -> None:
-    beside = Repeat(seconds(0.12), seconds(0.0), seconds(0.01), 0.1, PROFILED._replace(loop_s=0.0022))
-    timed = PROFILE.devices["a"].steps[0]._replace(crowded=Crowded(company, beside))
-    measured = steady_state(run(tmp_path, EVENTS), PROFILE.with_device("a", steps=(timed,)), 0)
-    assert measured.workers["a"].drift == pytest.approx(drift)
+def test_the_speed_of_a_worker_is_that_of_all_rounds_of_its_reference_loop_meanwhile(tmp_path: Path) -> None:
+    speed = steady_state(run(tmp_path, EVENTS), 0).workers["a"].speed
+    assert speed is not None
+    assert (speed.loop_s, speed.rounds) == (MEANWHILE.loop_s, 8 * MEANWHILE.rounds)
 
 
 def test_the_rates_error_is_that_of_the_mean_between_reports(tmp_path: Path) -> None:
-    assert steady_state(run(tmp_path, EVENTS), PROFILE, 0).rate_error == pytest.approx(0.0, abs=1e-9)
+    assert steady_state(run(tmp_path, EVENTS), 0).rate_error == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_log_that_ends_early_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"events\.jsonl: the run did not end; remove the folder"):
-        steady_state(run(tmp_path, EVENTS[:-1]), PROFILE, 0)
+        steady_state(run(tmp_path, EVENTS[:-1]), 0)
 
 
 def test_a_log_that_is_cut_off_is_named(tmp_path: Path) -> None:
     folder = run(tmp_path, EVENTS)
     folder.events.write_text(folder.events.read_text()[:-20])
     with pytest.raises(RecordError, match=r"events\.jsonl: .*remove the folder"):
-        steady_state(folder, PROFILE, 0)
+        steady_state(folder, 0)
 
 
 def test_a_run_that_is_too_short_says_so(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="too few steps of a, b; audit with more --seconds"):
-        steady_state(run(tmp_path, [report("a", 2.0, 1, 0.5), *ENDS, account()]), PROFILE, 0)
+        steady_state(run(tmp_path, [report("a", 2.0, 1, 0.5), *ENDS, account()]), 0)
 
 
 def test_a_run_in_which_a_worker_was_lost_is_no_steady_state(tmp_path: Path) -> None:
     lost = line(12.0, "b", MemberLost("the agent ended"))
     with pytest.raises(RecordError, match="b was lost during the run; remove the folder"):
-        steady_state(run(tmp_path, [*EVENTS[:-1], lost, EVENTS[-1]]), PROFILE, 0)
+        steady_state(run(tmp_path, [*EVENTS[:-1], lost, EVENTS[-1]]), 0)
 
 
 def test_a_short_run_foretells_a_longer_one(tmp_path: Path) -> None:
     (tmp_path / "short").mkdir()
     (tmp_path / "long").mkdir()
-    short = steady_state(run(tmp_path / "short", EVENTS), PROFILE, 0)
+    short = steady_state(run(tmp_path / "short", EVENTS), 0)
     found = extrapolation(run(tmp_path / "long", [account(elapsed_s=42.0)]), short)
     # 2 and 0.5 steps/s from 0.25 and 1.5 s on: 100 = 2 (T - 0.25) + 0.5 (T - 1.5)
     assert found.predicted_s == pytest.approx((100 + 0.5 + 0.75) / 2.5)
@@ -221,13 +209,13 @@ def test_a_folder_of_an_older_planner_is_read(tmp_path: Path) -> None:
             for reading in window["power"]
         ]
     folder.events.write_text("".join(json.dumps(event) + "\n" for event in older))
-    assert steady_state(folder, PROFILE, 0).workers["a"].watts == pytest.approx(20.0)
+    assert steady_state(folder, 0).workers["a"].watts == pytest.approx(20.0)
 
 
 def test_the_error_of_the_watts_is_that_of_their_mean_between_reports(tmp_path: Path) -> None:
     shaking = [report("a", t, 2 * t, 0.5, watts=20.0 + (t // 2) % 2) for t in range(2, 22, 2)]
     events = [event for event in EVENTS if event["from"] != "a" or "spent" not in event]
-    assert 0.0 < steady_state(run(tmp_path, [*shaking, *events]), PROFILE, 0).power_error < 0.02
+    assert 0.0 < steady_state(run(tmp_path, [*shaking, *events]), 0).power_error < 0.02
 
 
 @pytest.mark.parametrize(("rounds", "disturbance"), [(5, 0.5), (1, 0.0)])
@@ -238,4 +226,4 @@ def test_a_loop_that_took_longer_for_a_while_tells_a_disturbance_if_it_made_enou
     speeds = [MachineSpeed(0.003 if t > 14 else 0.002, None, rounds) for t in range(2, 22, 2)]
     slowed = [report("a", t, 2 * t, 0.5, speed=speed) for t, speed in zip(range(2, 22, 2), speeds, strict=True)]
     events = [event for event in EVENTS if (event["from"], event["type"]) != ("a", "member_telemetry")]
-    assert steady_state(run(tmp_path, [*slowed, *events]), PROFILE, 0).disturbance == pytest.approx(disturbance)
+    assert steady_state(run(tmp_path, [*slowed, *events]), 0).disturbance == pytest.approx(disturbance)

@@ -10,6 +10,8 @@ from planner.profile.file import Profile
 from planner.provenance import Provenance
 from tests.planner import audits, profiles
 
+#: Of devices that compute on it, so that a reference loop tells their drift.
+PROCESSOR = {"accelerator": "cpu"}
 EMULATED = Provenance("sensor", ("module",), True)
 
 
@@ -42,16 +44,16 @@ def test_the_figures_of_a_device_alone_by_hand() -> None:
 
 def test_drift_is_removed_by_predicting_again_with_the_gradient_of_the_run() -> None:
     run = audits.run({"a": 1 / 0.1})  # 0.09 s of gradient and 0.01 s of update
-    slowed = run._replace(workers={"a": run.workers["a"]._replace(steps_per_s=1 / 0.118, drift=1.2)})
-    step = judged(audits.fleet(0.09), [slowed])["a", "a"].figures["step"]
+    slowed = run._replace(workers={"a": run.workers["a"]._replace(steps_per_s=1 / 0.118, speed=audits.loop(1.2))})
+    step = judged(audits.fleet(0.09, **PROCESSOR), [slowed])["a", "a"].figures["step"]
     assert step.error == pytest.approx(0.1 / 0.118 - 1)
     assert step.steady_error == pytest.approx(0.0)
 
 
 def test_drift_of_members_alone_counts() -> None:
-    fleet = audits.fleet(0.1, 0.2)
+    fleet = audits.fleet(0.1, 0.2, **PROCESSOR)
     runs = [run for run in audits.as_predicted(fleet) if len(run.workers) == 2 and run.server == "a"]
-    drifted = runs[0]._replace(workers={**runs[0].workers, "b": runs[0].workers["b"]._replace(drift=1.5)})
+    drifted = runs[0]._replace(workers={**runs[0].workers, "b": runs[0].workers["b"]._replace(speed=audits.loop(1.5))})
     found = judged(fleet, [drifted])["ab", "a"]
     steady = {name: part.cycle_s.steady_error for name, part in found.workers.items()}
     assert (steady["b"] or 0) > 0.2
@@ -67,9 +69,9 @@ def test_the_loop_tells_the_drift_of_the_server_s_device_too() -> None:
 
 
 def test_with_torch_gradients_are_timed_beside_exchanges_and_the_drift_of_all_counts() -> None:
-    torch, fleet = Engine.from_text("torch"), audits.fleet(0.1, 0.1)
+    torch, fleet = Engine.from_text("torch"), audits.fleet(0.1, 0.1, **PROCESSOR)
     pair = next(run for run in audits.as_predicted(fleet, engine=torch) if len(run.workers) == 2)
-    slow = {name: worker._replace(drift=1.2) for name, worker in pair.workers.items()}
+    slow = {name: worker._replace(speed=audits.loop(1.2)) for name, worker in pair.workers.items()}
     cases = cases_of(audits.audit(fleet, [pair._replace(workers=slow)])._replace(engine=torch))
     (found,) = compare(cases, [without_drift(case) for case in cases])
     cycle_s = 1 / pair.workers["a"].steps_per_s
@@ -79,7 +81,7 @@ def test_with_torch_gradients_are_timed_beside_exchanges_and_the_drift_of_all_co
 
 def drifted(run: MeasuredRun, drift: float) -> MeasuredRun:
     """With that drift of the worker on the server's host."""
-    host = run.workers[run.server]._replace(drift=drift)
+    host = run.workers[run.server]._replace(speed=audits.loop(drift))
     return run._replace(workers={**run.workers, run.server: host})
 
 
@@ -94,7 +96,7 @@ def test_repetitions_are_summed_up_by_their_medians_and_the_worst_is_kept() -> N
 
 
 def test_the_worker_that_is_off_is_named() -> None:
-    fleet = audits.fleet(0.1, 0.2)
+    fleet = audits.fleet(0.1, 0.2, **PROCESSOR)
     run = next(run for run in audits.as_predicted(fleet) if len(run.workers) == 2)
     slower = run.workers["b"]._replace(steps_per_s=0.7 * run.workers["b"].steps_per_s)
     found = judged(fleet, [run._replace(workers={**run.workers, "b": slower})])["ab", "a"]

@@ -55,10 +55,10 @@ def test_measuring_everything_faster_changes_no_hit(seed: int, factor: float) ->
 
 
 def test_a_device_that_is_slower_than_when_it_was_profiled_is_not_chosen_by_who_knows_of_its_drift() -> None:
-    fleet = audits.fleet(0.09, 0.11)
+    fleet = audits.fleet(0.09, 0.11, accelerator="cpu")
 
     def drift(run: MeasuredRun) -> MeasuredRun:
-        slowed = run.workers["a"]._replace(steps_per_s=1 / 0.19, drift=2.0)
+        slowed = run.workers["a"]._replace(steps_per_s=1 / 0.19, speed=audits.loop(2.0))
         return run._replace(workers={"a": slowed})
 
     runs = [drift(run) if set(run.workers) == {"a"} else run for run in audits.as_predicted(fleet)]
