@@ -20,11 +20,11 @@ CPU_SHARE = 0.005
 #: Shortest and longest seconds between two rounds of the loop.
 LEAST_PERIOD_S, MOST_PERIOD_S = 0.05, 5.0
 #: The number of this loop, to be raised with every change of its work, or of what is told of it.
-LOOP = 3
-#: Of rounds in order of their time, the share up to the one that counts. In runs with much traffic
-#: up to half of the rounds take several times as long, probably because packets that arrive are
-#: handled on their account. Where devices share cores, it is that of moments with little else.
-QUANTILE = 0.25
+LOOP = 4
+#: Rounds that take more than so many times their lower quartile do not count. In runs with much
+#: traffic up to half of the rounds take several times as long, probably because packets that arrive
+#: are handled on their account. Gradients follow the mean of all others (docs/results.md).
+INTERRUPTED = 1.5
 #: A round is the product of two square matrices, a quarter of a millisecond on a server of 2023,
 #: and interpreted code, a third of that. Passes over a vector and reads from random places, which
 #: the first loop had, vary two to three times as much as training steps do
@@ -97,7 +97,7 @@ class SpeedMeter:
     def _speed(self) -> MachineSpeed:
         taken_s, self._taken_s = self._taken_s, []
         return MachineSpeed(
-            undisturbed_s(taken_s) if taken_s else None,
+            uninterrupted_s(taken_s) if taken_s else None,
             stats.stdev(taken_s) if len(taken_s) > 1 else None,
             len(taken_s),
             self._lost.stolen_share,
@@ -114,9 +114,10 @@ class SpeedMeter:
             wait_s = period_s(taken_s, self._share)
 
 
-def undisturbed_s(taken_s: Sequence[float]) -> float:
-    """What a round takes by itself, from the times of one or more."""
-    return float(np.percentile(taken_s, 100 * QUANTILE))
+def uninterrupted_s(taken_s: Sequence[float]) -> float:
+    """Mean time of the rounds that nothing interrupted, of one or more."""
+    taken = np.array(taken_s)
+    return float(taken[taken <= INTERRUPTED * np.percentile(taken, 25)].mean())
 
 
 def period_s(loop_s: float, share: float) -> float:

@@ -74,8 +74,8 @@ class Window(NamedTuple):
 class MachineSpeed(NamedTuple):
     """How fast a machine was while something was measured (``profilers.machine_speed``).
 
-    loop_s: processor seconds of an undisturbed round of the reference loop (a quartile); stdev_s:
-        standard deviation of all. None for too few rounds.
+    loop_s: mean processor seconds of the rounds of the reference loop that nothing interrupted;
+        stdev_s: standard deviation of all. None for too few rounds.
     rounds: of the loop; taken_s: of each, as far as they are kept.
     stolen_share: of the time of all processors, given to other machines by a hypervisor.
     throttled_share: of the periods of a quota, those in which it was used up. None where unknown.

@@ -43,21 +43,29 @@ class KernelMates(NamedTuple):
         """(C, N) mean others that compute while a member does; 0 for no member.
 
         duty: (C, N) share of its time in which a member computes, 0 for no member. Members that
-            begin together compute beside one another for longer than that, but a container that
-            waited has its quota left, which makes up for it (docs/results.md).
+            begin together compute beside one another for longer than that. In labs their gradients
+            were no longer for it (docs/results.md).
         """
         apart = self.together - np.eye(len(self.steps), dtype=np.int64)
         return np.where(duty > 0, duty @ apart, 0.0)
 
     def slowdowns(self, others: Floats) -> Floats:
-        """(N,) how many times as long gradients take while so many others compute."""
-        each = zip(self.steps, others.tolist(), strict=True)
-        return np.array([1 + _part_beside(step, number) * (_slowdown(step) - 1) for step, number in each])
+        """(N,) how many times as long gradients take while so many others, (N,), compute."""
+        return 1 + self._parts(others) * (np.array([_slowdown(step) for step in self.steps]) - 1)
+
+    def errors(self, others: Floats) -> Floats:
+        """(N,) relative standard errors of the slowdowns."""
+        return self._parts(others) * self.error
 
     def speeds(self, others: Floats, alone: Sequence[MachineSpeed | None]) -> tuple[MachineSpeed | None, ...]:
         """The speeds of the processors there. alone: without others; None where unknown."""
-        each = zip(self.steps, others.tolist(), alone, strict=True)
-        return tuple(speed and _speed_beside(step, number) for step, number, speed in each)
+        each = zip(self.steps, self._parts(others).tolist(), alone, strict=True)
+        return tuple(speed and _speed_beside(step, part) for step, part, speed in each)
+
+    def _parts(self, others: Floats) -> Floats:
+        """(N,) so many others as parts of those beside which the devices were timed."""
+        timed = np.array([len(step.crowded.names) - 1 if step.crowded else 0 for step in self.steps])
+        return np.minimum(1.0, np.divide(others, timed, out=np.zeros_like(others), where=timed > 0))
 
 
 def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
@@ -73,14 +81,8 @@ def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
     return KernelMates(tuple(steps.values()), together, np.array(error))
 
 
-def _part_beside(step: StepProfile, others: float) -> float:
-    """So many others as a part of those beside which a device was timed."""
-    timed = len(step.crowded.names) - 1 if step.crowded else 0
-    return min(1.0, others / timed) if timed else 0.0
-
-
-def _speed_beside(step: StepProfile, others: float) -> MachineSpeed | None:
-    return between(step.speed, step.crowded.steps.speed if step.crowded else None, _part_beside(step, others))
+def _speed_beside(step: StepProfile, part: float) -> MachineSpeed | None:
+    return between(step.speed, step.crowded.steps.speed if step.crowded else None, part)
 
 
 def notes(devices: Mapping[str, DeviceProfile], steps: Mapping[str, StepProfile]) -> list[str]:

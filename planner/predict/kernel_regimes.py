@@ -54,11 +54,10 @@ def _beside(costs: Costs, others: Floats) -> Costs:
     assert costs.mates is not None, "the caller asked"
     slower, errors = costs.mates.slowdowns(others), costs.devices.errors
     found = costs.with_gradients(costs.devices.gradient_s * slower)
-    beside = np.where(others > 0, costs.mates.error, 0.0)
     devices = found.devices._replace(
         image_s=costs.devices.image_s * slower,
         speeds=costs.mates.speeds(others, costs.devices.speeds),
-        errors=errors._replace(gradient=np.hypot(errors.gradient, beside)),
+        errors=errors._replace(gradient=np.hypot(errors.gradient, costs.mates.errors(others))),
     )
     shares, own = costs.shares, costs.torch
     return found._replace(

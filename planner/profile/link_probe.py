@@ -25,6 +25,9 @@ from profilers.records import Facts, IncastProfile, LinkProfile
 ANSWER_S = 60.0
 READY_S = 20.0
 
+#: Length of the second try of an incast, over that of the first.
+LONGER = 4
+
 Flow = tuple[str, str]
 Result = LinkProfile | IncastProfile
 
@@ -190,7 +193,10 @@ class LinkProber:
         if len(flows) < 2:
             raise AgentError(f"{host}: fewer than two of the others can be reached, which is no incast")
         tool = self._tool(flows)
-        received = self._throughput(flows, tool, self._lengths.throughput_s)
+        try:
+            received = self._throughput(flows, tool, self._lengths.throughput_s)
+        except RemoteError:  # one of several flows on a slow link may get nothing through in so short a time
+            received = self._throughput(flows, tool, LONGER * self._lengths.throughput_s)
         rates = {}
         for (source, target), throughput in zip(flows, received, strict=True):
             values = throughput.bytes_per_s

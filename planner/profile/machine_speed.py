@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from profilers.machine_speed import undisturbed_s
+from profilers.machine_speed import uninterrupted_s
 from profilers.records import MachineSpeed
 from profilers.stats import stdev
 
@@ -22,7 +22,10 @@ def joined_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
         return None
     stdev_s = stdev(taken_s) if len(taken_s) > 1 else None
     stolen, throttled = ([getattr(each, name) for each in known] for name in ("stolen_share", "throttled_share"))
-    return MachineSpeed(undisturbed_s(taken_s), stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest)
+    every_s = tuple(taken_s) if all(each.taken_s for each in known) else ()
+    return MachineSpeed(
+        uninterrupted_s(taken_s), stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest, every_s
+    )
 
 
 def between(alone: MachineSpeed | None, beside: MachineSpeed | None, part: float) -> MachineSpeed | None:

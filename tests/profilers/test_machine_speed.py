@@ -1,13 +1,16 @@
 """A reference loop beside a measurement tells how fast the machine was meanwhile."""
 
+import statistics
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from profilers import machine_speed
 from profilers.cores import thread_cpu_s
 from profilers.file_tree import FileTree
-from profilers.machine_speed import ReferenceLoop, SpeedMeter, period_s
+from profilers.machine_speed import INTERRUPTED, ReferenceLoop, SpeedMeter, period_s, uninterrupted_s
 
 HANG_S = 20.0
 
@@ -72,6 +75,19 @@ def test_a_measurement_without_a_round_has_no_speed(tmp_path):
     speed = meter(Loop(0.001), tmp_path)
     speed._lost = machine_speed.LostTime(FileTree(tmp_path))
     assert speed.turn() == machine_speed.MachineSpeed(None, None, 0, loop=machine_speed.LOOP)
+
+
+@pytest.mark.parametrize(
+    ("taken_s", "expected_s"),
+    [([0.004], 0.004), ([0.004, 0.005], 0.0045), ([0.004, 0.005, 0.02], 0.0045), ([0.004, 0.004, 0.02, 0.02], 0.004)],
+)
+def test_interrupted_rounds_do_not_count(taken_s, expected_s):
+    assert uninterrupted_s(taken_s) == pytest.approx(expected_s)
+
+
+@given(st.lists(st.floats(1e-4, 1e-4 * INTERRUPTED), min_size=1))
+def test_all_others_count_alike(taken_s):
+    assert uninterrupted_s(taken_s) == pytest.approx(statistics.mean(taken_s))
 
 
 def test_rounds_take_no_more_than_their_share_of_a_slow_device(monkeypatch):

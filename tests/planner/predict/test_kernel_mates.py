@@ -103,7 +103,8 @@ def test_the_error_of_the_time_beside_others_comes_on_top_of_any_other() -> None
         of_cluster(costs, Candidates(np.array([mask]), np.array([0])), 0).devices.errors.gradient[0]
         for mask in (0b0001, 0b0111)
     )
-    assert beside == pytest.approx(np.hypot(0.12, costs.mates.error[0])) and beside > alone == 0.12
+    assert costs.mates.error[0] > 0
+    assert np.hypot(0.12, costs.mates.error[0]) >= beside > alone == 0.12
 
 
 def test_the_operator_is_told_which_devices_are_slower_beside_others() -> None:

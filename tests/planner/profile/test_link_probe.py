@@ -6,17 +6,19 @@ import shutil
 import signal
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from backends.profiling import throughput
 from planner.agents.client import AgentClient
+from planner.errors import RemoteError
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.profile import link_probe
 from planner.profile.link_probe import Flow, LinkProber, Outstanding, ProbeLengths, Result
 from planner.remote.local import LocalRemote
+from profilers.goodput import LinkThroughput
 from profilers.records import IncastProfile, LinkProfile, encode
 from tests.quick import BRIEF
 
@@ -187,6 +189,23 @@ def test_an_incast_by_iperf3(fleet: Fleet) -> None:
     assert fleet.errors == {}
     assert fleet.incasts["a", "in"].tool == "iperf3"
     assert set(fleet.incasts["a", "in"].bytes_per_s) == {"b", "c"}
+
+
+def test_an_incast_that_fails_is_tried_once_more_for_longer(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        fleet.add(name, iperf3=False)
+    measured, lengths_s = LinkProber._throughput, list[float]()
+
+    def fails_first(prober: LinkProber, flows: Sequence[Flow], tool: str, seconds: float) -> list[LinkThroughput]:
+        lengths_s.append(seconds)
+        if len(lengths_s) == 1:
+            raise RemoteError("c: nothing arrived")
+        return measured(prober, flows, tool, seconds)
+
+    monkeypatch.setattr(LinkProber, "_throughput", fails_first)
+    fleet.measure(Outstanding((), (("a", "in"),)))
+    assert fleet.errors == {} and set(fleet.incasts["a", "in"].bytes_per_s) == {"b", "c"}
+    assert lengths_s == [BRIEF.throughput_s, link_probe.LONGER * BRIEF.throughput_s]
 
 
 # -- what fails ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.profile.machine_speed import between, joined_speed, slowdown
-from profilers.machine_speed import undisturbed_s
+from profilers.machine_speed import uninterrupted_s
 from profilers.records import MachineSpeed
 
 rounds = st.lists(st.floats(1e-4, 1e-1), min_size=1, max_size=8)
@@ -16,11 +16,11 @@ rounds = st.lists(st.floats(1e-4, 1e-1), min_size=1, max_size=8)
 def of(values, **others):
     """A measurement whose rounds took these seconds."""
     spread = statistics.stdev(values) if len(values) > 1 else None
-    return MachineSpeed(undisturbed_s(values), spread, len(values), taken_s=tuple(values), **others)
+    return MachineSpeed(uninterrupted_s(values), spread, len(values), taken_s=tuple(values), **others)
 
 
-def kept(speed):
-    """The same without single rounds, as files hold it."""
+def without_rounds(speed):
+    """The same without single rounds, as older files hold it."""
     return speed._replace(taken_s=())
 
 
@@ -28,7 +28,7 @@ def kept(speed):
 def test_several_times_count_by_all_their_rounds(times):
     found, every = joined_speed(map(of, times)), [value for values in times for value in values]
     assert found is not None and found.rounds == len(every)
-    assert found.loop_s == pytest.approx(undisturbed_s(every))
+    assert found.loop_s == pytest.approx(uninterrupted_s(every))
     if len(every) > 1:
         assert found.stdev_s == pytest.approx(statistics.stdev(every), abs=1e-9)
 
@@ -40,12 +40,12 @@ def test_half_of_the_rounds_may_take_far_longer(values, factor):
 
 
 def test_a_time_whose_rounds_are_not_kept_counts_by_their_number():
-    found = joined_speed([kept(of([0.002] * 6)), of([0.004, 0.004])])
+    found = joined_speed([without_rounds(of([0.002] * 6)), of([0.004, 0.004])])
     assert found is not None and (found.loop_s, found.rounds) == (0.002, 8)
 
 
 def test_times_without_a_round_do_not_count():
-    assert joined_speed([None, MachineSpeed(None, None, 0), of([0.002])]) == kept(of([0.002]))
+    assert joined_speed([None, MachineSpeed(None, None, 0), of([0.002])]) == of([0.002])
     assert joined_speed([None, MachineSpeed(None, None, 0)]) is None
 
 
@@ -68,7 +68,7 @@ def test_beside_some_of_the_others_a_speed_lies_between_that_alone_and_that_besi
 
 def test_times_of_different_loops_are_neither_joined_nor_compared():
     older, newer = of([0.004], loop=1), of([0.002], loop=2)
-    assert joined_speed([older, newer]) == kept(newer)
+    assert joined_speed([older, newer]) == newer
     assert slowdown(newer, older) is None
 
 
