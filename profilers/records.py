@@ -135,11 +135,14 @@ class SpunCores(NamedTuple):
     """Cores that spinning threads got (``profilers.spinning``).
 
     one: by a single thread; every: by ``threads`` threads, one for each usable core.
+    period_s: from one pause in which a thread got nothing to the next, as a quota makes them; None
+        where there were few, or where it was not measured.
     """
 
     one: float
     every: float
     threads: int
+    period_s: Optional[float] = None
 
 
 class SensorFacts(NamedTuple):

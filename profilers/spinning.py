@@ -7,7 +7,7 @@ import hashlib
 import math
 import threading
 import time
-from typing import List, Optional
+from typing import Callable, List, NamedTuple, Optional
 
 from profilers import cores
 from profilers.records import SpunCores
@@ -17,8 +17,11 @@ ONE_S, EVERY_S = 0.25, 0.75
 #: The share of the cores promised below which the measured ones count: less than the noise of
 #: other work on a machine that is at rest.
 NOTICEABLE = 0.9
-#: What a thread hashes at a time, without Python's lock.
-BLOCK = bytes(1 << 20)
+#: What a thread hashes at a time, without Python's lock: for less than a millisecond.
+BLOCK = bytes(1 << 17)
+#: Seconds without a processor that are a pause and no interruption, and the fewest pauses that tell
+#: a period.
+PAUSE_S, FEWEST_PAUSES = 0.0003, 5
 
 _last: Optional[SpunCores] = None
 
@@ -29,7 +32,8 @@ def measure(usable_cores: Optional[float] = None) -> SpunCores:
     read = cores.usable_cores() if usable_cores is None else usable_cores
     threads = max(1, math.ceil(read))
     every = spin(threads, EVERY_S)
-    _last = SpunCores(every if threads == 1 else spin(1, ONE_S), every, threads)
+    one = every if threads == 1 else spin(1, ONE_S)
+    _last = SpunCores(one.cores, every.cores, threads, every.period_s)
     return _last
 
 
@@ -43,21 +47,40 @@ def fewer(usable_cores: float, spun: Optional[SpunCores]) -> float:
     return usable_cores if spun is None or spun.every >= NOTICEABLE * usable_cores else spun.every
 
 
-def spin(threads: int, seconds: float) -> float:
-    """Cores that so many threads get: their processor seconds over seconds."""
+class Spin(NamedTuple):
+    """Cores that threads got, and as in ``SpunCores`` the period of the first one's pauses."""
+
+    cores: float
+    period_s: Optional[float]
+
+
+def spin(threads: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> Spin:
+    """Have so many threads spin: cores are their processor seconds over seconds."""
     begin = threading.Barrier(threads)
     got: List[float] = []
+    pauses_s: List[List[float]] = []
 
     def run() -> None:
+        ends_s: List[float] = []
         begin.wait()
-        began_s, before_s = time.monotonic(), cores.thread_cpu_s()
-        while time.monotonic() - began_s < seconds:
+        began_s, before_s = now_s, cpu_s = clock(), cores.thread_cpu_s()
+        while now_s - began_s < seconds:
             hashlib.sha256(BLOCK).digest()
-        got.append((cores.thread_cpu_s() - before_s) / (time.monotonic() - began_s))
+            last_s, last_cpu_s = now_s, cpu_s
+            now_s, cpu_s = clock(), cores.thread_cpu_s()
+            if now_s - last_s - (cpu_s - last_cpu_s) > PAUSE_S:
+                ends_s.append(now_s)
+        got.append((cpu_s - before_s) / (now_s - began_s))
+        pauses_s.append(ends_s)
 
     spinning = [threading.Thread(target=run, daemon=True) for _ in range(threads)]
     for thread in spinning:
         thread.start()
     for thread in spinning:
         thread.join()
-    return sum(got)
+    return Spin(sum(got), _period_s(pauses_s[0]))
+
+
+def _period_s(ends_s: List[float]) -> Optional[float]:
+    """Mean seconds between the ends of pauses; None for too few."""
+    return (ends_s[-1] - ends_s[0]) / (len(ends_s) - 1) if len(ends_s) >= FEWEST_PAUSES else None

@@ -68,6 +68,7 @@ def _served(costs: Costs, candidates: Candidates) -> Cycles:
     uncontended_s, demand_s, unqueued_s = _stations(costs)
     demand_s, delay_s = async_server.split_cycle(uncontended_s, demand_s)
     cycle_s, queue = _steady(demand_s, delay_s, unqueued_s, members, candidates.hosts)
+    cycle_s = np.maximum(cycle_s, _by_quotas_s(costs, candidates))
     shares = _shares(costs, candidates.hosts, 1 / cycle_s, demand_s, queue)
     cycle_s, shares = _synchronised(costs, candidates, cycle_s, shares)
     busy = _busy(costs, candidates.hosts, 1 / cycle_s)
@@ -84,6 +85,7 @@ def _synchronised(costs: Costs, candidates: Candidates, cycle_s: Floats, shares:
     if sync.staleness or sync.backups:
         return sync_server.at_slowest_rate(cycle_s), shares
     round_s, computed_s = sync_server.round_s(costs, candidates)
+    round_s = np.maximum(round_s, _by_quotas_s(costs, candidates).max(axis=1))
     computing = (computed_s / round_s)[:, None]
     others = shares.copy()
     others[:, COMPUTE] = 0.0
@@ -103,6 +105,15 @@ def loads(costs: Costs) -> tuple[Floats, Floats]:
     return costs.devices.ready_s + exchange_s, served_s
 
 
+def _by_quotas_s(costs: Costs, candidates: Candidates) -> Floats:
+    """(C, N) seconds below which no cycle is, as processors are granted no more; 0 without quotas.
+
+    Gradients after a wait may go beyond a quota for a moment (``DeviceCosts.unused_quota_s``).
+    """
+    has_quota = candidates.members(len(costs.names)) & (costs.devices.unused_quota_s > 0)
+    return np.where(has_quota, loads(costs)[0][candidates.hosts], 0.0)
+
+
 def update_cpu_s(costs: Costs) -> Floats:
     """(N,) part of an update that loads all of the host's cores: it has one thread."""
     return costs.devices.service_s / np.maximum(1.0, costs.devices.cores)
@@ -117,7 +128,8 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     # On one core or less a few messages can be over before a quota takes effect.
     local_s = np.where(costs.devices.cores > 1, np.diagonal(exchange_s), 0.0)
     np.fill_diagonal(exchange_s, np.maximum(local_s, np.diagonal(handled_s)))
-    uncontended_s = costs.devices.ready_s + exchange_s + costs.devices.service_s[:, None]
+    after_wait_s = costs.devices.ready_s - costs.devices.unused_quota_s * remote
+    uncontended_s = after_wait_s + exchange_s + costs.devices.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(async_server.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.devices.in_bytes_per_s, costs.down_bytes / costs.devices.out_bytes_per_s
     demand_s[..., async_server.LINK_IN] = np.minimum(sent_s[:, None], costs.pairs.up_s.T) * remote

@@ -73,7 +73,8 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
     busy_s = members.ready_s + members.after_s + handled_s
     if sync.waits_for(count) > 1:
         waiting = members if sync.backups else members.paced(pace)
-        cycle_s = _synchronous(waiting, load, not sync.backups)
+        cycle_s = _synchronous(waiting.after_waits, load, not sync.backups)
+        cycle_s = np.maximum(cycle_s, np.where(members.unused_quota_s > 0, busy_s, 0.0).max())
     elif load.answers:
         requests = load.phases[0].shares.mean(axis=0)
         cycle_s = _pairwise(members, requests)
@@ -90,7 +91,7 @@ def _fits(costs: Costs, members: MemberCosts, whole: Traffic) -> Floats:
     """(n, n) messages that a link carries during a gradient of its sender."""
     shares = whole.phases[0].shares
     if costs.strategy.sync.waits_for(members.ready_s.size) > 1:
-        return link_budgets.in_turn(members, shares)
+        return link_budgets.in_turn(members.after_waits, shares)
     return link_budgets.all_the_time(members, shares)
 
 
@@ -191,12 +192,13 @@ def _pairwise(costs: MemberCosts, requests: Floats) -> Floats:
     A member that is asked computes on while its processor also answers. At its link a request meets
     others as often as they use it. requests: (n, n) how often one asks another in a step.
     """
-    own_s, both_ways_s = costs.ready_s + costs.after_s, costs.alone_s + costs.alone_s.T + costs.after_s
+    least_s, both_ways_s = costs.ready_s + costs.after_s, costs.alone_s + costs.alone_s.T + costs.after_s
+    own_s = np.where(requests.sum(axis=1) > 0, least_s - costs.unused_quota_s, least_s)
     cycle_s = own_s
     for _ in range(ITERATIONS):
         used = requests * costs.in_s / cycle_s[:, None]
         met_s = (used.sum(axis=0) - used) * (costs.in_s + costs.out_s)
-        cycle_s = own_s + (requests * (both_ways_s + met_s)).sum(axis=1)
+        cycle_s = np.maximum(least_s, own_s + (requests * (both_ways_s + met_s)).sum(axis=1))
     handled_s = np.where(costs.computes, costs.receive_s + costs.send_s.T, 0.0) + costs.after_s
     stolen = (requests / cycle_s[:, None] * handled_s).sum(axis=0)
     return np.where(requests.sum(axis=1) > 0, cycle_s, cycle_s / (1 - np.minimum(stolen, MAX_STOLEN_SHARE)))

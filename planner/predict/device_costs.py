@@ -50,6 +50,7 @@ class DeviceCosts(NamedTuple):
     step_cpu_s: processor seconds of a gradient that compete with a server on the same host,
         0 where another accelerator computes.
     cores: processor cores that it gets, fractions for quotas.
+    quota_period_s: in which a quota of processor time is granted; 0 where none is known.
     in_bytes_per_s, out_bytes_per_s: of its link with all peers at once, infinite where no
         contention shows.
     idle_w, busy_w: watts idle and at full load, NaN where unknown.
@@ -70,6 +71,7 @@ class DeviceCosts(NamedTuple):
     add_s: Floats
     step_cpu_s: Floats
     cores: Floats
+    quota_period_s: Floats
     in_bytes_per_s: Floats
     out_bytes_per_s: Floats
     idle_w: Floats
@@ -85,6 +87,17 @@ class DeviceCosts(NamedTuple):
     def ready_s(self) -> Floats:
         """(N,) seconds until a worker begins to send: its gradient, copies and encoding."""
         return self.gradient_s + self.copy_s + self.encode_s
+
+    @property
+    def unused_quota_s(self) -> Floats:
+        """(N,) seconds by which a gradient is shorter that begins after a wait.
+
+        A container that has waited has its quota of the period left, and one that ends within a
+        period has not used all of it. Each is half of (1 - cores) of the period on average, and a
+        gradient never takes less than its processor time. Of one thread.
+        """
+        saved_s = np.clip(1 - self.cores, 0.0, 1.0) * np.minimum(self.gradient_s, self.quota_period_s)
+        return np.where(self.step_cpu_s > 0, saved_s, 0.0)
 
 
 def of_devices(
@@ -120,6 +133,7 @@ def of_devices(
         add_s=_array(compressor_costs.add_s(strategy, step) for step in timed),
         step_cpu_s=competing_cpu_s * gradient_s / _means(step.gradient_s for step in timed),
         cores=_array(each for each in cores if each is not None),
+        quota_period_s=_array(_quota_period_s(profile.devices[name]) for name in steps),
         in_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
         out_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
         idle_w=_array(watts[name].idle_w for name in steps),
@@ -138,6 +152,10 @@ def of_devices(
             busy_w=_array(watts[name].busy_error for name in steps),
         ),
     )
+
+
+def _quota_period_s(device: DeviceProfile) -> float:
+    return (device.spun and device.spun.period_s) or 0.0
 
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:

@@ -15,6 +15,7 @@ class MemberCosts(NamedTuple):
     ready_s: (n,) until a member begins to send in a step.
     gradient_s, service_s, add_s: (n,) of its gradient, its update, and of adding one message.
     after_s: (n,) of the update and of adding all messages of a synchronous step.
+    unused_quota_s: (n,) by which a gradient after a wait is shorter.
     computes: (n,) whether it computes on the processor, which messages then steal from.
     out_s, in_s: (n,) of a message on its link, out and in, all peers at once.
     alone_s, latency_s: (n, n) of a message, and an empty one, without other traffic.
@@ -26,6 +27,7 @@ class MemberCosts(NamedTuple):
     service_s: Floats
     add_s: Floats
     after_s: Floats
+    unused_quota_s: Floats
     computes: Bools
     out_s: Floats
     in_s: Floats
@@ -37,6 +39,13 @@ class MemberCosts(NamedTuple):
     def paced(self, pace: float) -> "MemberCosts":
         """The same in steps whose gradients take so many times as long."""
         return self._replace(ready_s=self.ready_s + (pace - 1) * self.gradient_s)
+
+    @property
+    def after_waits(self) -> "MemberCosts":
+        """The same of members that wait for others in each step."""
+        return self._replace(
+            ready_s=self.ready_s - self.unused_quota_s, gradient_s=self.gradient_s - self.unused_quota_s
+        )
 
     def sending_s(self, shares: Floats) -> Floats:
         """(steps, n, n) seconds until a message that is sent along with others has arrived."""
@@ -80,6 +89,7 @@ def of_members(costs: Costs, ranked: Ints, load: Traffic) -> MemberCosts:
         service_s=devices.service_s[ranked],
         add_s=devices.add_s[ranked],
         after_s=devices.service_s[ranked] + load.shares.sum(axis=0) * devices.add_s[ranked],
+        unused_quota_s=devices.unused_quota_s[ranked],
         computes=devices.step_cpu_s[ranked] > 0,
         out_s=costs.up_bytes / devices.out_bytes_per_s[ranked],
         in_s=costs.up_bytes / devices.in_bytes_per_s[ranked],

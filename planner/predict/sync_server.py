@@ -11,18 +11,18 @@ from planner.predict.straggler import paces_of
 def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     """(C,) seconds of a synchronous round, and (C,) of them those of the slowest gradient.
 
-    All workers begin at once and send when they are ready, at the pace of the slowest gradient of
-    each round (``straggler``), through a link and to a processor that never rest while something
-    waits. The last gradient has arrived when the slowest exchange is over, or when all that became
-    ready from some moment on has been carried. Then all are applied, and the weights go to all
-    workers at once.
+    All workers begin at once, after a wait, and send when they are ready, at the pace of the
+    slowest gradient of each round (``straggler``), through a link and to a processor that never
+    rest while something waits. The last gradient has arrived when the slowest exchange is over, or
+    when all that became ready from some moment on has been carried. Then all are applied, and the
+    weights go to all workers at once.
     """
     members, hosts = candidates.members(len(costs.names)), candidates.hosts
     remote = members.copy()
     remote[np.arange(hosts.size), hosts] = False
     masks, where = np.unique(candidates.masks, return_inverse=True)
     waiting = paces_of(costs.devices, masks)[where] - 1
-    ready_s = costs.devices.ready_s + waiting[:, None] * costs.devices.gradient_s
+    ready_s = costs.devices.ready_s - costs.devices.unused_quota_s + waiting[:, None] * costs.devices.gradient_s
     carried_s = (costs.up_bytes / costs.devices.in_bytes_per_s)[hosts, None] * remote
     handled_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T[hosts] * members
     up_s, down_s = costs.pairs.up_s.T[hosts], costs.pairs.down_s.T[hosts]

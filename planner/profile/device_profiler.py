@@ -1,5 +1,6 @@
 """A device profiler collects a device's facts and idle watts, and times models on it."""
 
+import contextlib
 import os
 import secrets
 import time
@@ -57,13 +58,21 @@ class DeviceProfiler:
             return
         self._recorder.note(device.name, spun=spun)
 
-    def measure(self, device: Device, agent: AgentClient, reached_s: float) -> None:
-        """Measure how a run begins, what arrives in streams, and time all models.
+    def start(self, device: Device, agent: AgentClient, reached_s: float) -> None:
+        """Measure how a run begins, and import the framework of models that are to be timed.
 
-        reached_s: seconds until the agent answered.
+        All devices do this at the same time, as in a run. reached_s: seconds until the agent
+        answered. What fails here fails again, and is noted, where it is needed.
         """
-        try:
+        with contextlib.suppress(PlannerError):
             self._startup(device, agent, reached_s)
+            if any(not self._is_timed(device, model) for model in self._request.models):
+                self._show(device.name, "importing", None)
+                self._import(device, agent, self._framework(device))
+
+    def measure(self, device: Device, agent: AgentClient) -> None:
+        """Count what arrives in streams, and time all models."""
+        try:
             self._check_precision(device)
             self._stream(device, agent)
             for model in self._request.models:
@@ -197,18 +206,15 @@ class DeviceProfiler:
         name, before = device.name, self._known(device)
         failures = {other: reason for other, reason in before.failures.items() if other != model}
         self._recorder.note(name, failures=failures)
-        assert before.facts is not None, "facts are collected before models are timed"
         try:
-            framework = self._request.framework_on(before.facts)
+            framework = self._framework(device)
         except PlanError as error:
             self._recorder.fail(name, f"{model}: {error}", failures={**failures, model: str(error)})
             return
-        key, part = (model, framework, self._request.batch), timing_of(model, framework)
-        same = [steps for steps in before.steps if (steps.model, steps.framework, steps.planned_batch) == key]
-        fingerprint = self._timer.fingerprints[model]
-        if any(reuse.timing_holds(steps, fingerprint, self._request, device, before.facts) for steps in same):
+        if self._is_timed(device, model):
             self._show(name, f"{model}: measured before", 1.0)
             return
+        part, same = timing_of(model, framework), self._timings(device, model)
         others = tuple(steps for steps in before.steps if steps not in same)
         took = {other: took_s for other, took_s in before.took_s.items() if other != part}
         began = time.monotonic()
@@ -222,6 +228,24 @@ class DeviceProfiler:
             return
         took[part] = time.monotonic() - began
         self._recorder.note(name, steps=(*others, measured), took_s=took)
+
+    def _framework(self, device: Device) -> str:
+        """The framework that the device trains with. Raises PlanError where it has none."""
+        facts = self._known(device).facts
+        assert facts is not None, "facts are collected before models are timed"
+        return self._request.framework_on(facts)
+
+    def _timings(self, device: Device, model: str) -> list[records.StepProfile]:
+        """Timings of the model as it is asked for, also those that hold no more."""
+        key = model, self._framework(device), self._request.batch
+        known = self._known(device).steps
+        return [steps for steps in known if (steps.model, steps.framework, steps.planned_batch) == key]
+
+    def _is_timed(self, device: Device, model: str) -> bool:
+        facts, fingerprint = self._known(device).facts, self._timer.fingerprints[model]
+        assert facts is not None, "facts are collected before models are timed"
+        timings = self._timings(device, model)
+        return any(reuse.timing_holds(steps, fingerprint, self._request, device, facts) for steps in timings)
 
     def _check(self, device: Device, agent: AgentClient, timed: records.StepProfile) -> None:
         """Repeat one timing."""

@@ -85,10 +85,9 @@ class Profiler:
             self.recorder.note(name, error=str(error))
         self._in_turn(pool, machines_of, self._devices.identify)
         self._in_turn(pool, kernels_of, self._devices.spin)
-        self._in_turn(
-            pool, kernels_of,
-            lambda device, agent: self._devices.measure(device, agent, pool.reached_s[device.name]),
-        )  # fmt: skip
+        working = self._working(pool)
+        in_parallel(working, lambda name: self._devices.start(pool.devices[name], working[name], pool.reached_s[name]))
+        self._in_turn(pool, kernels_of, self._devices.measure)
         self._links(pool)
         self._in_turn(pool, kernels_of, self._devices.repeat)
         self._crowds(pool)

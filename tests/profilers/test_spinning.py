@@ -1,12 +1,14 @@
 """Spinning threads tell the cores that a process gets, whatever it may use."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from profilers import cores, spinning
 from profilers.records import SpunCores
-from profilers.spinning import available_cores, fewer, measure, spin
+from profilers.spinning import Spin, available_cores, fewer, measure, spin
 
 amounts = st.floats(0.01, 128.0)
 
@@ -22,15 +24,35 @@ def test_what_was_not_measured_changes_nothing():
 
 
 def test_threads_get_processor_time():
-    assert spin(2, 0.01) > 0.0
+    assert spin(2, 0.01).cores > 0.0
+
+
+def test_the_period_of_pauses_is_that_between_their_ends(monkeypatch):
+    """A thread that gets 2 of 5 ms, hashing for 0.5 ms at a time; the clocks are made up."""
+    wall_ms = itertools.chain.from_iterable([0.5, 0.5, 0.5, 3.5] for _ in itertools.count())
+    now = {"wall": 0.0, "cpu": 0.0}
+
+    class Hash:
+        def __init__(self, block):
+            now["wall"] += next(wall_ms) / 1e3
+            now["cpu"] += 0.0005
+
+        def digest(self):
+            pass
+
+    monkeypatch.setattr(spinning.hashlib, "sha256", Hash)
+    monkeypatch.setattr(spinning.cores, "thread_cpu_s", lambda: now["cpu"])
+    found = spin(1, 0.1, lambda: now["wall"])
+    assert (found.cores, found.period_s) == (pytest.approx(0.4, rel=0.05), pytest.approx(0.005))
+    assert spin(1, 0.02, lambda: now["wall"]).period_s is None  # four pauses tell too little
 
 
 @pytest.mark.parametrize(("usable", "asked"), [(0.25, [1]), (1.0, [1]), (1.5, [2, 1]), (4.0, [4, 1])])
 def test_a_thread_for_every_usable_core_spins_and_then_one_alone(monkeypatch, usable, asked):
     spun = []
-    monkeypatch.setattr(spinning, "spin", lambda threads, seconds: spun.append(threads) or 0.5 * threads)
+    monkeypatch.setattr(spinning, "spin", lambda threads, seconds: spun.append(threads) or Spin(threads / 2, 0.005))
     monkeypatch.setattr(spinning, "_last", None)
-    assert measure(usable) == SpunCores(0.5, 0.5 * asked[0], asked[0])
+    assert measure(usable) == SpunCores(0.5, 0.5 * asked[0], asked[0], 0.005)
     assert spun == asked
 
 
@@ -38,6 +60,6 @@ def test_a_process_goes_by_what_it_measured(monkeypatch):
     monkeypatch.setattr(cores, "usable_cores", lambda: 2.0)
     monkeypatch.setattr(spinning, "_last", None)
     assert available_cores() == 2.0
-    monkeypatch.setattr(spinning, "spin", lambda threads, seconds: 0.3)
+    monkeypatch.setattr(spinning, "spin", lambda threads, seconds: Spin(0.3, None))
     measure()
     assert available_cores() == 0.3

@@ -57,7 +57,9 @@ def measured(folder: Path, agent: Answers, stream: StreamSpec | None, before: De
     start = Profile(1, "test", 0.0, {"pc": before}, (), (), {})
     recorder = ProfileRecorder(start, folder / "profile.json", lambda *_: None)
     timer = StepTimer(request, {}, TimeBudget(100, 1, 0.0), lambda _: 1, lambda *_: None)
-    DeviceProfiler(request, timer, recorder).measure(PC, cast(AgentClient, agent), 2.5)
+    profiler = DeviceProfiler(request, timer, recorder)
+    profiler.start(PC, cast(AgentClient, agent), 2.5)
+    profiler.measure(PC, cast(AgentClient, agent))
     recorder.change(lambda profile: profile)
     return load_profile(folder / "profile.json").devices["pc"]
 

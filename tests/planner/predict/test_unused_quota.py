@@ -1,0 +1,75 @@
+"""Containers of a quarter of a core, granted every 5 ms, compute at full speed after a wait."""
+
+import numpy as np
+import pytest
+
+from backends.strategies.strategy import Strategy
+from planner.predict import step_cycle
+from planner.predict.clusters import Candidates
+from planner.predict.costs import Costs, costs_of
+from planner.profile.file import Profile
+from profilers.records import SpunCores
+from tests.planner import profiles
+
+CORES, PERIOD_S = 0.25, 0.005
+#: Of gradients that are longer than a period.
+SAVED_S = (1 - CORES) * PERIOD_S
+SYNCHRONOUS = "parameter-server:sync=synchronous"
+WAITING = (SYNCHRONOUS, "allreduce", "baseline", "sgp", "crossover", "crossover-hierarchical")
+
+
+def fleet(
+    gradient_s: float = 0.1, cores: float = CORES, period_s: float | None = PERIOD_S, rate: float = 1e6,
+    accelerator: str = "cpu",
+) -> Profile:  # fmt: skip
+    step = profiles.step(gradient_s, accelerator=accelerator, cpu_s_per_step=cores * gradient_s)
+    spun = SpunCores(cores, cores, 1, period_s)
+    devices = {name: profiles.device(step, cores=cores)._replace(spun=spun) for name in "abc"}
+    return profiles.profile(devices, dict.fromkeys("abc", rate))
+
+
+def cycles(profile: Profile, strategy: str, mask: int = 0b111) -> np.ndarray:
+    costs: Costs = costs_of(profile, strategy=Strategy.from_text(strategy))
+    return step_cycle.solve(costs, Candidates(np.array([mask]), np.array([0]))).cycle_s[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected_s"),
+    [
+        ({}, SAVED_S),
+        ({"gradient_s": 0.002}, 0.75 * 0.002),  # which leaves its processor time
+        ({"cores": 1.0}, 0.0),
+        ({"cores": 2.0}, 0.0),
+        ({"period_s": None}, 0.0),
+        ({"accelerator": "cuda"}, 0.0),
+    ],
+)
+def test_a_gradient_is_shorter_by_a_part_of_the_period(changes: dict[str, object], expected_s: float) -> None:
+    found = costs_of(fleet(**changes)).devices.unused_quota_s  # type: ignore[arg-type]
+    assert found == pytest.approx([expected_s] * 3)
+
+
+@pytest.mark.parametrize("strategy", WAITING)
+def test_members_that_wait_for_slow_links_make_use_of_it(strategy: str) -> None:
+    before, after = cycles(fleet(period_s=None), strategy), cycles(fleet(), strategy)
+    assert before - after == pytest.approx([SAVED_S] * 3)
+
+
+@pytest.mark.parametrize("strategy", WAITING)
+def test_no_processor_gets_more_than_its_quota(strategy: str) -> None:
+    fast = fleet(rate=1e12)
+    costs = costs_of(fast, strategy=Strategy.from_text(strategy))
+    assert cycles(fast, strategy).min() >= costs.devices.gradient_s.min() - 1e-9
+
+
+def test_around_an_asynchronous_server_those_on_other_devices_wait() -> None:
+    before, after = (cycles(fleet(period_s=period_s), "parameter-server") for period_s in (None, PERIOD_S))
+    assert after[0] == pytest.approx(before[0], rel=1e-3)
+    saved_s = before[1:] - after[1:]  # less where they meet at the server's link
+    assert (saved_s > SAVED_S / 4).all() and (saved_s <= SAVED_S).all()
+
+
+def test_a_device_alone_and_members_that_wait_for_nobody_keep_their_steps() -> None:
+    for strategy, mask in (("parameter-server", 0b001), ("ako", 0b111)):
+        before, after = (cycles(fleet(period_s=period_s, rate=1e9), strategy, mask) for period_s in (None, PERIOD_S))
+        assert after == pytest.approx(before)
