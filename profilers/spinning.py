@@ -17,11 +17,11 @@ ONE_S, EVERY_S = 0.25, 0.75
 #: The share of the cores promised below which the measured ones count: less than the noise of
 #: other work on a machine that is at rest.
 NOTICEABLE = 0.9
-#: What a thread hashes at a time, without Python's lock: for less than a millisecond.
+#: What a thread hashes at a time, without Python's lock: for a moment, below any period of a quota.
 BLOCK = bytes(1 << 17)
-#: Seconds without a processor that are a pause and no interruption, and the fewest pauses that tell
-#: a period.
-PAUSE_S, FEWEST_PAUSES = 0.0003, 5
+#: Shortest pause, in seconds without a processor, and as a share of the longest: shorter ones are
+#: interruptions by other threads. The fewest pauses that tell a period.
+PAUSE_S, PAUSE_SHARE, FEWEST_PAUSES = 0.0003, 0.5, 5
 
 _last: Optional[SpunCores] = None
 
@@ -47,8 +47,15 @@ def fewer(usable_cores: float, spun: Optional[SpunCores]) -> float:
     return usable_cores if spun is None or spun.every >= NOTICEABLE * usable_cores else spun.every
 
 
+class Pause(NamedTuple):
+    """Seconds without a processor, and when they ended."""
+
+    end_s: float
+    seconds: float
+
+
 class Spin(NamedTuple):
-    """Cores that threads got, and as in ``SpunCores`` the period of the first one's pauses."""
+    """Cores that threads got, and as in ``SpunCores`` the period of the pauses of one of them."""
 
     cores: float
     period_s: Optional[float]
@@ -58,29 +65,30 @@ def spin(threads: int, seconds: float, clock: Callable[[], float] = time.monoton
     """Have so many threads spin: cores are their processor seconds over seconds."""
     begin = threading.Barrier(threads)
     got: List[float] = []
-    pauses_s: List[List[float]] = []
+    pauses: List[List[Pause]] = []
 
     def run() -> None:
-        ends_s: List[float] = []
+        found: List[Pause] = []
         begin.wait()
         began_s, before_s = now_s, cpu_s = clock(), cores.thread_cpu_s()
         while now_s - began_s < seconds:
             hashlib.sha256(BLOCK).digest()
             last_s, last_cpu_s = now_s, cpu_s
             now_s, cpu_s = clock(), cores.thread_cpu_s()
-            if now_s - last_s - (cpu_s - last_cpu_s) > PAUSE_S:
-                ends_s.append(now_s)
+            found.append(Pause(now_s, now_s - last_s - (cpu_s - last_cpu_s)))
         got.append((cpu_s - before_s) / (now_s - began_s))
-        pauses_s.append(ends_s)
+        pauses.append(found)
 
     spinning = [threading.Thread(target=run, daemon=True) for _ in range(threads)]
     for thread in spinning:
         thread.start()
     for thread in spinning:
         thread.join()
-    return Spin(sum(got), _period_s(pauses_s[0]))
+    return Spin(sum(got), _period_s(pauses[0]))
 
 
-def _period_s(ends_s: List[float]) -> Optional[float]:
+def _period_s(pauses: List[Pause]) -> Optional[float]:
     """Mean seconds between the ends of pauses; None for too few."""
+    shortest_s = max(PAUSE_S, PAUSE_SHARE * max(pause.seconds for pause in pauses))
+    ends_s = [pause.end_s for pause in pauses if pause.seconds >= shortest_s]
     return (ends_s[-1] - ends_s[0]) / (len(ends_s) - 1) if len(ends_s) >= FEWEST_PAUSES else None

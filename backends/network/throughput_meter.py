@@ -49,9 +49,10 @@ class ThroughputMeter:
         """Take the rate since the link was last idle.
 
         quiet_s: since the last acknowledgement. A computation beside the sender, or the quota of
-            its processor, may have held up the look at it.
+            its processor, may have held up the look at an idle link. Others stall.
         """
         carried, passed_s = self._sent - self._left, max(1e-6, now_s - self._since_s)
         if carried > LEAST_BYTES:
-            rate = carried / max(passed_s - quiet_s, min(passed_s, QUIET_STEP_S))
+            late_s = quiet_s if self._left <= TAIL_BYTES else 0.0
+            rate = carried / max(passed_s - late_s, min(passed_s, QUIET_STEP_S))
             self.rate = rate if self.rate is None else 0.8 * self.rate + 0.2 * rate

@@ -70,6 +70,7 @@ class Peer:
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
+        self._hands_over = False  # its last state
         self.spent = TimeSpent()
         self.exchange_clock = ComputeClock()
 
@@ -85,14 +86,16 @@ class Peer:
         try:
             self._take_orders(on_step)
         except framing.WireError:
-            if not self._mailbox.run_over:  # else the coordinator waits no longer for the end of a step
+            if self._hands_over or not self._mailbox.run_over:
                 raise
+            # Else the coordinator waits no longer for the end of a step.
         return self.spent
 
     def _take_orders(self, on_step: Optional[Callable[[TimeSpent], None]]) -> None:
         while True:
             order: Any = self._connection.receive(*ORDERS, payload=self._weights_payload)
             if isinstance(order, frames.Finish):
+                self._hands_over = order.hand_over
                 if order.hand_over:
                     self._hand_over()
                 return

@@ -85,7 +85,11 @@ def _synchronised(costs: Costs, candidates: Candidates, cycle_s: Floats, shares:
     if sync.staleness or sync.backups:
         return sync_server.at_slowest_rate(cycle_s), shares
     round_s, computed_s = sync_server.round_s(costs, candidates)
-    round_s = np.maximum(round_s, _by_quotas_s(costs, candidates).max(axis=1))
+    by_quotas_s = _by_quotas_s(costs, candidates)
+    at_host = np.arange(candidates.hosts.size), candidates.hosts
+    served_s = np.where(members, loads(costs)[1][candidates.hosts], 0.0).sum(axis=1)
+    by_quotas_s[at_host] += np.where(by_quotas_s[at_host] > 0, served_s, 0.0)
+    round_s = np.maximum(round_s, by_quotas_s.max(axis=1))
     computing = (computed_s / round_s)[:, None]
     others = shares.copy()
     others[:, COMPUTE] = 0.0

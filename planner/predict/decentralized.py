@@ -77,7 +77,7 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
         cycle_s = np.maximum(cycle_s, np.where(members.unused_quota_s > 0, busy_s, 0.0).max())
     elif load.answers:
         requests = load.phases[0].shares.mean(axis=0)
-        cycle_s = _pairwise(members, requests)
+        cycle_s = _pairwise(members, requests, busy_s)
         sent = sent + (requests / cycle_s[:, None]).sum(axis=0) * cycle_s
     elif np.isfinite(sync.staleness):
         cycle_s = np.full(count, _at_equal_rates(members, load, handled_s).max())
@@ -186,14 +186,16 @@ def _asynchronous(costs: MemberCosts, whole: Traffic, fits: Floats) -> tuple[Flo
     return cycle_s, busy_s, load
 
 
-def _pairwise(costs: MemberCosts, requests: Floats) -> Floats:
+def _pairwise(costs: MemberCosts, requests: Floats, busy_s: Floats) -> Floats:
     """(n,) seconds of a step in which members ask others and wait for their answers.
 
     A member that is asked computes on while its processor also answers. At its link a request meets
     others as often as they use it. requests: (n, n) how often one asks another in a step.
+    busy_s: (n,) of a step at full load, of which a quota grants no more.
     """
-    least_s, both_ways_s = costs.ready_s + costs.after_s, costs.alone_s + costs.alone_s.T + costs.after_s
-    own_s = np.where(requests.sum(axis=1) > 0, least_s - costs.unused_quota_s, least_s)
+    own_s, both_ways_s = costs.ready_s + costs.after_s, costs.alone_s + costs.alone_s.T + costs.after_s
+    unused_s = np.where(requests.sum(axis=1) > 0, costs.unused_quota_s, 0.0)
+    least_s, own_s = np.where(unused_s > 0, busy_s, 0.0), own_s - unused_s
     cycle_s = own_s
     for _ in range(ITERATIONS):
         used = requests * costs.in_s / cycle_s[:, None]

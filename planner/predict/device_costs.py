@@ -92,12 +92,14 @@ class DeviceCosts(NamedTuple):
     def unused_quota_s(self) -> Floats:
         """(N,) seconds by which a gradient is shorter that begins after a wait.
 
-        A container that has waited has its quota of the period left, and one that ends within a
-        period has not used all of it. Each is half of (1 - cores) of the period on average, and a
-        gradient never takes less than its processor time. Of one thread.
+        A container that has waited has its quota of the period left, and computes at full speed
+        until that is used up. At the end of a gradient it is at full speed again, on average in the
+        middle of a period. Both together save (1 - cores) of a period. A gradient never takes less
+        than its data and its processor time. One thread computes where cores are below one.
         """
-        saved_s = np.clip(1 - self.cores, 0.0, 1.0) * np.minimum(self.gradient_s, self.quota_period_s)
-        return np.where(self.step_cpu_s > 0, saved_s, 0.0)
+        idle_s = np.clip(1 - self.cores, 0.0, 1.0) * self.quota_period_s
+        throttled_s = np.maximum(0.0, self.gradient_s - self.data_s - self.step_cpu_s)
+        return np.where(self.step_cpu_s > 0, np.minimum(idle_s, throttled_s), 0.0)
 
 
 def of_devices(

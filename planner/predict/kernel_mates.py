@@ -17,6 +17,9 @@ from planner.profile.machine_speed import between
 from profilers.records import MachineSpeed, StepProfile
 from profilers.stats import mean
 
+#: Devices on one kernel whose members are told apart. Of more, all members are slowed alike, for
+#: there are too many clusters.
+MOST_APART = 6
 #: The operator is told of devices that are so many times slower beside others.
 TOLD = 1.05
 
@@ -34,7 +37,7 @@ class KernelMates(NamedTuple):
     error: Floats
 
     def others(self, members: Bools) -> Floats:
-        """(C, N) other members on the kernel of each device, also of one that is no member."""
+        """(C, N) other members on the kernel of each device; of no member, as if it were one."""
         shared = self.together.sum(axis=0) > 1
         all_of_it = members.astype(np.int64) @ self.together
         return np.where(shared, np.maximum(0.0, all_of_it - 1.0), 0.0)
@@ -47,7 +50,13 @@ class KernelMates(NamedTuple):
             were no longer for it (docs/results.md).
         """
         apart = self.together - np.eye(len(self.steps), dtype=np.int64)
-        return np.where(duty > 0, duty @ apart, 0.0)
+        found = np.where(duty > 0, duty @ apart, 0.0)
+        return found if self.together.sum(axis=0).max() <= MOST_APART else self._means(found, duty > 0)
+
+    def _means(self, values: Floats, members: Bools) -> Floats:
+        """(C, N) of each kernel's members, also for devices on it that are none."""
+        count = np.maximum(1, members.astype(np.int64) @ self.together)
+        return np.asarray(np.where(members, values, 0.0) @ self.together / count)
 
     def slowdowns(self, others: Floats) -> Floats:
         """(N,) how many times as long gradients take while so many others, (N,), compute."""

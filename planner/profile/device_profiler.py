@@ -37,6 +37,7 @@ class DeviceProfiler:
         self._recorder = recorder
         self._show = recorder.on_progress
         self._imported: set[tuple[str, str]] = set()  # devices and the frameworks that their agents have
+        self._began_s: dict[str, float] = {}  # seconds that went into a device's first model before
 
     def identify(self, device: Device, agent: AgentClient) -> None:
         """Collect facts, by which earlier measurements may not hold, and measure idle watts."""
@@ -68,7 +69,7 @@ class DeviceProfiler:
             self._startup(device, agent, reached_s)
             if any(not self._is_timed(device, model) for model in self._request.models):
                 self._show(device.name, "importing", None)
-                self._import(device, agent, self._framework(device))
+                self._began_s[device.name] = self._import(device, agent, self._framework(device))
 
     def measure(self, device: Device, agent: AgentClient) -> None:
         """Count what arrives in streams, and time all models."""
@@ -217,10 +218,10 @@ class DeviceProfiler:
         part, same = timing_of(model, framework), self._timings(device, model)
         others = tuple(steps for steps in before.steps if steps not in same)
         took = {other: took_s for other, took_s in before.took_s.items() if other != part}
-        began = time.monotonic()
+        began = time.monotonic() - self._began_s.pop(name, 0.0)
         try:
-            imported_s = self._import(device, agent, framework)
-            measured = self._timer.whole(device, agent, model, framework, imported_s)
+            self._import(device, agent, framework)
+            measured = self._timer.whole(device, agent, model, framework, time.monotonic() - began)
         except AgentError as error:
             reason = without_device_name(name, error)
             failed = {**failures, model: reason}

@@ -195,7 +195,7 @@ class LinkProber:
         tool = self._tool(flows)
         try:
             received = self._throughput(flows, tool, self._lengths.throughput_s)
-        except RemoteError:  # one of several flows on a slow link may get nothing through in so short a time
+        except AgentError:  # one of several flows on a slow link may get nothing through in so short a time
             received = self._throughput(flows, tool, LONGER * self._lengths.throughput_s)
         rates = {}
         for (source, target), throughput in zip(flows, received, strict=True):

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from profilers.machine_speed import uninterrupted_s
+from profilers.machine_speed import LOOP, uninterrupted_s
 from profilers.records import MachineSpeed
 from profilers.stats import stdev
 
@@ -11,21 +11,24 @@ from profilers.stats import stdev
 def joined_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
     """The speed over several times, by all their rounds; None without one.
 
-    Of times whose rounds are not kept, each counts as many times as it had rounds. Of several loops
-    the newest counts. Shares of lost time are means over the times that tell them.
+    Of times whose rounds are not kept, and of former loops, each counts as many times as it had
+    rounds. Of several loops the newest counts. Shares of lost time are means over the times that
+    tell them.
     """
     known = [each for each in speeds if each is not None and each.loop_s is not None]
     newest = max((each.loop for each in known), default=0)
     known = [each for each in known if each.loop == newest]
-    taken_s = [seconds for each in known for seconds in each.taken_s or each.rounds * (each.loop_s or 0.0,)]
+    taken_s = [seconds for each in known for seconds in _rounds_s(each)]
     if not taken_s:
         return None
     stdev_s = stdev(taken_s) if len(taken_s) > 1 else None
     stolen, throttled = ([getattr(each, name) for each in known] for name in ("stolen_share", "throttled_share"))
-    every_s = tuple(taken_s) if all(each.taken_s for each in known) else ()
-    return MachineSpeed(
-        uninterrupted_s(taken_s), stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest, every_s
-    )
+    return MachineSpeed(uninterrupted_s(taken_s), stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest)
+
+
+def _rounds_s(speed: MachineSpeed) -> tuple[float, ...]:
+    kept = speed.taken_s if speed.loop == LOOP else ()
+    return kept or speed.rounds * (speed.loop_s or 0.0,)
 
 
 def between(alone: MachineSpeed | None, beside: MachineSpeed | None, part: float) -> MachineSpeed | None:

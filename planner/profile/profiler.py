@@ -86,7 +86,11 @@ class Profiler:
         self._in_turn(pool, machines_of, self._devices.identify)
         self._in_turn(pool, kernels_of, self._devices.spin)
         working = self._working(pool)
-        in_parallel(working, lambda name: self._devices.start(pool.devices[name], working[name], pool.reached_s[name]))
+        in_parallel(
+            working,
+            lambda name: self._devices.start(pool.devices[name], working[name], pool.reached_s[name]),
+            at_once=max(1, len(working)),
+        )
         self._in_turn(pool, kernels_of, self._devices.measure)
         self._links(pool)
         self._in_turn(pool, kernels_of, self._devices.repeat)

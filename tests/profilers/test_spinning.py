@@ -28,8 +28,8 @@ def test_threads_get_processor_time():
 
 
 def test_the_period_of_pauses_is_that_between_their_ends(monkeypatch):
-    """A thread that gets 2 of 5 ms, hashing for 0.5 ms at a time; the clocks are made up."""
-    wall_ms = itertools.chain.from_iterable([0.5, 0.5, 0.5, 3.5] for _ in itertools.count())
+    """A thread gets 2 of 6 ms, in parts of 0.5 ms; another takes 1 ms. The clocks are made up."""
+    wall_ms = itertools.chain.from_iterable([0.5, 0.5, 1.5, 3.5] for _ in itertools.count())
     now = {"wall": 0.0, "cpu": 0.0}
 
     class Hash:
@@ -43,8 +43,8 @@ def test_the_period_of_pauses_is_that_between_their_ends(monkeypatch):
     monkeypatch.setattr(spinning.hashlib, "sha256", Hash)
     monkeypatch.setattr(spinning.cores, "thread_cpu_s", lambda: now["cpu"])
     found = spin(1, 0.1, lambda: now["wall"])
-    assert (found.cores, found.period_s) == (pytest.approx(0.4, rel=0.05), pytest.approx(0.005))
-    assert spin(1, 0.02, lambda: now["wall"]).period_s is None  # four pauses tell too little
+    assert (found.cores, found.period_s) == (pytest.approx(1 / 3, rel=0.05), pytest.approx(0.006))
+    assert spin(1, 0.02, lambda: now["wall"]).period_s is None  # three pauses tell too little
 
 
 @pytest.mark.parametrize(("usable", "asked"), [(0.25, [1]), (1.0, [1]), (1.5, [2, 1]), (4.0, [4, 1])])

@@ -24,6 +24,15 @@ def test_the_time_since_the_last_acknowledgement_does_not_count(took_s: float, q
     assert meter.rate == pytest.approx(1_000_000 / counts_s)
 
 
+def test_a_link_that_stalls_slows_down() -> None:
+    meter = ThroughputMeter()
+    meter.begin(10.0)
+    meter.sent(1_000_000)
+    meter.idle(400_000)
+    meter.update_rate(12.0, 1.5)
+    assert meter.rate == pytest.approx(300_000)
+
+
 def test_what_is_under_way_takes_as_long_as_what_has_arrived() -> None:
     meter = ThroughputMeter()
     meter.begin(10.0)

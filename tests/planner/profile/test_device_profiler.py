@@ -104,6 +104,46 @@ def test_what_a_run_begins_with_is_measured_where_the_disk_has_room(tmp_path: Pa
     assert (kept.startup, kept.error) == (before, None)
 
 
+class Imports(Answers):
+    """An agent whose imports fail, as each ``failing`` says, one after the other."""
+
+    def __init__(self, *failing: bool) -> None:
+        super().__init__(RATE)
+        self._failing = list(failing)
+
+    def call(self, order: Any, timeout_s: float | None = None) -> Any:
+        if not isinstance(order, orders.StartFramework):
+            return super().call(order, timeout_s)
+        self.orders.append(order)
+        if self._failing.pop(0):
+            raise AgentError("pc: No module named 'torch'")
+        return None
+
+
+def profiler_of(folder: Path, before: DeviceProfile) -> tuple[DeviceProfiler, ProfileRecorder]:
+    request = ProfileRequest(("net",))
+    recorder = ProfileRecorder(Profile(1, "test", 0.0, {"pc": before}, (), (), {}), folder / "p.json", lambda *_: None)
+    timer = StepTimer(request, {"net": "abc"}, TimeBudget(100, 1, 0.0), lambda _: 1, lambda *_: None)
+    return DeviceProfiler(request, timer, recorder), recorder
+
+
+def test_a_framework_is_imported_before_models_are_timed_and_its_time_is_known(tmp_path: Path) -> None:
+    profiler, recorder = profiler_of(tmp_path, known()._replace(steps=()))
+    agent = Imports(False)
+    profiler.start(PC, cast(AgentClient, agent), 2.5)
+    startup = recorder.profile.devices["pc"].startup
+    assert startup is not None and set(startup.framework_s) == {"torch"}
+
+
+def test_an_import_that_fails_is_tried_again_and_noted_where_the_model_is_timed(tmp_path: Path) -> None:
+    profiler, recorder = profiler_of(tmp_path, known()._replace(steps=()))
+    agent = cast(AgentClient, Imports(True, True))
+    profiler.start(PC, agent, 2.5)
+    assert recorder.profile.devices["pc"].failures == {}
+    profiler.measure(PC, agent)
+    assert recorder.profile.devices["pc"].failures == {"net": "No module named 'torch'"}
+
+
 def test_a_profile_of_a_version_without_streams_is_read(tmp_path: Path) -> None:
     found = measured(tmp_path, Answers(RATE), None, known())
     path = tmp_path / "profile.json"

@@ -12,7 +12,7 @@ import pytest
 
 from backends.profiling import throughput
 from planner.agents.client import AgentClient
-from planner.errors import RemoteError
+from planner.errors import AgentError
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.profile import link_probe
@@ -199,7 +199,7 @@ def test_an_incast_that_fails_is_tried_once_more_for_longer(fleet: Fleet, monkey
     def fails_first(prober: LinkProber, flows: Sequence[Flow], tool: str, seconds: float) -> list[LinkThroughput]:
         lengths_s.append(seconds)
         if len(lengths_s) == 1:
-            raise RemoteError("c: nothing arrived")
+            raise AgentError("c: nothing arrived")
         return measured(prober, flows, tool, seconds)
 
     monkeypatch.setattr(LinkProber, "_throughput", fails_first)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.profile.machine_speed import between, joined_speed, slowdown
-from profilers.machine_speed import uninterrupted_s
+from profilers.machine_speed import LOOP, uninterrupted_s
 from profilers.records import MachineSpeed
 
 rounds = st.lists(st.floats(1e-4, 1e-1), min_size=1, max_size=8)
@@ -16,11 +16,12 @@ rounds = st.lists(st.floats(1e-4, 1e-1), min_size=1, max_size=8)
 def of(values, **others):
     """A measurement whose rounds took these seconds."""
     spread = statistics.stdev(values) if len(values) > 1 else None
-    return MachineSpeed(uninterrupted_s(values), spread, len(values), taken_s=tuple(values), **others)
+    of_rounds = {"loop": LOOP, **others}
+    return MachineSpeed(uninterrupted_s(values), spread, len(values), taken_s=tuple(values), **of_rounds)
 
 
-def without_rounds(speed):
-    """The same without single rounds, as older files hold it."""
+def kept(speed):
+    """The same without single rounds, as files hold it."""
     return speed._replace(taken_s=())
 
 
@@ -40,12 +41,18 @@ def test_half_of_the_rounds_may_take_far_longer(values, factor):
 
 
 def test_a_time_whose_rounds_are_not_kept_counts_by_their_number():
-    found = joined_speed([without_rounds(of([0.002] * 6)), of([0.004, 0.004])])
+    found = joined_speed([kept(of([0.002] * 6)), of([0.004, 0.004])])
     assert found is not None and (found.loop_s, found.rounds) == (0.002, 8)
 
 
+def test_rounds_of_a_former_loop_count_as_they_were_told():
+    former = of([0.002, 0.003], loop=LOOP - 1)._replace(loop_s=0.002)
+    found = joined_speed([former])
+    assert found is not None and (found.loop_s, found.rounds, found.loop) == (0.002, 2, LOOP - 1)
+
+
 def test_times_without_a_round_do_not_count():
-    assert joined_speed([None, MachineSpeed(None, None, 0), of([0.002])]) == of([0.002])
+    assert joined_speed([None, MachineSpeed(None, None, 0), of([0.002])]) == kept(of([0.002]))
     assert joined_speed([None, MachineSpeed(None, None, 0)]) is None
 
 
@@ -68,7 +75,7 @@ def test_beside_some_of_the_others_a_speed_lies_between_that_alone_and_that_besi
 
 def test_times_of_different_loops_are_neither_joined_nor_compared():
     older, newer = of([0.004], loop=1), of([0.002], loop=2)
-    assert joined_speed([older, newer]) == newer
+    assert joined_speed([older, newer]) == kept(newer)
     assert slowdown(newer, older) is None
 
 

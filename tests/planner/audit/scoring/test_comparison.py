@@ -8,6 +8,7 @@ from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, c
 from planner.audit.scoring.measured import MeasuredRun
 from planner.profile.file import Profile
 from planner.provenance import Provenance
+from profilers.records import Crowded, Repeat
 from tests.planner import audits, profiles
 
 #: Of devices that compute on it, so that a reference loop tells their drift.
@@ -77,6 +78,25 @@ def test_with_torch_gradients_are_timed_beside_exchanges_and_the_drift_of_all_co
     cycle_s = 1 / pair.workers["a"].steps_per_s
     for worker in found.workers.values():
         assert worker.cycle_s.steady_error == pytest.approx(0.02 / cycle_s, rel=1e-3)
+
+
+@pytest.mark.parametrize(("company", "most"), [("abc", 1.05), ("ab", 1.1)])
+def test_drift_goes_by_the_speed_beside_the_members_that_compute(company: str, most: float) -> None:
+    none = profiles.seconds(0.0)
+    crowd = Crowded(tuple(company), Repeat(profiles.seconds(0.1), none, none, 0.1, audits.loop(1.1)))
+    fleet = audits.fleet(0.1, 0.1, 0.1, accelerator="cpu", crowded=crowd)
+    pair = next(run for run in audits.as_predicted(fleet) if set(run.workers) == set("ab"))
+    slow = {name: worker._replace(speed=audits.loop(1.2)) for name, worker in pair.workers.items()}
+    (found,) = judged(fleet, [pair._replace(workers=slow)]).values()
+    for worker in found.workers.values():
+        assert 1.2 / most <= worker.drift < 1.2 / (1 + (most - 1) / 4)
+
+
+def test_a_loop_tells_nothing_of_the_drift_of_a_gpu() -> None:
+    fleet = audits.fleet(0.1)
+    (run,) = audits.as_predicted(fleet)
+    slow = run._replace(workers={"a": run.workers["a"]._replace(speed=audits.loop(2.0))})
+    assert judged(fleet, [slow])["a", "a"].workers["a"].drift == 1.0
 
 
 def drifted(run: MeasuredRun, drift: float) -> MeasuredRun:
