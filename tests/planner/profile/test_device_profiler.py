@@ -116,7 +116,7 @@ class Imports(Answers):
             return super().call(order, timeout_s)
         self.orders.append(order)
         if self._failing.pop(0):
-            raise AgentError("pc: No module named 'torch'")
+            raise AgentError("pc: torch: No module named 'torch'")
         return None
 
 
