@@ -1,8 +1,9 @@
 """Members of a cluster that share a kernel slow one another.
 
 They share its memory and often its processors: containers, the parts of a lab, or a GPU and the
-cores of its host. Each was timed alone, and while the others computed. A gradient is taken to
-lengthen in proportion to the others that compute meanwhile, fewer or for a part of its time.
+cores of its host. Each was timed alone, and while the others computed. In a cluster of two or more
+of them gradients take the second time: also where few others compute, their messages come between
+two steps, and what a step finds in a cache is no longer there (docs/results.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,13 +14,9 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.predict.message_time import standard_error
 from planner.profile.file import DeviceProfile, kernels_of
-from planner.profile.machine_speed import between
 from profilers.records import MachineSpeed, StepProfile
 from profilers.stats import mean
 
-#: Devices on one kernel whose members are told apart. Of more, all members are slowed alike, for
-#: there are too many clusters.
-MOST_APART = 6
 #: The operator is told of devices that are so many times slower beside others.
 TOLD = 1.05
 
@@ -36,45 +33,22 @@ class KernelMates(NamedTuple):
     together: Ints
     error: Floats
 
-    def others(self, members: Bools) -> Floats:
-        """(C, N) other members on the kernel of each device; of no member, as if it were one."""
-        shared = self.together.sum(axis=0) > 1
-        all_of_it = members.astype(np.int64) @ self.together
-        return np.where(shared, np.maximum(0.0, all_of_it - 1.0), 0.0)
+    def beside(self, members: Bools) -> Bools:
+        """(C, N) whether a device's kernel has two members or more. members: (C, N)."""
+        return members.astype(np.int64) @ self.together > 1
 
-    def computing(self, duty: Floats) -> Floats:
-        """(C, N) mean others that compute while a member does; 0 for no member.
+    def slowdowns(self, beside: Bools) -> Floats:
+        """(N,) how many times as long gradients take. beside: (N,) whether beside others."""
+        return np.where(beside, [_slowdown(step) for step in self.steps], 1.0)
 
-        duty: (C, N) share of its time in which a member computes, 0 for no member. Members that
-            begin together compute beside one another for longer than that. In labs their gradients
-            were no longer for it (docs/results.md).
-        """
-        apart = self.together - np.eye(len(self.steps), dtype=np.int64)
-        found = np.where(duty > 0, duty @ apart, 0.0)
-        return found if self.together.sum(axis=0).max() <= MOST_APART else self._means(found, duty > 0)
-
-    def _means(self, values: Floats, members: Bools) -> Floats:
-        """(C, N) of each kernel's members, also for devices on it that are none."""
-        count = np.maximum(1, members.astype(np.int64) @ self.together)
-        return np.asarray(np.where(members, values, 0.0) @ self.together / count)
-
-    def slowdowns(self, others: Floats) -> Floats:
-        """(N,) how many times as long gradients take while so many others, (N,), compute."""
-        return 1 + self._parts(others) * (np.array([_slowdown(step) for step in self.steps]) - 1)
-
-    def errors(self, others: Floats) -> Floats:
+    def errors(self, beside: Bools) -> Floats:
         """(N,) relative standard errors of the slowdowns."""
-        return self._parts(others) * self.error
+        return np.where(beside, self.error, 0.0)
 
-    def speeds(self, others: Floats, alone: Sequence[MachineSpeed | None]) -> tuple[MachineSpeed | None, ...]:
+    def speeds(self, beside: Bools, alone: Sequence[MachineSpeed | None]) -> tuple[MachineSpeed | None, ...]:
         """The speeds of the processors there. alone: without others; None where unknown."""
-        each = zip(self.steps, self._parts(others).tolist(), alone, strict=True)
-        return tuple(speed and _speed_beside(step, part) for step, part, speed in each)
-
-    def _parts(self, others: Floats) -> Floats:
-        """(N,) so many others as parts of those beside which the devices were timed."""
-        timed = np.array([len(step.crowded.names) - 1 if step.crowded else 0 for step in self.steps])
-        return np.minimum(1.0, np.divide(others, timed, out=np.zeros_like(others), where=timed > 0))
+        each = zip(self.steps, beside.tolist(), alone, strict=True)
+        return tuple(_speed_beside(step, speed) if others else speed for step, others, speed in each)
 
 
 def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
@@ -90,8 +64,10 @@ def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
     return KernelMates(tuple(steps.values()), together, np.array(error))
 
 
-def _speed_beside(step: StepProfile, part: float) -> MachineSpeed | None:
-    return between(step.speed, step.crowded.steps.speed if step.crowded else None, part)
+def _speed_beside(step: StepProfile, alone: MachineSpeed | None) -> MachineSpeed | None:
+    """``alone`` where that is all that is known, or a GPU computes."""
+    crowded = step.crowded.steps.speed if step.crowded else None
+    return crowded if alone is not None and crowded is not None else alone
 
 
 def notes(devices: Mapping[str, DeviceProfile], steps: Mapping[str, StepProfile]) -> list[str]:

@@ -31,16 +31,6 @@ def _rounds_s(speed: MachineSpeed) -> tuple[float, ...]:
     return kept or speed.rounds * (speed.loop_s or 0.0,)
 
 
-def between(alone: MachineSpeed | None, beside: MachineSpeed | None, part: float) -> MachineSpeed | None:
-    """The speed where a part of what slows the loop beside others does so.
-
-    ``alone`` where that is all that is known.
-    """
-    if alone is None or beside is None or not alone.loop_s or not beside.loop_s or alone.loop != beside.loop:
-        return alone
-    return beside._replace(loop_s=alone.loop_s + part * (beside.loop_s - alone.loop_s), taken_s=())
-
-
 def slowdown(now: MachineSpeed | None, before: MachineSpeed | None) -> float | None:
     """How many times as long the reference loop takes as before.
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.profile.machine_speed import between, joined_speed, slowdown
+from planner.profile.machine_speed import joined_speed, slowdown
 from profilers.machine_speed import LOOP, uninterrupted_s
 from profilers.records import MachineSpeed
 
@@ -63,14 +63,6 @@ def test_lost_time_is_the_mean_of_the_times_that_tell_it():
 
 def test_a_machine_is_slower_by_as_much_as_its_loop_takes_longer():
     assert slowdown(of([0.003]), of([0.002])) == pytest.approx(1.5)
-
-
-def test_beside_some_of_the_others_a_speed_lies_between_that_alone_and_that_beside_all():
-    alone, beside = of([0.002]), of([0.003])
-    found = [between(alone, beside, part) for part in (0.0, 0.5, 1.0)]
-    assert [each.loop_s for each in found if each] == pytest.approx([0.002, 0.0025, 0.003])
-    assert between(alone, of([0.003], loop=9), 0.5) == alone
-    assert between(None, beside, 0.5) is None
 
 
 def test_times_of_different_loops_are_neither_joined_nor_compared():
