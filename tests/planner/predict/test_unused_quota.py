@@ -13,7 +13,7 @@ from tests.planner import profiles
 
 CORES, PERIOD_S = 0.25, 0.005
 #: Of gradients that are longer than a period.
-SAVED_S = (1 - CORES) * PERIOD_S
+SAVED_S = (1 - CORES) * PERIOD_S + PERIOD_S / 2
 SYNCHRONOUS = "parameter-server:sync=synchronous"
 WAITING = (SYNCHRONOUS, "allreduce", "baseline", "sgp", "crossover", "crossover-hierarchical")
 
@@ -38,6 +38,7 @@ def cycles(profile: Profile, strategy: str, mask: int = 0b111) -> np.ndarray:
     [
         ({}, SAVED_S),
         ({"gradient_s": 0.002}, 0.75 * 0.002),  # which leaves its processor time
+        ({"gradient_s": 1.0, "period_s": 0.1}, 0.75 * 0.1 + 0.005 / 0.25),
         ({"cores": 1.0}, 0.0),
         ({"cores": 2.0}, 0.0),
         ({"period_s": None}, 0.0),
