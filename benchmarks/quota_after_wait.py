@@ -16,9 +16,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from reporting import parser, show
 
-from planner.predict.device_costs import QUOTA_SLICE_S
+from planner.predict.device_costs import saved_by_wait_s
 
 GROUP = Path("/sys/fs/cgroup/cpu/quota-after-wait")
 #: Cores and seconds of a period, as labs and containers have them.
@@ -49,8 +50,8 @@ def _row(cores: float, period_s: float, work: int, seconds: float) -> dict[str, 
     work_s = work * cores * period_s
     seconds *= 6 if period_s > 0.05 else 1
     saved = {f"after {wait:g}": _saved(work_s, work_s / cores, wait * period_s, seconds) / period_s for wait in WAITS}
-    predicted_s = (1 - cores) * period_s + min(period_s / 2, QUOTA_SLICE_S / cores)
-    return {"cores": cores, "period, ms": 1e3 * period_s, "quotas": work, **saved, "predicted": predicted_s / period_s}
+    predicted = float(saved_by_wait_s(np.array(cores), np.array(period_s))) / period_s
+    return {"cores": cores, "period, ms": 1e3 * period_s, "quotas": work, **saved, "predicted": predicted}
 
 
 def _saved(work_s: float, throttled_s: float, wait_s: float, seconds: float) -> float:

@@ -75,7 +75,9 @@ def spin(threads: int, seconds: float, clock: Callable[[], float] = time.monoton
             hashlib.sha256(BLOCK).digest()
             last_s, last_cpu_s = now_s, cpu_s
             now_s, cpu_s = clock(), cores.thread_cpu_s()
-            found.append(Pause(now_s, now_s - last_s - (cpu_s - last_cpu_s)))
+            pause_s = now_s - last_s - (cpu_s - last_cpu_s)
+            if pause_s > PAUSE_S:
+                found.append(Pause(now_s, pause_s))
         got.append((cpu_s - before_s) / (now_s - began_s))
         pauses.append(found)
 
@@ -89,6 +91,6 @@ def spin(threads: int, seconds: float, clock: Callable[[], float] = time.monoton
 
 def _period_s(pauses: List[Pause]) -> Optional[float]:
     """Mean seconds between the ends of pauses; None for too few."""
-    shortest_s = max(PAUSE_S, PAUSE_SHARE * max(pause.seconds for pause in pauses))
+    shortest_s = PAUSE_SHARE * max((pause.seconds for pause in pauses), default=0.0)
     ends_s = [pause.end_s for pause in pauses if pause.seconds >= shortest_s]
     return (ends_s[-1] - ends_s[0]) / (len(ends_s) - 1) if len(ends_s) >= FEWEST_PAUSES else None

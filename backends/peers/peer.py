@@ -70,7 +70,6 @@ class Peer:
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
-        self._hands_over = False  # its last state
         self.spent = TimeSpent()
         self.exchange_clock = ComputeClock()
 
@@ -84,21 +83,21 @@ class Peer:
         self._connection.settimeout(None)  # others may be computing; heartbeats detect lost ones
         self._introduce(address, port)
         try:
-            self._take_orders(on_step)
+            last = self._take_orders(on_step)
         except framing.WireError:
-            if self._hands_over or not self._mailbox.run_over:
-                raise
-            # Else the coordinator waits no longer for the end of a step.
+            if self._mailbox.run_over:  # the coordinator waits no longer for the end of a step
+                return self.spent
+            raise
+        if last.hand_over:
+            self._hand_over()
         return self.spent
 
-    def _take_orders(self, on_step: Optional[Callable[[TimeSpent], None]]) -> None:
+    def _take_orders(self, on_step: Optional[Callable[[TimeSpent], None]]) -> frames.Finish:
+        """Carry out all orders; return the last."""
         while True:
             order: Any = self._connection.receive(*ORDERS, payload=self._weights_payload)
             if isinstance(order, frames.Finish):
-                self._hands_over = order.hand_over
-                if order.hand_over:
-                    self._hand_over()
-                return
+                return order
             self._carry_out(order)
             if on_step is not None:
                 on_step(self.spent)

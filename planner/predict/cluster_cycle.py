@@ -85,11 +85,7 @@ def _synchronised(costs: Costs, candidates: Candidates, cycle_s: Floats, shares:
     if sync.staleness or sync.backups:
         return sync_server.at_slowest_rate(cycle_s), shares
     round_s, computed_s = sync_server.round_s(costs, candidates)
-    by_quotas_s = _by_quotas_s(costs, candidates)
-    at_host = np.arange(candidates.hosts.size), candidates.hosts
-    served_s = np.where(members, loads(costs)[1][candidates.hosts], 0.0).sum(axis=1)
-    by_quotas_s[at_host] += np.where(by_quotas_s[at_host] > 0, served_s, 0.0)
-    round_s = np.maximum(round_s, by_quotas_s.max(axis=1))
+    round_s = np.maximum(round_s, _round_by_quotas_s(costs, candidates))
     computing = (computed_s / round_s)[:, None]
     others = shares.copy()
     others[:, COMPUTE] = 0.0
@@ -116,6 +112,14 @@ def _by_quotas_s(costs: Costs, candidates: Candidates) -> Floats:
     """
     has_quota = candidates.members(len(costs.names)) & (costs.devices.unused_quota_s > 0)
     return np.where(has_quota, loads(costs)[0][candidates.hosts], 0.0)
+
+
+def _round_by_quotas_s(costs: Costs, candidates: Candidates) -> Floats:
+    """(C,) seconds below which no synchronous round is, as the host also serves all workers."""
+    found, at_host = _by_quotas_s(costs, candidates), (np.arange(candidates.hosts.size), candidates.hosts)
+    served_s = np.where(candidates.members(len(costs.names)), loads(costs)[1][candidates.hosts], 0.0).sum(axis=1)
+    found[at_host] += np.where(found[at_host] > 0, served_s, 0.0)
+    return np.asarray(found.max(axis=1))
 
 
 def update_cpu_s(costs: Costs) -> Floats:

@@ -94,18 +94,23 @@ class DeviceCosts(NamedTuple):
     def unused_quota_s(self) -> Floats:
         """(N,) seconds by which a gradient is shorter that begins after a wait.
 
-        A container that has waited has its quota of the period left, and computes at full speed
-        until that is used up. At the end of a gradient it is at full speed again, on average in the
-        middle of a period. Both together save (1 - cores) of a period. Besides, about half of its
-        last slice is left (benchmarks/quota_after_wait.py). A gradient never takes less than its
-        data and its processor time. One thread computes where cores are below one.
+        It never takes less than its data and its processor time. One thread computes where cores
+        are below one.
         """
-        below = self.cores < 1
-        cores = np.where(below, self.cores, 1.0)
-        left_s = np.minimum(self.quota_period_s / 2, QUOTA_SLICE_S / cores)
-        saved_s = (1 - cores) * self.quota_period_s + left_s
         throttled_s = np.maximum(0.0, self.gradient_s - self.data_s - self.step_cpu_s)
-        return np.where(below & (self.step_cpu_s > 0), np.minimum(saved_s, throttled_s), 0.0)
+        saved_s = np.minimum(saved_by_wait_s(self.cores, self.quota_period_s), throttled_s)
+        return np.where((self.cores < 1) & (self.step_cpu_s > 0), saved_s, 0.0)
+
+
+def saved_by_wait_s(cores: Floats, period_s: Floats) -> Floats:
+    """Seconds by which a long computation is shorter that a container begins after a wait.
+
+    It has its quota of the period left, and computes at full speed until that is used up. At the
+    end it is at full speed again, on average in the middle of a period. Both together save
+    (1 - cores) of a period. Besides, about half of its last slice is left
+    (benchmarks/quota_after_wait.py).
+    """
+    return np.asarray((1 - cores) * period_s + np.minimum(period_s / 2, QUOTA_SLICE_S / cores))
 
 
 def of_devices(

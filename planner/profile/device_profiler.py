@@ -129,8 +129,7 @@ class DeviceProfiler:
         known = self._known(device)
         if not self._request.models:
             return []
-        assert known.facts is not None, "facts are collected before"
-        asked = self._request.framework_on(known.facts), self._request.precision, self._request.batch
+        asked = self._framework(device), self._request.precision, self._request.batch
         return [
             timed
             for timed in known.steps
@@ -140,6 +139,11 @@ class DeviceProfiler:
 
     def _known(self, device: Device) -> DeviceProfile:
         return self._recorder.profile.devices[device.name]
+
+    def _facts_of(self, device: Device) -> records.Facts:
+        facts = self._known(device).facts
+        assert facts is not None, "facts are collected first"
+        return facts
 
     def _facts(self, device: Device, agent: AgentClient) -> None:
         name = device.name
@@ -179,9 +183,7 @@ class DeviceProfiler:
         return took_s
 
     def _check_precision(self, device: Device) -> None:
-        facts = self._known(device).facts
-        assert facts is not None, "facts are collected before"
-        self._request.check_precision(facts)
+        self._request.check_precision(self._facts_of(device))
 
     def _stream(self, device: Device, agent: AgentClient) -> None:
         """Count the samples that arrive, if this was asked for. Where none do, the rest goes on."""
@@ -232,9 +234,7 @@ class DeviceProfiler:
 
     def _framework(self, device: Device) -> str:
         """The framework that the device trains with. Raises PlanError where it has none."""
-        facts = self._known(device).facts
-        assert facts is not None, "facts are collected before models are timed"
-        return self._request.framework_on(facts)
+        return self._request.framework_on(self._facts_of(device))
 
     def _timings(self, device: Device, model: str) -> list[records.StepProfile]:
         """Timings of the model as it is asked for, also those that hold no more."""
@@ -243,8 +243,7 @@ class DeviceProfiler:
         return [steps for steps in known if (steps.model, steps.framework, steps.planned_batch) == key]
 
     def _is_timed(self, device: Device, model: str) -> bool:
-        facts, fingerprint = self._known(device).facts, self._timer.fingerprints[model]
-        assert facts is not None, "facts are collected before models are timed"
+        facts, fingerprint = self._facts_of(device), self._timer.fingerprints[model]
         timings = self._timings(device, model)
         return any(reuse.timing_holds(steps, fingerprint, self._request, device, facts) for steps in timings)
 

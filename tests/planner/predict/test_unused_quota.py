@@ -1,5 +1,7 @@
 """Containers of a quarter of a core, granted every 5 ms, compute at full speed after a wait."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -45,8 +47,8 @@ def cycles(profile: Profile, strategy: str, mask: int = 0b111) -> np.ndarray:
         ({"accelerator": "cuda"}, 0.0),
     ],
 )
-def test_a_gradient_is_shorter_by_a_part_of_the_period(changes: dict[str, object], expected_s: float) -> None:
-    found = costs_of(fleet(**changes)).devices.unused_quota_s  # type: ignore[arg-type]
+def test_a_gradient_is_shorter_by_a_part_of_the_period(changes: dict[str, Any], expected_s: float) -> None:
+    found = costs_of(fleet(**changes)).devices.unused_quota_s
     assert found == pytest.approx([expected_s] * 3)
 
 
