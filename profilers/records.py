@@ -185,10 +185,15 @@ class Repeat(NamedTuple):
 
 
 class Crowded(NamedTuple):
-    """Steps of a device while others on its kernel make some. names: of all, itself included."""
+    """Steps of a device while others on its kernel make some.
+
+    names: of all, itself included.
+    repeats: how often, minutes apart.
+    """
 
     names: Tuple[str, ...]
     steps: Repeat
+    repeats: int = 1
 
 
 class BatchTiming(NamedTuple):

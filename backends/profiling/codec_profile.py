@@ -1,20 +1,19 @@
 """The processor time of every compressor is measured on this device.
 
-Times are by the processor's clock, divided by the share of a core that the device has:
-a quota would stretch a millisecond to a tenth of a second on the wall clock.
+Each time begins with caches as a training step leaves them.
 """
 
 import time
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
 from backends.frameworks.base import Variable, consecutive
+from backends.profiling.cold_caches import ColdTimer
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, add, bytes_of
 from profilers.records import CodecCost, Samples
-from profilers.spinning import available_cores
 
 #: Messages before the residual has settled; messages that are timed, and seconds for them.
 WARM_UP = 3
@@ -33,16 +32,15 @@ LINK_BUDGET_SHARE = 0.25
 def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
     """Costs of every compressor at its defaults, on Gaussian gradients of these variables."""
     small, times = _shrunk(variables)
-    times /= min(1.0, available_cores())
     size = sum(variable.size for variable in small)
     values = np.random.RandomState(0).standard_normal(size).astype(np.float32)
     gradients = (values, values[::-1].copy(), np.roll(values, size // 2))
     weights = np.full(size, SCALE, np.float32)
-    found = {}
+    timer, found = ColdTimer(), {}
     for name in COMPRESSORS:
         made = CompressorSpec(name).build(small)
         made.bind_weights(weights)
-        found[name] = _coding(made, gradients, times)
+        found[name] = _coding(made, gradients, times, timer)
     return found
 
 
@@ -57,7 +55,7 @@ def _shrunk(variables: Sequence[Variable]) -> Tuple[Tuple[Variable, ...], float]
     return consecutive((variable.name, shape) for variable, shape in zip(variables, shorter)), times
 
 
-def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> CodecCost:
+def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float, timer: ColdTimer) -> CodecCost:
     budget = LINK_BUDGET_SHARE * bytes_of(DENSE, made.size, made.size) if made.by_link else None
     total = np.zeros(made.size, np.float32)
     for step in range(WARM_UP):  # the first additions, too, wait for memory
@@ -67,14 +65,7 @@ def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> 
     began = time.perf_counter()
     while len(send_s) < FEWEST or (len(send_s) < MOST and time.perf_counter() - began < LIMIT_S):
         values = gradients[len(send_s) % len(gradients)]
-        message, seconds = _timed(made.compress, values, budget)
+        message, seconds = timer.timed(made.compress, values, budget)
         send_s.append(times * seconds)
-        add_s.append(times * _timed(add, message, total, 0.5)[1])
+        add_s.append(times * timer.timed(add, message, total, 0.5)[1])
     return CodecCost(Samples("s", tuple(send_s)), Samples("s", tuple(add_s)))
-
-
-def _timed(work: Callable[..., Any], *args: Any) -> Tuple[Any, float]:
-    """What a call gives, and its processor seconds."""
-    began = time.process_time()
-    result = work(*args)
-    return result, time.process_time() - began

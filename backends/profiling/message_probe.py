@@ -10,9 +10,8 @@ import statistics
 import time
 from typing import Any, Callable, ContextManager, List, NamedTuple, Sequence, Type, TypeVar
 
-import numpy as np
-
 from backends.network import framing
+from backends.profiling.cold_caches import ColdCaches
 from backends.profiling.interference import REST_S, computing, stolen_cpu_s
 from backends.protocol.events import Listening, MessagePoint, MessageTimes
 from backends.protocol.frames import ComputeBeside, Done, EndProbe, EndTurns, ProbeMessage, ProbeReceived, StolenTime
@@ -26,7 +25,6 @@ SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
 MESSAGE_LIMIT = 1 << 30
 ROUND_TRIPS = 20
 _FEWEST = 3  # messages of a size: one to warm up and two to compare
-_MEMORY_BYTES, _CACHE_LINE_BYTES = 1 << 26, 64  # more than caches hold
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 
 #: The answer to a message beside a computation, whose processor time is taken by turns.
@@ -102,7 +100,7 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
         trips = [_exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
-        memory = np.ones(_MEMORY_BYTES if order.cold else 0, np.uint8)
+        caches = ColdCaches() if order.cold else None
         points: List[MessagePoint] = []
         for size in ladder(order.sizes):
             expected_s = _expected_s(points, size, latency_s)
@@ -112,7 +110,8 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
             message = memoryview(bytearray(b"\x55") * size)
             exchanges = []
             for _ in range(count):
-                memory[::_CACHE_LINE_BYTES].sum()  # all of it goes through the caches
+                if caches is not None:
+                    caches.leave()
                 exchanges.append(_exchange(connection, message))
             points.append(_point(size, exchanges, latency_s))
         found = MessageTimes(tuple(trips), tuple(points))

@@ -62,14 +62,17 @@ def add_s(strategy: Strategy, step: StepProfile) -> float:
 
 
 def service_s(strategy: Strategy, step: StepProfile) -> float:
-    """Seconds of a server's update with one gradient; of a peer's own, with its own.
+    """Seconds of a server's update with one gradient; of a peer's, after it has added up its own.
 
     A server adds compressed messages to its momentum first, or to the weights themselves where
     workers have momentum of their own, because they keep a residual. Differences are added to what
     it has of the worker's gradient, with the whole of which it then makes its update.
     """
     whole_s = mean(update_costs.service_s(strategy.shared_kind, step).values)
-    if not strategy.through_server or _is_dense(strategy) or _codec(strategy, step) is None:
+    if not strategy.through_server:
+        own = step.compressors.get(DENSE)
+        return whole_s + (mean(own.add_s.values) if own else 0.0)
+    if _is_dense(strategy) or _codec(strategy, step) is None:
         return whole_s
     chosen = strategy.compressor
     adds_only = chosen.keeps_residual and not chosen.sends_differences

@@ -11,7 +11,8 @@ members that are in the next phase already share its link with them. Before the 
 member that waits for others exchanges a short message with the coordinator.
 
 An asynchronous member sends beside its computation, and the slower of the two sets its rate. The
-others send to it at their own rates.
+others send to it at their own rates. The coordinator's orders cost it, and the member that hosts
+the coordinator, processor time. Elsewhere they are part of the latency.
 """
 
 import functools
@@ -55,7 +56,9 @@ def solve(costs: Costs, candidates: Candidates) -> Steps:
         at = np.ix_(candidates.masks == mask, ranked)
         for whole, part in zip(result, _solve_one(costs, ranked, pace), strict=True):
             whole[at] = part
-    return result._replace(cycle_s=result.cycle_s + _coordination_s(costs, candidates, members))
+    coordination_s = _coordination_s(costs, candidates, members)
+    ordering_s = _ordering_s(costs, candidates, result.cycle_s)
+    return result._replace(cycle_s=result.cycle_s + coordination_s + ordering_s, busy_s=result.busy_s + ordering_s)
 
 
 def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
@@ -70,7 +73,7 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
     load = whole.scaled(np.minimum(1.0, fits))
     sent = load.shares.sum(axis=1)
     handled_s = members.handling_s((load.shares + load.shares.T * load.answers)[None])[0]
-    busy_s = members.ready_s + members.after_s + handled_s
+    busy_s = members.ready_s + members.after_s + members.order_s + handled_s
     if sync.waits_for(count) > 1:
         waiting = members if sync.backups else members.paced(pace)
         cycle_s = _synchronous(waiting.after_waits, load, not sync.backups)
@@ -167,7 +170,7 @@ def _asynchronous(costs: MemberCosts, whole: Traffic, fits: Floats) -> tuple[Flo
     fits: (n, n) messages that a link carries during an undisturbed gradient. A slowed gradient
         leaves room for more, by the factor ``stretch``. The returned load is cut to what fits.
     """
-    undisturbed_s = costs.ready_s + costs.service_s
+    undisturbed_s = costs.ready_s + costs.service_s + costs.order_s
     received_s = costs.receive_s * costs.computes
     cycle_s, stretch = undisturbed_s, np.ones_like(undisturbed_s)
     for _ in range(ITERATIONS):
@@ -193,7 +196,7 @@ def _pairwise(costs: MemberCosts, requests: Floats, busy_s: Floats) -> Floats:
     others as often as they use it. requests: (n, n) how often one asks another in a step.
     busy_s: (n,) of a step at full load, of which a quota grants no more.
     """
-    own_s, both_ways_s = costs.ready_s + costs.after_s, costs.alone_s + costs.alone_s.T + costs.after_s
+    own_s, both_ways_s = costs.ready_s + costs.after_s + costs.order_s, costs.alone_s + costs.alone_s.T + costs.after_s
     unused_s = np.where(requests.sum(axis=1) > 0, costs.unused_quota_s, 0.0)
     least_s, own_s = np.where(unused_s > 0, busy_s, 0.0), own_s - unused_s
     cycle_s = own_s
@@ -204,6 +207,21 @@ def _pairwise(costs: MemberCosts, requests: Floats, busy_s: Floats) -> Floats:
     handled_s = np.where(costs.computes, costs.receive_s + costs.send_s.T, 0.0) + costs.after_s
     stolen = (requests / cycle_s[:, None] * handled_s).sum(axis=0)
     return np.where(requests.sum(axis=1) > 0, cycle_s, cycle_s / (1 - np.minimum(stolen, MAX_STOLEN_SHARE)))
+
+
+def _ordering_s(costs: Costs, candidates: Candidates, cycle_s: Floats) -> Floats:
+    """(C, N) seconds that ordering the steps of members who wait for nobody takes from their host.
+
+    cycle_s: (C, N) of all members.
+    """
+    found = np.zeros_like(cycle_s)
+    if np.isfinite(costs.strategy.sync.staleness):
+        return found
+    at_host = np.arange(candidates.hosts.size), candidates.hosts
+    ordered_s = np.diagonal(costs.pairs.order_cpu_s) / costs.devices.cores * (costs.devices.step_cpu_s > 0)
+    stolen = np.minimum((1 / cycle_s).sum(axis=1) * ordered_s[candidates.hosts], MAX_STOLEN_SHARE)
+    found[at_host] = np.where(np.isfinite(cycle_s[at_host]), cycle_s[at_host] * stolen / (1 - stolen), 0.0)
+    return found
 
 
 def _coordination_s(costs: Costs, candidates: Candidates, members: Bools) -> Floats:

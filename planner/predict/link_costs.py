@@ -18,6 +18,8 @@ Links = Mapping[tuple[str, str], LinkProfile]
 PAYLOAD = 0.941
 #: A host's link shows no contention when all peers at once get this share of what each gets alone.
 UNCONTENDED = 0.95
+#: Bytes of an order, or of the report of a step: no more than those of the smallest message probed.
+ORDER_BYTES = 1 << 10
 #: From this factor on the packets of a what-if arrive one by one where those measured arrived in
 #: bursts: a byte that cost a processor 1 to 1.6 ns at 1000 Mbit/s cost 4 to 16 ns at 40 to 100
 #: (docs/results.md).
@@ -35,6 +37,8 @@ class PairCosts(NamedTuple):
     error: relative standard error of up_s + down_s.
     weights_s: seconds of a message of all weights, one way, [from, to].
     latency_s: seconds of an empty message, one way, [from, to].
+    order_cpu_s: on the diagonal, processor seconds of an end that receives an order and sends a
+        report; 0 elsewhere, and where no loopback was measured.
     """
 
     up_s: Floats
@@ -47,6 +51,7 @@ class PairCosts(NamedTuple):
     error: Floats
     weights_s: Floats
     latency_s: Floats
+    order_cpu_s: Floats
 
     @property
     def reachable(self) -> Bools:
@@ -90,6 +95,7 @@ def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes
     if worker == host:  # all processor seconds are the host's
         worker_cpu_s, host_cpu_s = 0.0, worker_cpu_s + host_cpu_s
         host_stolen_cpu_s = host_cpu_s
+        found["order_cpu_s"] = sum(processor_s(up, ORDER_BYTES))
     return {
         **found,
         "up_s": up_s,

@@ -15,6 +15,7 @@ class MemberCosts(NamedTuple):
     ready_s: (n,) until a member begins to send in a step.
     gradient_s, service_s, add_s: (n,) of its gradient, its update, and of adding one message.
     after_s: (n,) of the update and of adding all messages of a synchronous step.
+    order_s: (n,) of its processor, to take the order of a step and to report it.
     unused_quota_s: (n,) by which a gradient after a wait is shorter.
     computes: (n,) whether it computes on the processor, which messages then steal from.
     out_s, in_s: (n,) of a message on its link, out and in, all peers at once.
@@ -27,6 +28,7 @@ class MemberCosts(NamedTuple):
     service_s: Floats
     add_s: Floats
     after_s: Floats
+    order_s: Floats
     unused_quota_s: Floats
     computes: Bools
     out_s: Floats
@@ -89,6 +91,7 @@ def of_members(costs: Costs, ranked: Ints, load: Traffic) -> MemberCosts:
         service_s=devices.service_s[ranked],
         add_s=devices.add_s[ranked],
         after_s=devices.service_s[ranked] + load.shares.sum(axis=0) * devices.add_s[ranked],
+        order_s=np.diagonal(pairs.order_cpu_s)[ranked] / np.minimum(1.0, devices.cores[ranked]),
         unused_quota_s=devices.unused_quota_s[ranked],
         computes=devices.step_cpu_s[ranked] > 0,
         out_s=costs.up_bytes / devices.out_bytes_per_s[ranked],

@@ -122,7 +122,7 @@ class DeviceProfiler:
         assert timed is not None, "it was timed in the crowd"
         known, part = self._known(device), timing_of(timed.model, timed.framework)
         took = {**known.took_s, part: known.took_s.get(part, 0.0) + took_s}
-        self._note_timing(device, timed, timed._replace(crowded=crowded), took)
+        self._note_timing(device, timed, repeats.crowded(timed, crowded), took)
 
     def _current(self, device: Device) -> list[records.StepProfile]:
         """The timings of what this request asks for."""

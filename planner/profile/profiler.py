@@ -12,7 +12,7 @@ from planner.agents.pool import AgentPool, in_parallel
 from planner.console import OnProgress
 from planner.errors import PlannerError
 from planner.fleet.device import Device, Fleet
-from planner.profile import reuse
+from planner.profile import repeats, reuse
 from planner.profile.crowd import Crowd
 from planner.profile.device_profiler import DeviceProfiler
 from planner.profile.file import DeviceProfile, Profile, kernels_of, load_profile, machines_of
@@ -22,7 +22,7 @@ from planner.profile.link_probe import LinkProber, Outstanding, Result
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import StepTimer, TimeBudget
-from profilers.records import SCHEMA, Crowded, Repeat, StepProfile
+from profilers.records import SCHEMA, Crowded, Repeat
 
 #: About what both probes of a link take: 4 to 6 s in labs of three to six devices.
 PROBE_S = 5.0
@@ -92,9 +92,10 @@ class Profiler:
             at_once=max(1, len(working)),
         )
         self._in_turn(pool, kernels_of, self._devices.measure)
+        self._crowds(pool, times=1)
         self._links(pool)
         self._in_turn(pool, kernels_of, self._devices.repeat)
-        self._crowds(pool)
+        self._crowds(pool, times=2)
         self._repeat_links(pool)
         self.recorder.on_progress("watts", "fitting power models", None)
         for name, known in self._power_models.estimated(self.recorder.profile.devices).items():
@@ -123,13 +124,16 @@ class Profiler:
     def _sharing(self, name: str) -> int:
         return next(len(names) for names in kernels_of(self.recorder.profile.devices).values() if name in names)
 
-    def _crowds(self, pool: AgentPool) -> None:
-        """Time models on devices that share a kernel while all of these make steps."""
+    def _crowds(self, pool: AgentPool, times: int) -> None:
+        """Time models on devices that share a kernel while all of these make steps.
+
+        times: how often they then have been, unless they were before.
+        """
         known = {name: self.recorder.profile.devices[name] for name in self._working(pool)}
         for model, names in itertools.product(self._request.models, kernels_of(known).values()):
             timed = {name: self._devices.timed(pool.devices[name], model) for name in names}
             crowd = Crowd(name for name, each in timed.items() if each)
-            lacking = [each for each in timed.values() if each and not crowd.names <= set(_company(each))]
+            lacking = any(repeats.lacks_crowd(each, crowd.names, times) for each in timed.values() if each)
             if len(crowd.names) > 1 and lacking:
                 self._crowd(pool, model, crowd)
 
@@ -204,8 +208,3 @@ class Profiler:
 
     def _show(self, what: str, share: float | None = None) -> None:
         self.recorder.on_progress("links", what, share)
-
-
-def _company(timed: StepProfile) -> tuple[str, ...]:
-    """The devices beside which one was timed, and its own name."""
-    return timed.crowded.names if timed.crowded else ()

@@ -4,14 +4,17 @@ Steps in a row show how much they differ, not that something else ran beside all
 """
 
 import itertools
+from typing import TypeVar
 
 from planner.profile.machine_speed import joined_speed
 from planner.units import seconds
-from profilers.records import Repeat, Samples, StepProfile
+from profilers.records import Crowded, Repeat, Samples, StepProfile
 from profilers.stats import median
 
 #: Two repeats agree if their median steps differ by no more, as a share of the shorter.
 TOLERANCE = 0.1
+
+Timing = TypeVar("Timing", StepProfile, Repeat)
 
 
 def typical_s(timed: StepProfile | Repeat) -> float:
@@ -49,11 +52,8 @@ def nearest(repeats_s: tuple[float, ...]) -> tuple[float, float]:
 
 
 def checked(timed: StepProfile, second: Repeat) -> StepProfile:
-    """The timing after a second repeat, whose steps join where both agree.
-
-    How much longer steps took beside others goes by the time alone, and is to be measured again.
-    """
-    both = timed._replace(repeats=(*timed.repeats, typical_s(second)), crowded=None)
+    """The timing after a second repeat, whose steps join where both agree."""
+    both = timed._replace(repeats=(*timed.repeats, typical_s(second)))
     return _pooled(both, second) if agree(both) else both
 
 
@@ -65,7 +65,21 @@ def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfi
     return _pooled(made, timed if timed.repeats[0] in nearest(made.repeats) else second)
 
 
-def _pooled(timed: StepProfile, other: StepProfile | Repeat) -> StepProfile:
+def crowded(timed: StepProfile, found: Crowded) -> StepProfile:
+    """The timing after steps beside others, which join those made beside the same ones."""
+    before = timed.crowded
+    if before is not None and set(before.names) == set(found.names):
+        found = Crowded(before.names, _pooled(before.steps, found.steps), before.repeats + 1)
+    return timed._replace(crowded=found)
+
+
+def lacks_crowd(timed: StepProfile, names: frozenset[str], times: int) -> bool:
+    """Whether a device was timed less often than ``times`` beside all of these."""
+    known = timed.crowded
+    return known is None or not names <= set(known.names) or known.repeats < times
+
+
+def _pooled(timed: Timing, other: StepProfile | Repeat) -> Timing:
     """Append the steps of another repeat; processor time and speed are means over all steps."""
     own, more = len(timed.gradient_s.values), len(other.gradient_s.values)
     return timed._replace(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from planner.profile import repeats
-from profilers.records import Repeat, Samples, StepProfile
+from profilers.records import Crowded, Repeat, Samples, StepProfile
 from tests.planner import profiles
 
 
@@ -74,6 +74,20 @@ def test_a_third_repeat_is_pooled_with_the_one_that_agrees_with_it(
     assert len(made.gradient_s.values) == step_count
     assert sum(made.gradient_s.values) / step_count == pytest.approx(0.7 * mean_s)
     assert repeats.agree(made) == (step_count > 30)
+
+
+def test_steps_beside_the_same_devices_are_pooled_and_beside_others_measured_anew() -> None:
+    once = repeats.crowded(steps(1.0), Crowded(("a", "b"), repeat(1.2, 10)))
+    twice = repeats.crowded(once, Crowded(("b", "a"), repeat(1.4, 30)))
+    assert twice.crowded is not None and twice.crowded.repeats == 2
+    assert sum(twice.crowded.steps.gradient_s.values) == pytest.approx(0.7 * (10 * 1.2 + 30 * 1.4))
+    assert repeats.crowded(twice, Crowded(("a", "c"), repeat(1.4))).crowded == Crowded(("a", "c"), repeat(1.4))
+
+
+def test_beside_others_a_device_is_timed_as_often_as_is_asked() -> None:
+    once = repeats.crowded(steps(1.0), Crowded(("a", "b"), repeat(1.2)))
+    lacks = [repeats.lacks_crowd(once, frozenset(names), times) for names, times in (("a", 1), ("a", 2), ("abc", 1))]
+    assert lacks == [False, True, True] and repeats.lacks_crowd(steps(1.0), frozenset("a"), 1)
 
 
 SECONDS = some.floats(1e-3, 10)
