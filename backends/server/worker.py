@@ -83,7 +83,8 @@ class Worker:
             if isinstance(order, frames.WorkerEvaluation):
                 spent = spent.plus(self._evaluate())
             else:
-                exchange_s, exchange_cpu_s = time.perf_counter() - asked, thread_cpu_s() - asked_cpu
+                exchange_cpu_s = thread_cpu_s() - asked_cpu  # a container is paused where that is read
+                exchange_s = time.perf_counter() - asked
                 spent = spent.plus(TimeSpent(exchange_s=exchange_s, exchange_cpu_s=exchange_cpu_s))
                 spent = spent.plus(self._step_or_abandon(order))
             on_step(spent)
@@ -167,7 +168,8 @@ class Worker:
         busy_s = computed - began - (self._batches.arrivals.waited_s - waited_s)
         self._give_samples(order.step)
         self._push_gradient(taken.loss, busy_s, order.hand_over)
-        exchange_s, exchange_cpu_s = time.perf_counter() - computed, thread_cpu_s() - computed_cpu
+        exchange_cpu_s = thread_cpu_s() - computed_cpu
+        exchange_s = time.perf_counter() - computed
         steps = 1 if order.local is None else order.local.steps
         return TimeSpent(steps, busy_s, exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s, taken.data_s)
 

@@ -1,9 +1,9 @@
 """The steady state of a short run gives the step time of each worker while all are busy.
 
-A worker reports every few seconds how many steps it has made and what they cost. Reports come after
-whole steps, so seconds over steps is T_i^C without rounding. The steady state begins when every
-counted worker has made WARM_STEPS steps. It ends when the first worker finds no step left to make,
-or when the run is stopped.
+The host of a run counts the steps of each worker twice a second. Workers report every second what
+theirs cost. The steady state begins when every counted worker has made WARM_STEPS steps. It ends
+when the first worker finds no step left to make, or when the run is stopped. Where the counts of a
+worker hardly grow in it, what its steps cost stands for T_i^C.
 """
 
 import itertools
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backends.protocol.events import Built, Dropped, MemberTelemetry, Progress, Replaced, RunAccount, TimeSpent
+from planner.audit import counted_steps
 from planner.audit.scoring.measured import Extrapolation, MeasuredRun, SteadyWorker
 from planner.errors import RecordError
 from planner.json_records import load
@@ -48,12 +49,14 @@ class WorkerReport(NamedTuple):
 class RunLog(NamedTuple):
     """The events of a run that an audit needs.
 
+    counts: what the host had counted, by time.
     end_s: time until which there was work for all workers.
     account: totals of the server.
     """
 
     reports: dict[str, list[WorkerReport]]
     built_s: dict[str, float]
+    counts: list[tuple[float, Progress]]
     end_s: float
     account: RunAccount
 
@@ -62,6 +65,7 @@ def steady_state(folder: RunFolder, repetition: int) -> MeasuredRun:
     """The steady state of a finished run. Raises RecordError where its folder holds none."""
     plan, log = load(Plan, folder.plan, REMEDY), read_log(folder)
     begin_s, parts = _window(folder, plan, log)
+    counts = [each for t_s, each in log.counts if begin_s <= t_s <= log.end_s]
     server_share = log.account.cpu_s / log.account.elapsed_s if len(plan.workers) > 1 else 0.0
     workers, rate_errors, power_errors = {}, [], []
     for planned in plan.workers:
@@ -69,12 +73,14 @@ def steady_state(folder: RunFolder, repetition: int) -> MeasuredRun:
         spent = _spent(part)
         hosted = server_share / planned.cores if name == plan.server else 0.0
         readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
-        found = worker_result.watts(planned, readings, _busy_share(spent, planned) + hosted)
-        rate = _rate(spent)
+        counted = counted_steps.rate(counts, name)
+        rate = counted.steps_per_s if counted else _rate(spent)
+        found = worker_result.watts(planned, readings, rate * _busy_s(spent, planned) + hosted)
         speed = joined_speed(each.speed for each in part[1:])
         built_s = log.built_s.get(name, planned.build_s) + _first_steps_s(part[0].spent, spent)
         workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, speed)
-        rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
+        error = math.hypot(_rate_error(part), counted.error if counted else 0.0)
+        rate_errors.append(rate * error if rate else 1 / (log.end_s - begin_s))
         power_errors.append((found.watts or 0.0) * (found.error or 0.0))
     total = math.fsum(worker.steps_per_s for worker in workers.values())
     power = math.fsum(worker.watts or 0.0 for worker in workers.values())
@@ -102,6 +108,7 @@ def read_log(folder: RunFolder) -> RunLog:
     """The events of a finished run. Raises RecordError for a truncated or missing log."""
     reports: dict[str, list[WorkerReport]] = {}
     built_s: dict[str, float] = {}
+    counts: list[tuple[float, Progress]] = []
     end_s, enough = 0.0, False
     account: RunAccount | None = None
     try:
@@ -111,6 +118,7 @@ def read_log(folder: RunFolder) -> RunLog:
             elif isinstance(event, Built):
                 built_s[name] = event.build_s
             elif isinstance(event, Progress):
+                counts.append((t_s, event))
                 if not enough and event.done < event.total - len(event.workers):
                     end_s = t_s
             elif isinstance(event, TimeOver):
@@ -123,7 +131,7 @@ def read_log(folder: RunFolder) -> RunLog:
         raise RecordError(f"{folder.events}: {error}; {REMEDY}") from error
     if account is None:
         raise RecordError(f"{folder.events}: the run did not end; {REMEDY}")
-    return RunLog(reports, built_s, end_s, account)
+    return RunLog(reports, built_s, counts, end_s, account)
 
 
 def _window(folder: RunFolder, plan: Plan, log: RunLog) -> tuple[float, dict[str, list[WorkerReport]]]:
@@ -146,7 +154,7 @@ def _spent(part: Sequence[WorkerReport]) -> TimeSpent:
 
 
 def _rate(spent: TimeSpent) -> float:
-    """Steps/s of a worker; 0 without a step."""
+    """Steps/s of a worker by what its steps cost; 0 without a step."""
     seconds = spent.busy_s + spent.exchange_s
     return spent.steps / seconds if seconds else 0.0
 
@@ -166,11 +174,11 @@ def _rate_error(part: Sequence[WorkerReport]) -> float:
     return 1 / _spent(part).steps if rates else 0.0
 
 
-def _busy_share(spent: TimeSpent, planned: PlannedWorker) -> float:
-    """Share of a worker's time in which it computes or its processors handle exchanges."""
-    if not _rate(spent):
+def _busy_s(spent: TimeSpent, planned: PlannedWorker) -> float:
+    """Seconds of a step in which a worker computes or its processors handle exchanges."""
+    if not spent.steps:
         return 0.0
-    return (spent.busy_s + spent.exchange_cpu_s / planned.cores) / (spent.busy_s + spent.exchange_s)
+    return (spent.busy_s + spent.exchange_cpu_s / planned.cores) / spent.steps
 
 
 def _disturbance(speeds: Sequence[MachineSpeed | None]) -> float:

@@ -51,13 +51,13 @@ def message_bytes(strategy: Strategy, step: StepProfile, workers: int) -> Messag
 
 def encode_s(strategy: Strategy, step: StepProfile) -> float:
     """Seconds to choose what one message holds."""
-    known = _codec(strategy, step)
+    known = _codec(strategy.compressor.name, step)
     return mean(known.send_s.values) if known else 0.0
 
 
 def add_s(strategy: Strategy, step: StepProfile) -> float:
     """Seconds to add a message to what there is."""
-    known = _codec(strategy, step)
+    known = _codec(strategy.compressor.name, step)
     return mean(known.add_s.values) if known else mean(step.service_s.values)
 
 
@@ -70,9 +70,9 @@ def service_s(strategy: Strategy, step: StepProfile) -> float:
     """
     whole_s = mean(update_costs.service_s(strategy.shared_kind, step).values)
     if not strategy.through_server:
-        own = step.compressors.get(DENSE)
+        own = _codec(DENSE, step)
         return whole_s + (mean(own.add_s.values) if own else 0.0)
-    if _is_dense(strategy) or _codec(strategy, step) is None:
+    if _is_dense(strategy) or _codec(strategy.compressor.name, step) is None:
         return whole_s
     chosen = strategy.compressor
     adds_only = chosen.keeps_residual and not chosen.sends_differences
@@ -84,19 +84,19 @@ def notes(strategy: Strategy, steps: Sequence[StepProfile]) -> list[str]:
     lacking = []
     if not steps[0].layers and strategy.compressor != PARAMETER_SERVER.compressor:
         lacking.append("the model's layers, which what is sent depends on")
-    if not _is_dense(strategy) and not all(_codec(strategy, step) for step in steps):
+    if not _is_dense(strategy) and not all(_codec(strategy.compressor.name, step) for step in steps):
         lacking.append(f"what {strategy.compressor.name} costs the processors")
     return [f"the profile does not tell {what}; profile again with --fresh" for what in lacking]
 
 
 def _is_dense(strategy: Strategy) -> bool:
-    return strategy.compressor.name == "dense"
+    return strategy.compressor.name == DENSE
 
 
-def _codec(strategy: Strategy, step: StepProfile) -> CodecCost | None:
-    """By the compressor's name; older profiles have former names."""
+def _codec(name: str, step: StepProfile) -> CodecCost | None:
+    """Of the compressor of that name; older profiles have former names."""
     today = {FORMER_NAMES.get(name, name): cost for name, cost in step.compressors.items()}
-    return today.get(strategy.compressor.name)
+    return today.get(name)
 
 
 def _variables(step: StepProfile, as_matrices: bool = False) -> tuple[Variable, ...]:

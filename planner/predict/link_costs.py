@@ -30,7 +30,8 @@ class PairCosts(NamedTuple):
     """Uncontended costs of an exchange, (N, N) [worker, host] each; a diagonal one is co-located.
 
     up_s, down_s: seconds to the host and back, infinite where the link was not measured.
-    worker_cpu_s, host_cpu_s: processor seconds at each end; all the host's on the diagonal.
+    worker_cpu_s, host_cpu_s: processor seconds at each end, of both messages and of an order; all
+        the host's on the diagonal.
     host_stolen_cpu_s: processor seconds that a computation on the host lacks during an exchange.
     send_stolen_cpu_s, receive_stolen_cpu_s: those that computations on the worker and on the host
         lack while a message goes up.
@@ -90,12 +91,14 @@ def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes
     up_cpu, down_cpu = processor_s(up, sizes.up), processor_s(down, sizes.down)
     error_s = math.hypot(relative_error(up, sizes.up) * up_s, relative_error(down, sizes.down) * down_s)
     received_s = _stolen_cpu_s(up_cpu.receive_s, up.receive_stolen_cpu_s, sizes.up)
-    worker_cpu_s, host_cpu_s = up_cpu.send_s + down_cpu.receive_s, up_cpu.receive_s + down_cpu.send_s
-    host_stolen_cpu_s = received_s + _stolen_cpu_s(down_cpu.send_s, down.send_stolen_cpu_s, sizes.down)
+    order_s = _order_cpu_s(links, host)
+    worker_cpu_s = up_cpu.send_s + down_cpu.receive_s + _order_cpu_s(links, worker)
+    host_cpu_s = up_cpu.receive_s + down_cpu.send_s + order_s
+    host_stolen_cpu_s = received_s + _stolen_cpu_s(down_cpu.send_s, down.send_stolen_cpu_s, sizes.down) + order_s
     if worker == host:  # all processor seconds are the host's
         worker_cpu_s, host_cpu_s = 0.0, worker_cpu_s + host_cpu_s
         host_stolen_cpu_s = host_cpu_s
-        found["order_cpu_s"] = sum(processor_s(up, ORDER_BYTES))
+        found["order_cpu_s"] = order_s
     return {
         **found,
         "up_s": up_s,
@@ -107,6 +110,12 @@ def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes
         "receive_stolen_cpu_s": received_s,
         "error": error_s / (up_s + down_s),
     }
+
+
+def _order_cpu_s(links: Links, device: str) -> float:
+    """Processor seconds of one end for an order and its answer, whatever else they carry."""
+    loopback = links.get((device, device))
+    return sum(processor_s(loopback, ORDER_BYTES)) if loopback else 0.0
 
 
 def _stolen_cpu_s(cpu_s: float, stolen_s_per_byte: float | None, message_bytes: int) -> float:

@@ -51,7 +51,8 @@ def test_gradients_are_those_of_plain_autograd(pytorch, name, monkeypatch):
         loss = replica.gradient((images, labels))
         replica.fetch()
         assert loss == pytest.approx(expected.item(), rel=1e-4)
-        close(replica.gradients, plain_torch.flat(parameter.grad for parameter in module.parameters()))
+        plain = plain_torch.flat(parameter.grad for parameter in module.parameters())
+        close(replica.gradients, plain, within=1e-3 if replica.accelerator == "cpu" else 1e-2)
     running = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
     if running:
         close(replica.state, plain_torch.flat(running))

@@ -55,8 +55,9 @@ def built(name: str, seconds: float) -> dict[str, Any]:
     return line(0.5, name, Built(seconds))
 
 
-def progress(t_s: float, done: int) -> dict[str, Any]:
-    return line(t_s, "server", Progress(done, 100, t_s, {"a": NOTHING_YET, "b": NOTHING_YET}))
+def progress(t_s: float, done: int, counted: int = 0) -> dict[str, Any]:
+    """The host has counted ``done`` steps, and ``counted`` of worker a."""
+    return line(t_s, "server", Progress(done, 100, t_s, {"a": NOTHING_YET._replace(steps=counted), "b": NOTHING_YET}))
 
 
 def account(t_s: float = 31.0, elapsed_s: float = 30.0, cpu_s: float = 3.0) -> dict[str, Any]:
@@ -101,6 +102,13 @@ def test_a_step_takes_its_share_of_the_seconds_between_reports(tmp_path: Path) -
     assert {name: worker.cycle_s for name, worker in measured.workers.items()} == pytest.approx({"a": 0.5, "b": 2.0})
     assert (measured.model, measured.server, measured.repetition) == ("net", "a", 3)
     assert measured.workers["b"].build_s == 1.5
+
+
+def test_what_passes_between_two_steps_is_part_of_a_step_where_the_host_counted_them(tmp_path: Path) -> None:
+    """Worker a tells of steps of 0.5 s, and makes one in 0.8 s."""
+    counts = [progress(t, 10, counted=round(t / 0.8)) for t in (4.0, 8.0, 12.0, 16.0)]
+    measured = steady_state(run(tmp_path, [*EVENTS[:-5], *counts, *ENDS, account()]), 0)
+    assert {name: worker.cycle_s for name, worker in measured.workers.items()} == pytest.approx({"a": 0.8, "b": 2.0})
 
 
 def test_the_steady_state_begins_when_all_have_made_two_steps_and_ends_when_work_runs_out(tmp_path: Path) -> None:

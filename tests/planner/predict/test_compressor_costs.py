@@ -35,9 +35,9 @@ def test_a_server_is_sent_what_workers_choose(strategy: str, send_s: float, serv
     assert not any("processors" in note for note in found.notes)
 
 
-def test_peers_update_by_themselves_and_add_up_what_comes() -> None:
+def test_peers_add_up_their_own_and_what_comes_and_update_by_themselves() -> None:
     found = known("baseline:compressor=float16", compressors=CODECS)
-    assert (found.devices.service_s[0], found.devices.add_s[0]) == pytest.approx((0.002, 0.01))
+    assert (found.devices.service_s[0], found.devices.add_s[0]) == pytest.approx((0.001 + 0.002, 0.01))
 
 
 def test_an_older_profile_does_not_tell_which_is_said() -> None:

@@ -179,6 +179,17 @@ def test_members_that_wait_for_nobody_do_not_wait_for_an_order() -> None:
     assert cycle_s(later) == pytest.approx(cycle_s(found))
 
 
+def test_orders_cost_members_that_wait_for_nobody_time_and_their_coordinators_device_that_of_all() -> None:
+    found = profiles.with_costs(four("ako", accelerator="cpu"), cores=np.full(4, 0.5), add_s=np.zeros(4))
+    ordered = profiles.with_costs(found, order_cpu_s=0.004 * np.eye(4))
+    own_s, order_s = 0.1 + UPDATE_S + 0.008, 0.008
+    assert cycle_s(ordered) == pytest.approx([own_s / (1 - 4 * order_s / own_s), *[own_s] * 3])
+    on_gpus = profiles.with_costs(ordered, step_cpu_s=np.zeros(4))
+    assert cycle_s(on_gpus) == pytest.approx([own_s] * 4)
+    waiting = profiles.with_costs(four("baseline"), order_cpu_s=0.004 * np.eye(4))
+    assert cycle_s(waiting) == pytest.approx(cycle_s("baseline"))
+
+
 def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
     def known(strategy: str, **changes: object) -> np.ndarray:
         return cycle_s(four(strategy, **changes))
