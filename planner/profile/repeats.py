@@ -58,8 +58,11 @@ def checked(timed: StepProfile, second: Repeat) -> StepProfile:
 
 
 def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfile:
-    """The timing after a third, whole repeat; its steps count, with those of one that agrees."""
-    made = third._replace(repeats=(*timed.repeats, typical_s(third)))
+    """The timing after a third, whole repeat; its steps count, with those of one that agrees.
+
+    Steps beside others count as before.
+    """
+    made = third._replace(repeats=(*timed.repeats, typical_s(third)), crowded=timed.crowded)
     if not agree(made):
         return made
     return _pooled(made, timed if timed.repeats[0] in nearest(made.repeats) else second)

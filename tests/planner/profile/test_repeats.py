@@ -82,6 +82,7 @@ def test_steps_beside_the_same_devices_are_pooled_and_beside_others_measured_ane
     assert twice.crowded is not None and twice.crowded.repeats == 2
     assert sum(twice.crowded.steps.gradient_s.values) == pytest.approx(0.7 * (10 * 1.2 + 30 * 1.4))
     assert repeats.crowded(twice, Crowded(("a", "c"), repeat(1.4))).crowded == Crowded(("a", "c"), repeat(1.4))
+    assert repeats.settled(repeats.checked(twice, repeat(2.0)), repeat(2.0), steps(3.0)).crowded == twice.crowded
 
 
 def test_beside_others_a_device_is_timed_as_often_as_is_asked() -> None:
