@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from planner.predict.costs import costs_of
-from planner.predict.link_costs import PAYLOAD
+from planner.predict.link_costs import ORDER_BYTES, PAYLOAD
 from profilers.records import IncastProfile
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 
 TWO = {"a": profiles.device(), "b": profiles.device(profiles.step(0.2))}
 THREE = {**TWO, "c": profiles.device()}
+#: Processor seconds of one end for an order, where to send and to receive a byte takes 3 ns together.
+ORDER_S = 3e-9 * ORDER_BYTES
 
 
 def test_state_travels_with_the_gradients_and_not_with_the_weights() -> None:
@@ -22,12 +24,13 @@ def test_state_travels_with_the_gradients_and_not_with_the_weights() -> None:
     assert found.pairs.down_s[0, 1] == pytest.approx(0.08)
 
 
-def test_processor_seconds_of_a_co_located_exchange_are_all_the_host_s() -> None:
+def test_processor_seconds_of_a_co_located_exchange_and_its_order_are_all_the_host_s() -> None:
     names = {"a": profiles.device(), "b": profiles.device()}
     links = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)
     found = costs_of(profiles.profile(names, links=links))
-    assert found.pairs.worker_cpu_s == pytest.approx(np.array([[0.0, 0.003], [0.003, 0.0]]))
-    assert found.pairs.host_cpu_s == pytest.approx(np.array([[0.006, 0.003], [0.003, 0.006]]))
+    one_end_s = 0.003 + ORDER_S
+    assert found.pairs.worker_cpu_s == pytest.approx(np.array([[0.0, one_end_s], [one_end_s, 0.0]]))
+    assert found.pairs.host_cpu_s == pytest.approx(one_end_s * np.array([[2, 1], [1, 2]]))
 
 
 def test_what_a_computation_lacks_is_at_least_what_the_transfer_itself_used() -> None:
@@ -36,9 +39,11 @@ def test_what_a_computation_lacks_is_at_least_what_the_transfer_itself_used() ->
         names, send_cpu_s=1e-9, receive_cpu_s=2e-9, send_stolen_cpu_s=5e-10, receive_stolen_cpu_s=7e-9
     )
     found = costs_of(profiles.profile(names, links=taken))
-    assert found.pairs.host_stolen_cpu_s == pytest.approx(np.array([[0.006, 0.008], [0.008, 0.006]]))
+    local_s, remote_s = 0.006 + 2 * ORDER_S, 0.008 + ORDER_S
+    assert found.pairs.host_stolen_cpu_s == pytest.approx(np.array([[local_s, remote_s], [remote_s, local_s]]))
     untold = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)
-    assert costs_of(profiles.profile(names, links=untold)).pairs.host_stolen_cpu_s[0, 1] == pytest.approx(0.003)
+    found = costs_of(profiles.profile(names, links=untold))
+    assert found.pairs.host_stolen_cpu_s[0, 1] == pytest.approx(0.003 + ORDER_S)
 
 
 def test_a_what_if_slows_the_links_of_one_device() -> None:
