@@ -13,7 +13,7 @@ from tests.planner.profiles import MBIT
 
 TWO = {"a": profiles.device(), "b": profiles.device(profiles.step(0.2))}
 THREE = {**TWO, "c": profiles.device()}
-#: Processor seconds of one end for an order, where to send and to receive a byte takes 3 ns together.
+#: Processor seconds of one end for an order, where to send and receive a byte takes 3 ns together.
 ORDER_S = 3e-9 * ORDER_BYTES
 
 
