@@ -174,6 +174,14 @@ class UpdateCost(NamedTuple):
     service_s: Samples
 
 
+class MessageCost(NamedTuple):
+    """Processor seconds at both ends of an encrypted message within a device, after a gradient."""
+
+    message_bytes: int
+    send_cpu_s: float
+    receive_cpu_s: float
+
+
 class Repeat(NamedTuple):
     """A repeated measurement of a profiled model; fields as in ``StepProfile``."""
 
@@ -266,6 +274,8 @@ class StepProfile(NamedTuple):
         one, and in profiles of older versions.
     crowded: beside the others on its kernel; None where there are none, or they were not timed
         together.
+    between_s: seconds that a device alone takes from one step to the next; ``messages``: to itself,
+        by size. Both are empty in profiles of older versions.
     """
 
     model: str
@@ -313,6 +323,8 @@ class StepProfile(NamedTuple):
     first_step_s: float = 0.0
     evaluation_s: Optional[float] = None
     crowded: Optional[Crowded] = None
+    between_s: Samples = Samples("s", ())
+    messages: Tuple[MessageCost, ...] = ()
 
     @property
     def planned_batch(self) -> int:

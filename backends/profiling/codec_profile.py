@@ -29,14 +29,14 @@ SCALE = 300.0
 LINK_BUDGET_SHARE = 0.25
 
 
-def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
+def costs(variables: Sequence[Variable], timer: ColdTimer) -> Dict[str, CodecCost]:
     """Costs of every compressor at its defaults, on Gaussian gradients of these variables."""
     small, times = _shrunk(variables)
     size = sum(variable.size for variable in small)
     values = np.random.RandomState(0).standard_normal(size).astype(np.float32)
     gradients = (values, values[::-1].copy(), np.roll(values, size // 2))
     weights = np.full(size, SCALE, np.float32)
-    timer, found = ColdTimer(), {}
+    found = {}
     for name in COMPRESSORS:
         made = CompressorSpec(name).build(small)
         made.bind_weights(weights)

@@ -33,7 +33,7 @@ UNTIMED = ProbeReceived(0.0)
 Answer = TypeVar("Answer")
 
 
-class _Exchange(NamedTuple):
+class Exchange(NamedTuple):
     """One message and its acknowledgement: the whole time, and processor seconds at both ends."""
 
     elapsed_s: float
@@ -98,7 +98,7 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
     """
     tls = framing.context(order.identity, server_side=False)
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
-        trips = [_exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
+        trips = [exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
         caches = ColdCaches() if order.cold else None
         points: List[MessagePoint] = []
@@ -112,7 +112,7 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
             for _ in range(count):
                 if caches is not None:
                     caches.leave()
-                exchanges.append(_exchange(connection, message))
+                exchanges.append(exchange(connection, message))
             points.append(_point(size, exchanges, latency_s))
         found = MessageTimes(tuple(trips), tuple(points))
         if order.turns:
@@ -175,19 +175,20 @@ def _expected_s(points: Sequence[MessagePoint], size: int, latency_s: float) -> 
     return 2 * latency_s + max(0.0, seconds - latency_s) * size / last.message_bytes
 
 
-def _point(size: int, exchanges: Sequence[_Exchange], latency_s: float) -> MessagePoint:
+def _point(size: int, exchanges: Sequence[Exchange], latency_s: float) -> MessagePoint:
     # No message takes less than half of its own exchange, however slow the empty ones were.
     seconds = [max(exchange.elapsed_s - latency_s, exchange.elapsed_s / 2) for exchange in exchanges]
     _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
     return MessagePoint(size, tuple(seconds[1:]), tuple(seconds[:1]), send_cpu_s, receive_cpu_s)
 
 
-def _exchange(connection: framing.Connection, message: memoryview) -> _Exchange:
+def exchange(connection: framing.Connection, message: memoryview) -> Exchange:
+    """Send a message to who serves messages, and wait for its answer."""
     began, before_s = time.perf_counter(), thread_cpu_s()
     connection.send(ProbeMessage(len(message)), (message,))
     spent_s = thread_cpu_s() - before_s
     answer = connection.receive(ProbeReceived)
-    return _Exchange(time.perf_counter() - began, spent_s, answer.cpu_s)
+    return Exchange(time.perf_counter() - began, spent_s, answer.cpu_s)
 
 
 class _ReceiveBuffer:

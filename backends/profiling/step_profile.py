@@ -4,7 +4,6 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import functools
-import time
 from typing import Any, Callable, List, Optional, Tuple, TypeVar
 
 import numpy as np
@@ -12,16 +11,10 @@ import numpy as np
 from backends import models
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
-from backends.frameworks.base import (
-    OWN,
-    SGD,
-    GradientSettings,
-    OptimizerSettings,
-    Replica,
-    framework,
-)
-from backends.profiling import batch_curve, codec_profile, update_costs
+from backends.frameworks.base import OWN, SGD, Replica, framework
+from backends.profiling import batch_curve, between_steps, codec_profile, cold_caches, own_messages, update_costs
 from backends.profiling.evaluation_speed import evaluation_s
+from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
@@ -31,8 +24,6 @@ from profilers import records, stats, steptime
 from profilers.machine_speed import SpeedMeter
 from profilers.sampling import Sampler
 
-#: Small enough that nothing overflows on noise; the time of a step does not depend on it.
-SETTINGS = GradientSettings(rate=1e-4)
 SYNTHETIC_BATCHES = 8
 #: Gradients in which it is noted when each variable has its own.
 READY_GRADIENTS = 3
@@ -63,7 +54,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     replica = built.replica
     train, test = _data(found, replica, order.batch)
     drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
-    loop = _Loop(replica, drawn, spec.slowdown, optimizer)
+    loop = StepLoop(replica, drawn, spec.slowdown, optimizer)
     probe = MemoryProbe.of_this_process(framework(spec.framework))
     first_steps_s: List[float] = []
 
@@ -92,6 +83,10 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     gradients_at(batch)()  # for what is timed with a gradient at hand: one without enough memory has left none
     ready = _ready(replica, drawn)
     group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn, times.gradient_s, probe)
+    timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradients_at(batch)))
+    service_s = update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters, timer)
+    passed_s = between_steps.measure(replica, drawn, test, optimizer)
+    messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4) if order.ends else ()
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
@@ -110,7 +105,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         copy_s=times.copy_s,
         update_s=times.update_s,
         half_batch_s=half_s[0] if half_s else records.Samples("s", ()),
-        service_s=update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters),
+        service_s=service_s,
         steady=times.steady,
         precise=times.precise,
         cpu_s_per_step=loop.cpu_s_per_step,
@@ -122,7 +117,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         layers=tuple(variable.size for variable in replica.variables),
         ready=ready,
         group_cpu_s=group_cpu_s,
-        compressors=codec_profile.costs(replica.variables),
+        compressors=codec_profile.costs(replica.variables, timer),
         collectives=framework(spec.framework).collectives(),
         job=spec.job is not None,
         samples=found.samples,
@@ -131,11 +126,13 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         other_batches=tuple(other for other in others if other.batch != batch // 2),
         memory=probe.found(),
         clip_s=update_costs.clip_s(replica, spec.slowdown),
-        optimizers=update_costs.of_others(replica, spec.slowdown, optimizer),
+        optimizers=update_costs.of_others(replica, spec.slowdown, timer, optimizer),
         requested_batch=None if batch == order.batch else order.batch,
         speed=speeds[0],
         first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
         evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
+        between_s=passed_s._replace(values=tuple(max(0.0, each - loop.between_s) for each in passed_s.values)),
+        messages=messages,
     )
 
 
@@ -150,7 +147,7 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
         built = found.build()
         train, _ = _data(found, built.replica, order.batch)
         drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
-        loop = _Loop(built.replica, drawn, spec.slowdown, _optimizer(built))
+        loop = StepLoop(built.replica, drawn, spec.slowdown, _optimizer(built))
         speed_meter, speeds = SpeedMeter(), []
 
         def begin_window() -> None:
@@ -217,51 +214,6 @@ def _fingerprint(spec: ReplicaSpec) -> str:
 def _unless_stopped(task: Any, times: steptime.StepTimes) -> None:
     if task.stopping.is_set():
         raise InterruptedError("stopped after %d steps" % len(times.gradient_s.values))
-
-
-class _Loop:
-    """Steps that do all that either kind of cluster needs, each phase timed by itself.
-
-    What passes between two of them is part of the second one's gradient: a device whose processor
-    time is rationed pauses there, and training, too, has something to do there.
-    """
-
-    def __init__(self, replica: Replica, batches: BatchSource, slowdown: float, kind: str = SGD) -> None:
-        self._replica = replica
-        self._optimizer = OptimizerSettings(momentum=update_costs.MOMENTUM, kind=kind)
-        self._batches = batches
-        self._slowdown = slowdown
-        self.restart()
-
-    def restart(self) -> None:
-        self._ended_s: Optional[float] = None
-        self._steps = 0
-        self._cpu_s = self._data_s = 0.0
-
-    @property
-    def cpu_s_per_step(self) -> float:
-        """Processor seconds of a gradient."""
-        return self._cpu_s / max(1, self._steps)
-
-    @property
-    def data_s(self) -> float:
-        """Seconds of a gradient that it waits for its batch."""
-        return self._data_s / max(1, self._steps)
-
-    def step(self) -> steptime.Phases:
-        began_s = time.perf_counter() if self._ended_s is None else self._ended_s
-        cpu_s = time.process_time()
-        taken = step.step(self._replica, self._batches, self._slowdown, SETTINGS)
-        self._cpu_s += time.process_time() - cpu_s
-        self._data_s += taken.data_s
-        self._steps += 1
-        fetched_s = time.perf_counter()
-        self._replica.update(self._optimizer)
-        step.stretch(time.perf_counter() - fetched_s, self._slowdown)
-        updated_s = time.perf_counter()
-        self._replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
-        self._ended_s = time.perf_counter()
-        return fetched_s - taken.copy_s - began_s, taken.copy_s + self._ended_s - updated_s, updated_s - fetched_s
 
 
 def _progress(task: Any, batch: int = 0) -> Callable[[steptime.StepProgress], None]:

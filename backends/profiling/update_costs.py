@@ -23,7 +23,7 @@ LIMIT_S = 1.0
 OTHERS_LIMIT_S = 0.25
 
 
-def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S) -> Samples:
+def service_s(parameters: int, timer: ColdTimer, kind: str = SGD, limit_s: float = LIMIT_S) -> Samples:
     """Seconds that a parameter server on this device's processor takes for one update.
 
     Its caches are as a training step leaves them, of a worker beside it or of a peer.
@@ -38,7 +38,6 @@ def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S) -> Sam
         server.accepts(gradient)
         server.update([gradient], [1.0], optimizer)
 
-    timer = ColdTimer()
     return _repeated(lambda: timer.timed(update)[1], limit_s)
 
 
@@ -78,11 +77,11 @@ def clip_s(replica: Replica, slowdown: float) -> Samples:
     return _timed(clip, OTHERS_LIMIT_S)
 
 
-def of_others(replica: Replica, slowdown: float, timed: str = SGD) -> Dict[str, UpdateCost]:
+def of_others(replica: Replica, slowdown: float, timer: ColdTimer, timed: str = SGD) -> Dict[str, UpdateCost]:
     """Costs of other optimizers than the timed one, by name. A gradient must be at hand."""
     parameters = int(replica.weights.size)
     return {
-        kind: UpdateCost(update_s(replica, kind, slowdown), service_s(parameters, kind, OTHERS_LIMIT_S))
+        kind: UpdateCost(update_s(replica, kind, slowdown), service_s(parameters, timer, kind, OTHERS_LIMIT_S))
         for kind in (SGD, ADAM, LARS)
         if kind != timed
     }

@@ -263,12 +263,20 @@ class ReplicaSpec(NamedTuple):
     precision: str = "fp32"  # of the forward and backward pass
 
 
+class LoopbackEnds(NamedTuple):
+    """Who a device is at both ends of a connection to itself."""
+
+    server: Identity
+    sender: Identity
+
+
 class TimeSteps(NamedTuple):
     """Measure a model's steps at one batch size, as long as ``protocol`` asks for."""
 
     replica: ReplicaSpec
     batch: int
     protocol: str
+    ends: Optional[LoopbackEnds] = None  # None to time no messages of the device to itself
 
 
 class RepeatSteps(NamedTuple):

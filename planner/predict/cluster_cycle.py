@@ -44,7 +44,7 @@ def solve(costs: Costs, candidates: Candidates) -> Cycles:
     alone = members.sum(axis=1) == 1
     with_server = costs.strategy.through_server
     cycle_s, busy, shares, sent_bytes = (_served if with_server else _among_peers)(costs, candidates)
-    cycle_s[alone] = np.where(members[alone], costs.devices.gradient_s + costs.devices.update_s, np.inf)
+    cycle_s[alone] = np.where(members[alone], costs.devices.alone_s, np.inf)
     shares[alone] = np.eye(4)[COMPUTE]
     busy[alone] = members[alone]
     sent_bytes[alone] = 0.0

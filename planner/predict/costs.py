@@ -187,7 +187,7 @@ def costs_of(
     sizes = compressor_costs.message_bytes(strategy, first, len(steps))
     caps = {name: link_costs.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
     watts = {name: wattage(profile.devices[name], step) for name, step in steps.items()}
-    pairs = link_costs.of_pairs(profile, names, caps, sizes)
+    pairs = link_costs.of_pairs(profile, steps, caps, sizes)
     unlike = {f"--batch-size {batch}" for step in timed if step.planned_batch != batch and global_batch is None}
     shares = None if global_batch is None else batch_shares.of_devices(profile, steps, rooms, global_batch, strategy)
     alone = {

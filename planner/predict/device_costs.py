@@ -46,6 +46,7 @@ class DeviceCosts(NamedTuple):
     copy_s: copies of a gradient and weights between accelerator and host.
     encode_s, add_s: to choose what one message holds, and to add a peer's.
     update_s: an update of a device that trains alone; service_s: one of a server that it hosts.
+    between_s: what a device that trains alone does between two steps.
     build_s: until the model is built and its first step can begin; first_step_s: that this step
         takes longer than others, for what is traced, loaded or allocated in it.
     data_s: of ``gradient_s``, seconds that it waits for its batch to be read.
@@ -67,6 +68,7 @@ class DeviceCosts(NamedTuple):
     copy_s: Floats
     encode_s: Floats
     update_s: Floats
+    between_s: Floats
     build_s: Floats
     first_step_s: Floats
     service_s: Floats
@@ -84,6 +86,11 @@ class DeviceCosts(NamedTuple):
     speeds: tuple[MachineSpeed | None, ...]
     startups: tuple[Startup | None, ...]
     errors: DeviceErrors
+
+    @property
+    def alone_s(self) -> Floats:
+        """(N,) seconds of a step of a device that trains alone."""
+        return self.gradient_s + self.update_s + self.between_s
 
     @property
     def ready_s(self) -> Floats:
@@ -140,6 +147,7 @@ def of_devices(
         copy_s=_means(step.copy_s for step in timed),
         encode_s=_array(compressor_costs.encode_s(strategy, step) for step in timed),
         update_s=_means(update_costs.update_s(optimizer, step) for step in timed),
+        between_s=_means(step.between_s for step in timed),
         build_s=_array(step.build_s for step in timed),
         first_step_s=_array(step.first_step_s for step in timed),
         service_s=_array(compressor_costs.service_s(strategy, step) for step in timed),

@@ -6,20 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.profiling.own_messages import ORDER_BYTES
 from planner.arrays import Bools, Floats
 from planner.predict.compressor_costs import MessageBytes
 from planner.predict.message_time import processor_s, rate_bytes_per_s, relative_error, transfer_s
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records import LinkProfile
+from profilers.records import CurvePoint, LinkProfile, MessageCost, Samples, StepProfile
 
-Links = Mapping[tuple[str, str], LinkProfile]
+Links = dict[tuple[str, str], LinkProfile]
 
 #: Payload share of Ethernet's line rate at 1500-byte packets.
 PAYLOAD = 0.941
 #: A host's link shows no contention when all peers at once get this share of what each gets alone.
 UNCONTENDED = 0.95
-#: Bytes of an order, or of the report of a step: no more than those of the smallest message probed.
-ORDER_BYTES = 1 << 10
 #: From this factor on the packets of a what-if arrive one by one where those measured arrived in
 #: bursts: a byte that cost a processor 1 to 1.6 ns at 1000 Mbit/s cost 4 to 16 ns at 40 to 100
 #: (docs/results.md).
@@ -71,11 +70,31 @@ def cap_bytes_per_s(device: DeviceProfile, what_if: float | None) -> float:
     return math.inf if declared is None else float(declared) * PAYLOAD
 
 
-def of_pairs(profile: Profile, names: Sequence[str], caps: Mapping[str, float], sizes: MessageBytes) -> PairCosts:
-    """Costs of all pairs of the named devices. caps: bytes/s by device."""
-    links = measured(profile)
+def of_pairs(
+    profile: Profile, steps: Mapping[str, StepProfile], caps: Mapping[str, float], sizes: MessageBytes
+) -> PairCosts:
+    """Costs of all pairs of the devices in ``steps``, in that order; both mappings are by device.
+
+    steps: the chosen timings; caps: bytes/s.
+    """
+    names, links = list(steps), measured(profile)
+    for name, step in steps.items():
+        if step.messages and (name, name) in links:
+            links[name, name] = _after_gradients(links[name, name], step.messages)
     pairs = [[_pair(links, worker, host, caps, sizes) for host in names] for worker in names]
     return PairCosts(**{field: np.array([[each[field] for each in row] for row in pairs]) for field in pairs[0][0]})
+
+
+def _after_gradients(link: LinkProfile, messages: Sequence[MessageCost]) -> LinkProfile:
+    """A loopback whose messages cost the processor what they do after gradients of the model."""
+    seconds = tuple(point._replace(send_cpu_s=None, receive_cpu_s=None) for point in link.curve)
+    costs = tuple(CurvePoint(each.message_bytes, Samples("s", ()), *each[1:]) for each in messages)
+    largest = messages[-1]
+    return link._replace(
+        curve=seconds + costs,
+        send_cpu_s=largest.send_cpu_s / largest.message_bytes,
+        receive_cpu_s=largest.receive_cpu_s / largest.message_bytes,
+    )
 
 
 def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes: MessageBytes) -> dict[str, float]:

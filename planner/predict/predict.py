@@ -176,13 +176,14 @@ def factors(costs: Costs, mask: int, host: int) -> Factors:
     real, ideal = step_cycle.solve(costs, candidate), step_cycle.solve(ideal_costs, candidate)
     real_w, ideal_w = (device_watts(costs, candidate, state)[0] for state in (real, ideal))
     members = candidate.members(len(costs.names))[0]
-    gradient_s = costs.devices.gradient_s if costs.shares is None else step_cycle.gradients_s(costs, candidate)[0]
+    if costs.shares is not None:
+        costs = costs.with_gradients(step_cycle.gradients_s(costs, candidate)[0])
 
     def ratio(upper: Floats, lower: Floats) -> Floats:
         return np.divide(upper, lower, out=np.full(members.shape, np.nan), where=members & (lower > 0))
 
     return Factors(
-        alpha_time=ratio(ideal.cycle_s[0], gradient_s + costs.devices.update_s),
+        alpha_time=ratio(ideal.cycle_s[0], costs.devices.alone_s),
         beta_time=ratio(real.cycle_s[0], ideal.cycle_s[0]),
         alpha_power=ratio(ideal_w, costs.devices.busy_w),
         beta_power=ratio(real_w, ideal_w),

@@ -54,7 +54,7 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints, pace: float) -> Work:
     paced = 1 + (pace - 1) * devices.gradient_s / computing_s
     return Work(
         gradient_s=computing_s[ranked],
-        update_s=(devices.update_s + devices.data_s + own_s)[ranked],
+        update_s=(devices.update_s + devices.between_s + devices.data_s + own_s)[ranked],
         alone=alone,
         beside=beside,
         hop_cpu_s=hop_cpu_s,

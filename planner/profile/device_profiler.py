@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 
 from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle, RemoveFile, StartFramework, WatchStream
 from planner.agents.client import AgentClient
@@ -116,13 +117,23 @@ class DeviceProfiler:
         self._show(device.name, "done", 1.0)
         return found
 
-    def note_crowd(self, device: Device, model: str, crowded: records.Crowded, took_s: float) -> None:
-        """Record how a device did in a crowd. took_s: the device's part of the seconds."""
+    def agrees_in_crowd(self, device: Device, model: str, found: Mapping[str, records.Repeat]) -> bool:
+        """Whether it made steps as fast as beside the same devices before, if it did.
+
+        found: of all devices by name.
+        """
+        timed = self.timed(device, model)
+        return timed is None or repeats.crowd_agrees(timed, found.keys(), found[device.name])
+
+    def note_crowd(
+        self, device: Device, model: str, names: tuple[str, ...], found: Sequence[records.Repeat], took_s: float
+    ) -> None:
+        """Record how a device did among these, once or twice. took_s: its part of the seconds."""
         timed = self.timed(device, model)
         assert timed is not None, "it was timed in the crowd"
         known, part = self._known(device), timing_of(timed.model, timed.framework)
         took = {**known.took_s, part: known.took_s.get(part, 0.0) + took_s}
-        self._note_timing(device, timed, repeats.crowded(timed, crowded), took)
+        self._note_timing(device, timed, repeats.crowded(timed, names, found), took)
 
     def _current(self, device: Device) -> list[records.StepProfile]:
         """The timings of what this request asks for."""

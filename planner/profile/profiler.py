@@ -22,7 +22,7 @@ from planner.profile.link_probe import LinkProber, Outstanding, Result
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import StepTimer, TimeBudget
-from profilers.records import SCHEMA, Crowded, Repeat
+from profilers.records import SCHEMA, Repeat
 
 #: About what both probes of a link take: 4 to 6 s in labs of three to six devices.
 PROBE_S = 5.0
@@ -132,22 +132,33 @@ class Profiler:
         known = {name: self.recorder.profile.devices[name] for name in self._working(pool)}
         for model, names in itertools.product(self._request.models, kernels_of(known).values()):
             timed = {name: self._devices.timed(pool.devices[name], model) for name in names}
-            crowd = Crowd(name for name, each in timed.items() if each)
-            lacking = any(repeats.lacks_crowd(each, crowd.names, times) for each in timed.values() if each)
-            if len(crowd.names) > 1 and lacking:
+            crowd = frozenset(name for name, each in timed.items() if each)
+            lacking = any(repeats.lacks_crowd(each, crowd, times) for each in timed.values() if each)
+            if len(crowd) > 1 and lacking:
                 self._crowd(pool, model, crowd)
 
-    def _crowd(self, pool: AgentPool, model: str, crowd: Crowd) -> None:
+    def _crowd(self, pool: AgentPool, model: str, names: frozenset[str]) -> None:
+        """Time them once more, and again if that differs from how they did before."""
+        began = time.monotonic()
+        made = [self._beside(pool, model, names)]
+        found = tuple(made[0])
+        if not all(self._devices.agrees_in_crowd(pool.devices[name], model, made[0]) for name in found):
+            made.append(self._beside(pool, model, names))
+        if len(found) > 1:
+            took_s = (time.monotonic() - began) / len(found)
+            for name in found:
+                steps = [each[name] for each in made if name in each]
+                self._devices.note_crowd(pool.devices[name], model, found, steps, took_s)
+
+    def _beside(self, pool: AgentPool, model: str, names: frozenset[str]) -> dict[str, Repeat]:
+        """Steps of each device that made some beside the others."""
+        crowd = Crowd(names)
+
         def beside(name: str) -> Repeat | None:
             return self._devices.beside(pool.devices[name], pool.agents[name], model, crowd)
 
-        began = time.monotonic()
-        made = in_parallel(sorted(crowd.names), beside, at_once=len(crowd.names))
-        found = {name: steps for name, steps in made.items() if steps}
-        if len(found) > 1:
-            took_s = (time.monotonic() - began) / len(found)
-            for name, steps in found.items():
-                self._devices.note_crowd(pool.devices[name], model, Crowded(tuple(found), steps), took_s)
+        made = in_parallel(sorted(names), beside, at_once=len(names))
+        return {name: steps for name, steps in made.items() if steps}
 
     def _links(self, pool: AgentPool) -> None:
         """Measure the missing links between the devices that have an address."""

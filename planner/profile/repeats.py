@@ -3,7 +3,9 @@
 Steps in a row show how much they differ, not that something else ran beside all of them.
 """
 
+import functools
 import itertools
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from planner.profile.machine_speed import joined_speed
@@ -68,12 +70,35 @@ def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfi
     return _pooled(made, timed if timed.repeats[0] in nearest(made.repeats) else second)
 
 
-def crowded(timed: StepProfile, found: Crowded) -> StepProfile:
-    """The timing after steps beside others, which join those made beside the same ones."""
-    before = timed.crowded
-    if before is not None and set(before.names) == set(found.names):
-        found = Crowded(before.names, _pooled(before.steps, found.steps), before.repeats + 1)
-    return timed._replace(crowded=found)
+def crowd_agrees(timed: StepProfile, names: Collection[str], found: Repeat) -> bool:
+    """Whether steps beside these devices take as long as those made beside them before, if any."""
+    before = _beside(timed, names)
+    if before is None:
+        return True
+    low, high = sorted((typical_s(before.steps), typical_s(found)))
+    return high <= low * (1 + TOLERANCE)
+
+
+def crowded(timed: StepProfile, names: Collection[str], found: Sequence[Repeat]) -> StepProfile:
+    """The timing after steps were made beside these devices, once or twice.
+
+    They join those made beside the same ones before; of three repeats the two that differ least.
+    """
+    before = _beside(timed, names)
+    repeats = [] if before is None else [before.steps]
+    repeats += found
+    if len(repeats) > 2:
+        low_s, high_s = nearest(tuple(map(typical_s, repeats)))
+        counted = [each for each in repeats if low_s <= typical_s(each) <= high_s]
+    else:
+        counted = repeats
+    steps = functools.reduce(_pooled, counted)
+    return timed._replace(crowded=Crowded(tuple(names), steps, len(repeats)))
+
+
+def _beside(timed: StepProfile, names: Collection[str]) -> Crowded | None:
+    """Steps that were made beside these devices and no others."""
+    return timed.crowded if timed.crowded is not None and set(timed.crowded.names) == set(names) else None
 
 
 def lacks_crowd(timed: StepProfile, names: frozenset[str], times: int) -> bool:

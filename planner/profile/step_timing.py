@@ -9,8 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from backends.network.framing import SERVER
 from backends.protocol.events import StepTimed
-from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
+from backends.protocol.orders import LoopbackEnds, RepeatSteps, ReplicaSpec, TimeSteps
+from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
 from planner.console import OnProgress
 from planner.errors import RemoteError
@@ -79,7 +81,9 @@ class StepTimer(NamedTuple):
         """
         began = time.monotonic() - spent_s
         replica = self._replica(device, agent, model, framework)
-        call = agent.start(TimeSteps(replica, self.request.batch, self.request.protocol))
+        authority = Authority()
+        ends = LoopbackEnds(authority.identity(SERVER), authority.identity(device.name))
+        call = agent.start(TimeSteps(replica, self.request.batch, self.request.protocol, ends))
 
         def progress(event: StepTimed) -> None:
             self._show(device.name, model, event)

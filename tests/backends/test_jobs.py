@@ -16,7 +16,7 @@ from backends.data.loader import BatchSource
 from backends.frameworks.base import OWN, GradientSettings, OptimizerSettings, Replica, framework
 from backends.jobs.failure import JobFailure
 from backends.profiling import step_profile
-from backends.profiling.step_profile import _Loop
+from backends.profiling.step_loop import StepLoop
 from backends.protocol.frames import Share
 from backends.protocol.orders import DataPart, InjectionOrder, JobSpec, MemberSpec, ReplicaSpec, TimeSteps
 from backends.training.step import evaluate, step
@@ -465,7 +465,7 @@ def test_what_a_step_waits_for_its_data_is_measured(tmp_path, monkeypatch, name,
     monkeypatch.setattr(background, "WORTH_S", float("inf"))  # nothing is read ahead
     found = loaded(tmp_path, name, kind)
     batches, _ = member_data(MemberSpec("a", found.spec, "", "", 8, 1), found, lambda path: b"", str).data
-    loop = _Loop(found.build().replica, Asking(batches, clock), 1.0)
+    loop = StepLoop(found.build().replica, Asking(batches, clock), 1.0)
     try:
         assert [loop.step() for _ in range(3)] == [(2.0, 0.0, 0.0)] * 3
         assert loop.data_s == 2.0

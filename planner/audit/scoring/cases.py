@@ -76,7 +76,7 @@ def cases_of(audit: MeasuredAudit) -> tuple[Case, ...]:
 
 def step_alone_s(of: Costs) -> Floats:
     """T_i, (N,) seconds of a step of each device alone."""
-    return of.devices.gradient_s + of.devices.update_s
+    return of.devices.alone_s
 
 
 def _of_model(audit: MeasuredAudit, model: str) -> Iterable[Case]:

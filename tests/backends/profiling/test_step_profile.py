@@ -3,7 +3,6 @@ to.
 """
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ import pytest
 
 from backends import models
 from backends.frameworks import base
-from backends.frameworks.base import OptimizerSettings
 from backends.profiling import batch_curve, step_profile, update_costs
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.training import step
 from profilers import steptime
 from profilers.records import StepProfile
-from tests.backends.fakes import DrawnBatches, Softmax
 from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
 
@@ -37,57 +34,12 @@ class Job:
             self.go.set()
 
 
-class OnGpu(Softmax):
-    """A replica whose weights, once updated there, have to be fetched from its accelerator."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fetched_weights = 0
-        self._updated = False
-
-    def update(self, optimizer: OptimizerSettings) -> None:
-        super().update(optimizer)
-        self._updated = True
-
-    def fetch(self) -> None:
-        self.fetched_weights += self._updated
-        self._updated = False
-
-    def load(self) -> None:
-        self._updated = False
-
-
 def test_the_first_step_tells_what_it_takes_longer_and_a_sample_what_its_evaluation_takes(tmp_path: Path) -> None:
     order = TimeSteps(ReplicaSpec("torch", tiny_model(tmp_path), input_shape=(28, 28, 1), classes=10), 4, "adaptive")
     found = step_profile.time_steps(Job(go_after=1), order)
     assert found.first_step_s >= 0.0
     assert found.evaluation_s is not None and found.evaluation_s > 0.0
     assert found.speed is not None and found.speed.rounds > 0
-
-
-def test_no_step_copies_what_a_worker_does_not_copy() -> None:
-    replica = OnGpu()
-    loop = step_profile._Loop(replica, DrawnBatches(), 1.0)
-    for _ in range(5):
-        assert all(seconds >= 0 for seconds in loop.step())
-    assert replica.fetched_weights == 0
-
-
-def test_what_passes_between_two_steps_is_part_of_the_second_but_not_what_passed_before_a_new_start() -> None:
-    loop = step_profile._Loop(Softmax(), DrawnBatches(), 1.0)
-    began = time.perf_counter()
-    phases = []
-    for _ in range(3):
-        phases.append(loop.step())
-        time.sleep(0.05)
-    loop.step()
-    whole_s = time.perf_counter() - began
-    assert phases[0][0] < 0.05 <= min(phases[1][0], phases[2][0])
-    assert sum(map(sum, phases)) < whole_s
-    time.sleep(0.05)
-    loop.restart()
-    assert loop.cpu_s_per_step == 0.0
-    assert loop.step()[0] < 0.05 and loop.cpu_s_per_step > 0.0
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from backends.profiling.own_messages import ORDER_BYTES
 from planner.predict.costs import costs_of
-from planner.predict.link_costs import ORDER_BYTES, PAYLOAD
-from profilers.records import IncastProfile
+from planner.predict.link_costs import PAYLOAD
+from profilers.records import IncastProfile, MessageCost
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 
@@ -98,3 +99,15 @@ def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(incasts: tuple[I
     assert found.pairs.up_s[1, 0] == pytest.approx(1_000_000 / (10 * MBIT * PAYLOAD))
     slower = costs_of(profiles.profile(THREE, incasts=incasts), rates={"a": 10 * MBIT})
     assert slower.devices.in_bytes_per_s[0] == pytest.approx(10 * MBIT * PAYLOAD)
+
+
+def test_what_a_device_sends_to_itself_costs_what_it_does_after_gradients_where_that_is_known() -> None:
+    messages = (MessageCost(ORDER_BYTES, 1e-4, 2e-4), MessageCost(1_000_000, 3e-3, 5e-3))
+    names = {"a": profiles.device(profiles.step(messages=messages)), "b": profiles.device()}
+    links = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)
+    found = costs_of(profiles.profile(names, links=links)).pairs
+    assert found.order_cpu_s[0, 0] == pytest.approx(3e-4)
+    assert found.order_cpu_s[1, 1] == pytest.approx(ORDER_S)
+    assert found.host_cpu_s[0, 0] == pytest.approx(2 * 8e-3 + 2 * 3e-4)
+    assert found.worker_cpu_s[0, 1] == pytest.approx(0.003 + 3e-4)
+    assert found.worker_cpu_s[1, 0] == pytest.approx(0.003 + ORDER_S)

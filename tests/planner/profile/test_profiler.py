@@ -72,7 +72,8 @@ def device(folder: Path, name: str) -> dict[str, Any]:
 def test_devices_that_share_a_kernel_are_timed_alone_and_beside_one_another(pair: Path) -> None:
     made = profiled(pair)
     crowded = [device.steps[0].crowded for device in made.devices.values()]
-    assert [(each.names, each.repeats) for each in crowded if each] == [(("desktop", "tx2"), 2)] * 2
+    assert [each.names for each in crowded if each] == [("desktop", "tx2")] * 2
+    assert all(each.repeats in (2, 3) for each in crowded if each)  # on a busy machine the first two may differ
     assert all(each.steps.gradient_s.values for each in crowded if each)
     assert [device.steps[0].crowded for device in profiled(pair).devices.values()] == crowded
 

@@ -77,18 +77,35 @@ def test_a_third_repeat_is_pooled_with_the_one_that_agrees_with_it(
 
 
 def test_steps_beside_the_same_devices_are_pooled_and_beside_others_measured_anew() -> None:
-    once = repeats.crowded(steps(1.0), Crowded(("a", "b"), repeat(1.2, 10)))
-    twice = repeats.crowded(once, Crowded(("b", "a"), repeat(1.4, 30)))
+    once = repeats.crowded(steps(1.0), ("a", "b"), [repeat(1.2, 10)])
+    twice = repeats.crowded(once, ("b", "a"), [repeat(1.4, 30)])
     assert twice.crowded is not None and twice.crowded.repeats == 2
     assert sum(twice.crowded.steps.gradient_s.values) == pytest.approx(0.7 * (10 * 1.2 + 30 * 1.4))
-    assert repeats.crowded(twice, Crowded(("a", "c"), repeat(1.4))).crowded == Crowded(("a", "c"), repeat(1.4))
+    assert repeats.crowded(twice, ("a", "c"), [repeat(1.4)]).crowded == Crowded(("a", "c"), repeat(1.4))
     assert repeats.settled(repeats.checked(twice, repeat(2.0)), repeat(2.0), steps(3.0)).crowded == twice.crowded
 
 
 def test_beside_others_a_device_is_timed_as_often_as_is_asked() -> None:
-    once = repeats.crowded(steps(1.0), Crowded(("a", "b"), repeat(1.2)))
+    once = repeats.crowded(steps(1.0), ("a", "b"), [repeat(1.2)])
     lacks = [repeats.lacks_crowd(once, frozenset(names), times) for names, times in (("a", 1), ("a", 2), ("abc", 1))]
     assert lacks == [False, True, True] and repeats.lacks_crowd(steps(1.0), frozenset("a"), 1)
+
+
+@pytest.mark.parametrize("first_s, second_s, agrees", [(1.0, 1.09, True), (1.0, 1.3, False), (1.3, 1.0, False)])
+def test_a_repeat_beside_others_agrees_within_a_tenth_with_the_one_before(
+    first_s: float, second_s: float, agrees: bool
+) -> None:
+    once = repeats.crowded(steps(1.0), ("a", "b"), [repeat(first_s)])
+    assert repeats.crowd_agrees(once, ("b", "a"), repeat(second_s)) == agrees
+    assert repeats.crowd_agrees(once, ("a", "c"), repeat(second_s))
+    assert repeats.crowd_agrees(steps(1.0), ("a", "b"), repeat(second_s))
+
+
+def test_of_three_repeats_beside_others_the_two_that_differ_least_count() -> None:
+    once = repeats.crowded(steps(1.0), ("a", "b"), [repeat(1.7, 10)])
+    thrice = repeats.crowded(once, ("a", "b"), [repeat(1.2, 20), repeat(1.3, 30)]).crowded
+    assert thrice is not None and thrice.repeats == 3
+    assert sum(thrice.steps.gradient_s.values) == pytest.approx(0.7 * (20 * 1.2 + 30 * 1.3))
 
 
 SECONDS = some.floats(1e-3, 10)

@@ -1,0 +1,69 @@
+"""Steps that do all that either kind of cluster needs, each phase timed by itself."""
+
+import time
+from typing import Optional
+
+from backends.data.loader import BatchSource
+from backends.frameworks.base import SGD, GradientSettings, OptimizerSettings, Replica
+from backends.profiling import update_costs
+from backends.training import step
+from profilers import steptime
+from profilers.cores import thread_cpu_s
+from profilers.spinning import available_cores
+
+#: Small enough that nothing overflows on noise; the time of a step does not depend on it.
+SETTINGS = GradientSettings(rate=1e-4)
+
+
+class StepLoop:
+    """Makes steps, and adds up what they take.
+
+    What passes between two of them is part of the second one's gradient: a device whose processor
+    time is rationed pauses there, and training, too, has something to do there.
+    """
+
+    def __init__(self, replica: Replica, batches: BatchSource, slowdown: float, kind: str = SGD) -> None:
+        self._replica = replica
+        self._optimizer = OptimizerSettings(momentum=update_costs.MOMENTUM, kind=kind)
+        self._batches = batches
+        self._slowdown = slowdown
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew: what passed before is part of no step."""
+        self._ended_s: Optional[float] = None
+        self._ended_cpu_s = thread_cpu_s()
+        self._steps = 0
+        self._cpu_s = self._data_s = self._between_cpu_s = 0.0
+
+    @property
+    def cpu_s_per_step(self) -> float:
+        """Processor seconds of a gradient."""
+        return self._cpu_s / max(1, self._steps)
+
+    @property
+    def data_s(self) -> float:
+        """Seconds of a gradient that it waits for its batch."""
+        return self._data_s / max(1, self._steps)
+
+    @property
+    def between_s(self) -> float:
+        """Seconds of a gradient that this thread works between the step before and its own."""
+        return self._between_cpu_s / max(1, self._steps) / min(1.0, available_cores())
+
+    def step(self) -> steptime.Phases:
+        """Make a step; return its phases."""
+        began_s = time.perf_counter() if self._ended_s is None else self._ended_s
+        self._between_cpu_s += thread_cpu_s() - self._ended_cpu_s
+        cpu_s = time.process_time()
+        taken = step.step(self._replica, self._batches, self._slowdown, SETTINGS)
+        self._cpu_s += time.process_time() - cpu_s
+        self._data_s += taken.data_s
+        self._steps += 1
+        fetched_s = time.perf_counter()
+        self._replica.update(self._optimizer)
+        step.stretch(time.perf_counter() - fetched_s, self._slowdown)
+        updated_s = time.perf_counter()
+        self._replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
+        self._ended_s, self._ended_cpu_s = time.perf_counter(), thread_cpu_s()
+        return fetched_s - taken.copy_s - began_s, taken.copy_s + self._ended_s - updated_s, updated_s - fetched_s
