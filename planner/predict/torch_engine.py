@@ -60,6 +60,7 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints, pace: float) -> Work:
         hop_cpu_s=hop_cpu_s,
         delay=np.where(devices.step_cpu_s > 0, 1 / devices.cores, 0.0)[ranked],
         pace=paced[ranked],
+        unused_quota_s=np.minimum(devices.unused_quota_s, computing_s)[ranked],
     )
 
 

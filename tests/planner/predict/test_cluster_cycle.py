@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from planner.predict import cluster_cycle
+from backends.strategies.strategy import Strategy
+from planner.predict import cluster_cycle, step_cycle
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs, costs_of
 from tests.planner import profiles
@@ -55,3 +56,16 @@ def test_beside_the_server_an_exchange_takes_what_it_costs_unless_there_are_more
     uncontended_s, _, _ = cluster_cycle._stations(local)
     others_s = local.devices.ready_s[0] + local.devices.service_s[0]
     assert uncontended_s[0, 0] - others_s == pytest.approx(exchange_s)
+
+
+@pytest.mark.parametrize("strategy", ["parameter-server", "allreduce", "local-sgd"])
+def test_a_device_alone_also_needs_time_between_two_steps_and_members_of_a_cluster_do_not(strategy: str) -> None:
+    """Theirs is part of what their orders cost."""
+    devices = [{name: profiles.device(profiles.step(between_s=profiles.seconds(each))) for name in "ab"} for each in (0.0, 0.02)]
+    alone_s, both_s = (
+        [float(step_cycle.solve(costs_of(profiles.profile(each), strategy=Strategy.from_text(strategy)), them).cycle_s[0, 0])
+         for each in devices]
+        for them in (Candidates(np.array([0b01]), np.array([0])), BOTH)
+    )  # fmt: skip
+    assert alone_s[1] - alone_s[0] == pytest.approx(0.02)
+    assert both_s[1] == pytest.approx(both_s[0])
