@@ -256,7 +256,7 @@ class StepProfile(NamedTuple):
     ready: share of a gradient's time after which each of them has its own; empty where the
         framework does not tell, and in profiles of older versions.
     compressors: costs of the compressors, by kind.
-    repeats: median step seconds of each repeat, in order.
+    repeats: mean step seconds of each repeat, in order.
     collectives: backends of torch.distributed there; None in profiles of older versions.
     memory: None in profiles of older versions.
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
@@ -276,6 +276,7 @@ class StepProfile(NamedTuple):
         together.
     between_s: seconds that a device alone takes from one step to the next; ``messages``: to itself,
         by size. Both are empty in profiles of older versions.
+    after_wait_s: seconds that a gradient takes longer after a wait, where that is noticeable.
     """
 
     model: str
@@ -325,6 +326,7 @@ class StepProfile(NamedTuple):
     crowded: Optional[Crowded] = None
     between_s: Samples = Samples("s", ())
     messages: Tuple[MessageCost, ...] = ()
+    after_wait_s: float = 0.0
 
     @property
     def planned_batch(self) -> int:

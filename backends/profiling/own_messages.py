@@ -10,7 +10,7 @@ import queue
 import statistics
 import threading
 import time
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from backends.network import framing
 from backends.network.framing import WireError
@@ -69,7 +69,7 @@ class _Task:
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
-        self.ports = queue.Queue()  # type: queue.Queue[Optional[int]]
+        self.ports: "queue.Queue[Optional[int]]" = queue.Queue()
 
     def emit(self, event: Listening) -> None:
         self.ports.put(event.port)

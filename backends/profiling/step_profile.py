@@ -12,7 +12,15 @@ from backends import models
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
 from backends.frameworks.base import OWN, SGD, Replica, framework
-from backends.profiling import batch_curve, between_steps, codec_profile, cold_caches, own_messages, update_costs
+from backends.profiling import (
+    after_wait,
+    batch_curve,
+    between_steps,
+    codec_profile,
+    cold_caches,
+    own_messages,
+    update_costs,
+)
 from backends.profiling.evaluation_speed import evaluation_s
 from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
@@ -133,6 +141,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
         between_s=passed_s._replace(values=tuple(max(0.0, each - loop.between_s) for each in passed_s.values)),
         messages=messages,
+        after_wait_s=after_wait.measure(gradients_at(batch)),
     )
 
 
@@ -148,15 +157,19 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
         train, _ = _data(found, built.replica, order.batch)
         drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
         loop = StepLoop(built.replica, drawn, spec.slowdown, _optimizer(built))
+        sampler = Sampler()  # it takes processor time in a run, too
         speed_meter, speeds = SpeedMeter(), []
 
         def begin_window() -> None:
+            sampler.start()
             speed_meter.start()
             loop.restart()
 
-        hooks = steptime.Hooks(
-            _progress(task), begin_window, lambda: speeds.append(speed_meter.stop()), task.stopping.is_set
-        )
+        def end_window() -> None:
+            speeds.append(speed_meter.stop())
+            sampler.stop()
+
+        hooks = steptime.Hooks(_progress(task), begin_window, end_window, task.stopping.is_set)
         times = steptime.measure_repeat(loop.step, hooks)
     _unless_stopped(task, times)
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speeds[0])

@@ -11,22 +11,25 @@ from typing import TypeVar
 from planner.profile.machine_speed import joined_speed
 from planner.units import seconds
 from profilers.records import Crowded, Repeat, Samples, StepProfile
-from profilers.stats import median
+from profilers.stats import mean
 
-#: Two repeats agree if their median steps differ by no more, as a share of the shorter.
+#: Two repeats agree if their mean steps differ by no more, as a share of the shorter.
 TOLERANCE = 0.1
 
 Timing = TypeVar("Timing", StepProfile, Repeat)
 
 
-def typical_s(timed: StepProfile | Repeat) -> float:
-    """Median seconds of a step of a repeat, of a device that trains alone."""
-    return median([sum(phases) for phases in zip(timed.gradient_s.values, timed.update_s.values, strict=True)])
+def step_s(timed: StepProfile | Repeat) -> float:
+    """Mean seconds of a step of a repeat, of a device that trains alone.
+
+    A quota holds up some short steps and no others, so that their median says little.
+    """
+    return mean(timed.gradient_s.values) + mean(timed.update_s.values)
 
 
 def begun(timed: StepProfile) -> StepProfile:
     """A timing that counts as the first repeat."""
-    return timed._replace(repeats=(typical_s(timed),))
+    return timed._replace(repeats=(step_s(timed),))
 
 
 def unchecked(timed: StepProfile) -> bool:
@@ -55,7 +58,7 @@ def nearest(repeats_s: tuple[float, ...]) -> tuple[float, float]:
 
 def checked(timed: StepProfile, second: Repeat) -> StepProfile:
     """The timing after a second repeat, whose steps join where both agree."""
-    both = timed._replace(repeats=(*timed.repeats, typical_s(second)))
+    both = timed._replace(repeats=(*timed.repeats, step_s(second)))
     return _pooled(both, second) if agree(both) else both
 
 
@@ -64,7 +67,7 @@ def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfi
 
     Steps beside others count as before.
     """
-    made = third._replace(repeats=(*timed.repeats, typical_s(third)), crowded=timed.crowded)
+    made = third._replace(repeats=(*timed.repeats, step_s(third)), crowded=timed.crowded)
     if not agree(made):
         return made
     return _pooled(made, timed if timed.repeats[0] in nearest(made.repeats) else second)
@@ -75,7 +78,7 @@ def crowd_agrees(timed: StepProfile, names: Collection[str], found: Repeat) -> b
     before = _beside(timed, names)
     if before is None:
         return True
-    low, high = sorted((typical_s(before.steps), typical_s(found)))
+    low, high = sorted((step_s(before.steps), step_s(found)))
     return high <= low * (1 + TOLERANCE)
 
 
@@ -88,8 +91,8 @@ def crowded(timed: StepProfile, names: Collection[str], found: Sequence[Repeat])
     repeats = [] if before is None else [before.steps]
     repeats += found
     if len(repeats) > 2:
-        low_s, high_s = nearest(tuple(map(typical_s, repeats)))
-        counted = [each for each in repeats if low_s <= typical_s(each) <= high_s]
+        low_s, high_s = nearest(tuple(map(step_s, repeats)))
+        counted = [each for each in repeats if low_s <= step_s(each) <= high_s]
     else:
         counted = repeats
     steps = functools.reduce(_pooled, counted)

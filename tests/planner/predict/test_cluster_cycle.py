@@ -58,14 +58,26 @@ def test_beside_the_server_an_exchange_takes_what_it_costs_unless_there_are_more
     assert uncontended_s[0, 0] - others_s == pytest.approx(exchange_s)
 
 
+def cycle_s(which: Candidates, strategy: str, **step: object) -> float:
+    """Of the first of two devices whose steps are changed."""
+    made = {name: profiles.device(profiles.step(**step)) for name in "ab"}
+    costs = costs_of(profiles.profile(made), strategy=Strategy.from_text(strategy))
+    return float(step_cycle.solve(costs, which).cycle_s[0, 0])
+
+
 @pytest.mark.parametrize("strategy", ["parameter-server", "allreduce", "local-sgd"])
-def test_a_device_alone_also_needs_time_between_two_steps_and_members_of_a_cluster_do_not(strategy: str) -> None:
-    """Theirs is part of what their orders cost."""
-    devices = [{name: profiles.device(profiles.step(between_s=profiles.seconds(each))) for name in "ab"} for each in (0.0, 0.02)]
-    alone_s, both_s = (
-        [float(step_cycle.solve(costs_of(profiles.profile(each), strategy=Strategy.from_text(strategy)), them).cycle_s[0, 0])
-         for each in devices]
-        for them in (Candidates(np.array([0b01]), np.array([0])), BOTH)
-    )  # fmt: skip
-    assert alone_s[1] - alone_s[0] == pytest.approx(0.02)
-    assert both_s[1] == pytest.approx(both_s[0])
+def test_a_device_alone_also_needs_time_between_two_steps(strategy: str) -> None:
+    """That of members of a cluster is part of what their orders cost."""
+    between_s = profiles.seconds(0.02)
+    alone = Candidates(np.array([0b01]), np.array([0]))
+    assert cycle_s(alone, strategy, between_s=between_s) - cycle_s(alone, strategy) == pytest.approx(0.02)
+    assert cycle_s(BOTH, strategy, between_s=between_s) == pytest.approx(cycle_s(BOTH, strategy))
+
+
+@pytest.mark.parametrize("strategy", ["parameter-server", "parameter-server:sync=synchronous", "allreduce", "ad-psgd"])
+def test_gradients_of_members_that_wait_take_longer(strategy: str) -> None:
+    assert cycle_s(BOTH, strategy, after_wait_s=0.03) - cycle_s(BOTH, strategy) == pytest.approx(0.03, rel=0.05)
+
+
+def test_not_so_those_of_members_that_wait_for_nobody() -> None:
+    assert cycle_s(BOTH, "ako", after_wait_s=0.03) == pytest.approx(cycle_s(BOTH, "ako"))

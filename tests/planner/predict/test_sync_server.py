@@ -123,3 +123,18 @@ def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:
     whole = predict(dense, together, 100)
     share = predict(found, together, 100).network_bytes[0] / whole.network_bytes[0]
     assert share == pytest.approx((sent + back) / 2, rel=0.01)
+
+
+def test_an_exchange_within_a_device_takes_its_processor_time_where_a_quota_has_made_its_probe_longer() -> None:
+    """The probe took 0.3 s one way; messages take 10 ms of a processor, half of which it has."""
+    links = {"a": profiles.device(cores=0.5), "b": profiles.device(cores=0.5)}
+    made = tuple(
+        link._replace(latency_s=profiles.seconds(0.3)) if link.source == link.target else link
+        for link in profiles.links(links)
+    )
+    found = costs_of(profiles.profile(links, links=made), strategy=Strategy.from_text(SYNCHRONOUS))
+    stolen_s = found.pairs.host_stolen_cpu_s.copy()
+    np.fill_diagonal(stolen_s, 0.01)
+    found = found._replace(pairs=found.pairs._replace(host_stolen_cpu_s=stolen_s))
+    round_s, _ = sync_server.round_s(found, Candidates(np.array([3]), np.array([0])))
+    assert round_s == pytest.approx([0.1 + 0.08 + 2 * 0.002 + 0.08], rel=0.05)
