@@ -276,7 +276,6 @@ class StepProfile(NamedTuple):
         together.
     between_s: seconds that a device alone takes from one step to the next; ``messages``: to itself,
         by size. Both are empty in profiles of older versions.
-    after_wait_s: seconds that a gradient takes longer after a wait, where that is noticeable.
     """
 
     model: str
@@ -326,7 +325,6 @@ class StepProfile(NamedTuple):
     crowded: Optional[Crowded] = None
     between_s: Samples = Samples("s", ())
     messages: Tuple[MessageCost, ...] = ()
-    after_wait_s: float = 0.0
 
     @property
     def planned_batch(self) -> int:

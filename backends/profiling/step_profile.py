@@ -13,7 +13,6 @@ from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
 from backends.frameworks.base import OWN, SGD, Replica, framework
 from backends.profiling import (
-    after_wait,
     batch_curve,
     between_steps,
     codec_profile,
@@ -141,7 +140,6 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
         between_s=passed_s._replace(values=tuple(max(0.0, each - loop.between_s) for each in passed_s.values)),
         messages=messages,
-        after_wait_s=after_wait.measure(gradients_at(batch)),
     )
 
 

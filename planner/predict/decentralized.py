@@ -75,7 +75,6 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
     handled_s = members.handling_s((load.shares + load.shares.T * load.answers)[None])[0]
     busy_s = members.ready_s + members.after_s + members.order_s + handled_s
     if sync.waits_for(count) > 1:
-        busy_s = busy_s + members.after_wait_s
         waiting = members.after_waits
         cycle_s = _synchronous(waiting if sync.backups else waiting.paced(pace), load, not sync.backups)
         cycle_s = np.maximum(cycle_s, np.where(members.unused_quota_s > 0, busy_s, 0.0).max())
@@ -198,9 +197,8 @@ def _pairwise(costs: MemberCosts, requests: Floats, busy_s: Floats) -> Floats:
     busy_s: (n,) of a step at full load, of which a quota grants no more.
     """
     own_s, both_ways_s = costs.ready_s + costs.after_s + costs.order_s, costs.alone_s + costs.alone_s.T + costs.after_s
-    waits = requests.sum(axis=1) > 0
-    unused_s, more_s = np.where(waits, (costs.unused_quota_s, costs.after_wait_s), 0.0)
-    least_s, own_s = np.where(unused_s > 0, busy_s + more_s, 0.0), own_s - unused_s + more_s
+    unused_s = np.where(requests.sum(axis=1) > 0, costs.unused_quota_s, 0.0)
+    least_s, own_s = np.where(unused_s > 0, busy_s, 0.0), own_s - unused_s
     cycle_s = own_s
     for _ in range(ITERATIONS):
         used = requests * costs.in_s / cycle_s[:, None]

@@ -47,7 +47,6 @@ class DeviceCosts(NamedTuple):
     encode_s, add_s: to choose what one message holds, and to add a peer's.
     update_s: an update of a device that trains alone; service_s: one of a server that it hosts.
     between_s: what a device that trains alone does between two steps.
-    after_wait_s: that a gradient takes longer after a wait.
     build_s: until the model is built and its first step can begin; first_step_s: that this step
         takes longer than others, for what is traced, loaded or allocated in it.
     data_s: of ``gradient_s``, seconds that it waits for its batch to be read.
@@ -70,7 +69,6 @@ class DeviceCosts(NamedTuple):
     encode_s: Floats
     update_s: Floats
     between_s: Floats
-    after_wait_s: Floats
     build_s: Floats
     first_step_s: Floats
     service_s: Floats
@@ -96,8 +94,8 @@ class DeviceCosts(NamedTuple):
 
     @property
     def ready_s(self) -> Floats:
-        """(N,) seconds until a worker that waited begins to send: gradient, copies and encoding."""
-        return self.gradient_s + self.after_wait_s + self.copy_s + self.encode_s
+        """(N,) seconds until a worker begins to send: its gradient, copies and encoding."""
+        return self.gradient_s + self.copy_s + self.encode_s
 
     @property
     def unused_quota_s(self) -> Floats:
@@ -150,7 +148,6 @@ def of_devices(
         encode_s=_array(compressor_costs.encode_s(strategy, step) for step in timed),
         update_s=_means(update_costs.update_s(optimizer, step) for step in timed),
         between_s=_means(step.between_s for step in timed),
-        after_wait_s=_array(step.after_wait_s for step in timed),
         build_s=_array(step.build_s for step in timed),
         first_step_s=_array(step.first_step_s for step in timed),
         service_s=_array(compressor_costs.service_s(strategy, step) for step in timed),

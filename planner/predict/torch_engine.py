@@ -53,7 +53,7 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints, pace: float) -> Work:
     computing_s = np.maximum(devices.gradient_s - devices.data_s, 1e-9)
     paced = 1 + (pace - 1) * devices.gradient_s / computing_s
     return Work(
-        gradient_s=(computing_s + devices.after_wait_s)[ranked],
+        gradient_s=computing_s[ranked],
         update_s=(devices.update_s + devices.between_s + devices.data_s + own_s)[ranked],
         alone=alone,
         beside=beside,

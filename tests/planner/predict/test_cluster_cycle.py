@@ -72,12 +72,3 @@ def test_a_device_alone_also_needs_time_between_two_steps(strategy: str) -> None
     alone = Candidates(np.array([0b01]), np.array([0]))
     assert cycle_s(alone, strategy, between_s=between_s) - cycle_s(alone, strategy) == pytest.approx(0.02)
     assert cycle_s(BOTH, strategy, between_s=between_s) == pytest.approx(cycle_s(BOTH, strategy))
-
-
-@pytest.mark.parametrize("strategy", ["parameter-server", "parameter-server:sync=synchronous", "allreduce", "ad-psgd"])
-def test_gradients_of_members_that_wait_take_longer(strategy: str) -> None:
-    assert cycle_s(BOTH, strategy, after_wait_s=0.03) - cycle_s(BOTH, strategy) == pytest.approx(0.03, rel=0.05)
-
-
-def test_not_so_those_of_members_that_wait_for_nobody() -> None:
-    assert cycle_s(BOTH, "ako", after_wait_s=0.03) == pytest.approx(cycle_s(BOTH, "ako"))
