@@ -30,7 +30,7 @@ class PairCosts(NamedTuple):
 
     up_s, down_s: seconds to the host and back, infinite where the link was not measured.
     worker_cpu_s, host_cpu_s: processor seconds at each end, of both messages and of an order; all
-        the host's on the diagonal.
+        the host's on the diagonal, where one order counts for both ends.
     host_stolen_cpu_s: processor seconds that a computation on the host lacks during an exchange.
     send_stolen_cpu_s, receive_stolen_cpu_s: those that computations on the worker and on the host
         lack while a message goes up.
@@ -114,8 +114,8 @@ def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes
     worker_cpu_s = up_cpu.send_s + down_cpu.receive_s + _order_cpu_s(links, worker)
     host_cpu_s = up_cpu.receive_s + down_cpu.send_s + order_s
     host_stolen_cpu_s = received_s + _stolen_cpu_s(down_cpu.send_s, down.send_stolen_cpu_s, sizes.down) + order_s
-    if worker == host:  # all processor seconds are the host's
-        worker_cpu_s, host_cpu_s = 0.0, worker_cpu_s + host_cpu_s
+    if worker == host:  # whose code the worker's part has just brought into the caches
+        worker_cpu_s, host_cpu_s = 0.0, worker_cpu_s + host_cpu_s - order_s
         host_stolen_cpu_s = host_cpu_s
         found["order_cpu_s"] = order_s
     return {

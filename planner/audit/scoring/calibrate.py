@@ -38,7 +38,7 @@ LEAST_VARIANCE = 0.05
 FEWEST_FLEETS = 2
 #: Fewest runs of clusters by which a kind of exchange has an error of its own. Of 21, whose
 #: exchanges were a small part of their time, it would be 1.8 of such a part (docs/results.md).
-FEWEST_RUNS = 30
+FEWEST_RUNS = 40
 
 
 class Residuals(NamedTuple):

@@ -15,7 +15,8 @@ from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.training import step
 from profilers import steptime
-from profilers.records import StepProfile
+from profilers.records import StepProfile, Window
+from profilers.sampling import Sampler
 from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
 
@@ -80,6 +81,25 @@ def test_a_model_is_timed_again_for_ten_steps_or_two_seconds(slow: str) -> None:
     found = step_profile.repeat_steps(job, RepeatSteps(ReplicaSpec("torch", slow), 4))
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) == 10
     assert found.cpu_s_per_step > 0 and job.events[-1].stage == "again"
+
+
+def test_sensors_are_sampled_beside_a_model_that_is_timed_again_as_they_are_in_a_run(
+    slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    class Watched(Sampler):
+        def start(self) -> None:
+            done.append("start")
+            super().start()
+
+        def stop(self) -> Window:
+            done.append("stop")
+            return super().stop()
+
+    monkeypatch.setattr(step_profile, "Sampler", Watched)
+    step_profile.repeat_steps(Job(), RepeatSteps(ReplicaSpec("torch", slow), 4))
+    assert done == ["start", "stop"]
 
 
 def test_a_stopped_second_visit_is_none(model: str) -> None:
