@@ -174,6 +174,10 @@ class UpdateCost(NamedTuple):
     service_s: Samples
 
 
+#: Bytes of an order, or of the report of a step: no more than these.
+ORDER_BYTES = 1 << 10
+
+
 class MessageCost(NamedTuple):
     """Processor seconds at both ends of an encrypted message within a device, after a gradient."""
 

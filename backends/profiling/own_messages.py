@@ -19,11 +19,9 @@ from backends.protocol.events import Listening
 from backends.protocol.frames import EndProbe
 from backends.protocol.orders import LoopbackEnds, ServeMessages
 from profilers.goodput import SILENCE_LIMIT_S
-from profilers.records import MessageCost
+from profilers.records import ORDER_BYTES, MessageCost
 
 LOOPBACK = "127.0.0.1"
-#: Bytes of an order, or of the report of a step: no more than these.
-ORDER_BYTES = 1 << 10
 #: Messages of a size, and seconds for all but the fewest.
 FEWEST, MOST = 3, 15
 LIMIT_S = 1.0
@@ -32,7 +30,7 @@ LIMIT_S = 1.0
 def measure(ends: LoopbackEnds, gradient: Callable[[], Any], message_bytes: int) -> Tuple[MessageCost, ...]:
     """Costs of an order and of a message of that size, smallest first.
 
-    gradient: computes one, before each message. None where the device cannot connect to itself.
+    gradient: computes one, before each message. No costs where the device cannot connect to itself.
     """
     task = _Task()
     with concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.suppress(WireError):

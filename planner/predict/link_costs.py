@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.profiling.own_messages import ORDER_BYTES
 from planner.arrays import Bools, Floats
 from planner.predict.compressor_costs import MessageBytes
 from planner.predict.message_time import processor_s, rate_bytes_per_s, relative_error, transfer_s
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records import CurvePoint, LinkProfile, MessageCost, Samples, StepProfile
+from profilers.records import ORDER_BYTES, CurvePoint, LinkProfile, MessageCost, Samples, StepProfile
 
 Links = dict[tuple[str, str], LinkProfile]
 

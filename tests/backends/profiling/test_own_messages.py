@@ -6,6 +6,7 @@ from backends.network import framing
 from backends.profiling import own_messages
 from backends.protocol.orders import LoopbackEnds
 from planner.agents.certificates import Authority
+from profilers.records import ORDER_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def test_an_order_and_a_message_cost_both_ends_and_follow_a_gradient_each(
     monkeypatch.setattr(own_messages, "LIMIT_S", 1e9)
     gradients: list[None] = []
     found = own_messages.measure(ends, lambda: gradients.append(None), 4_000_000)
-    assert [each.message_bytes for each in found] == [own_messages.ORDER_BYTES, 4_000_000]
+    assert [each.message_bytes for each in found] == [ORDER_BYTES, 4_000_000]
     assert all(each.send_cpu_s > 0 and each.receive_cpu_s > 0 for each in found)
     assert found[1].send_cpu_s > found[0].send_cpu_s
     assert len(gradients) == 2 * own_messages.MOST

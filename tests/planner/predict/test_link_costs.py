@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from backends.profiling.own_messages import ORDER_BYTES
 from planner.predict.costs import costs_of
 from planner.predict.link_costs import PAYLOAD
-from profilers.records import IncastProfile, MessageCost
+from profilers.records import ORDER_BYTES, IncastProfile, MessageCost
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 
