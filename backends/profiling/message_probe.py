@@ -33,7 +33,7 @@ UNTIMED = ProbeReceived(0.0)
 Answer = TypeVar("Answer")
 
 
-class Exchange(NamedTuple):
+class ProbedMessage(NamedTuple):
     """One message and its acknowledgement: the whole time, and processor seconds at both ends."""
 
     elapsed_s: float
@@ -175,20 +175,20 @@ def _expected_s(points: Sequence[MessagePoint], size: int, latency_s: float) -> 
     return 2 * latency_s + max(0.0, seconds - latency_s) * size / last.message_bytes
 
 
-def _point(size: int, exchanges: Sequence[Exchange], latency_s: float) -> MessagePoint:
+def _point(size: int, exchanges: Sequence[ProbedMessage], latency_s: float) -> MessagePoint:
     # No message takes less than half of its own exchange, however slow the empty ones were.
     seconds = [max(exchange.elapsed_s - latency_s, exchange.elapsed_s / 2) for exchange in exchanges]
     _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
     return MessagePoint(size, tuple(seconds[1:]), tuple(seconds[:1]), send_cpu_s, receive_cpu_s)
 
 
-def exchange(connection: framing.Connection, message: memoryview) -> Exchange:
+def exchange(connection: framing.Connection, message: memoryview) -> ProbedMessage:
     """Send a message to who serves messages, and wait for its answer."""
     began, before_s = time.perf_counter(), thread_cpu_s()
     connection.send(ProbeMessage(len(message)), (message,))
     spent_s = thread_cpu_s() - before_s
     answer = connection.receive(ProbeReceived)
-    return Exchange(time.perf_counter() - began, spent_s, answer.cpu_s)
+    return ProbedMessage(time.perf_counter() - began, spent_s, answer.cpu_s)
 
 
 class _ReceiveBuffer:

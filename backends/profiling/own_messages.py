@@ -14,7 +14,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from backends.network import framing
 from backends.network.framing import WireError
-from backends.profiling.message_probe import MESSAGE_LIMIT, Exchange, exchange, serve
+from backends.profiling.message_probe import MESSAGE_LIMIT, ProbedMessage, exchange, serve
 from backends.protocol.events import Listening
 from backends.protocol.frames import EndProbe
 from backends.protocol.orders import LoopbackEnds, ServeMessages
@@ -53,7 +53,7 @@ def measure(ends: LoopbackEnds, gradient: Callable[[], Any], message_bytes: int)
 
 def _cost(connection: framing.Connection, gradient: Callable[[], Any], size: int) -> MessageCost:
     message = memoryview(bytearray(b"\x55") * size)
-    made: List[Exchange] = []
+    made: List[ProbedMessage] = []
     began_s = time.monotonic()
     while len(made) < FEWEST or (len(made) < MOST and time.monotonic() - began_s < LIMIT_S):
         gradient()
