@@ -112,14 +112,14 @@ def test_two_timings_that_agree_need_no_third() -> None:
     agent = Agent(0.1, 0.101)
     timed = checked(agent)
     assert [type(order) for order in agent.orders] == [TimeSteps, RepeatSteps]
-    assert timed.repeats == (0.1, 0.101) and len(timed.gradient_s.values) == 20
+    assert timed.repeats == pytest.approx((0.1, 0.101)) and len(timed.gradient_s.values) == 20
 
 
 def test_two_timings_that_do_not_agree_are_followed_by_a_whole_third() -> None:
     agent = Agent(0.3, 0.1, 0.101)
     timed = checked(agent)
     assert [type(order) for order in agent.orders] == [TimeSteps, RepeatSteps, TimeSteps]
-    assert timed.repeats == (0.3, 0.1, 0.101) and set(timed.gradient_s.values) == {0.1, 0.101}
+    assert timed.repeats == pytest.approx((0.3, 0.1, 0.101)) and set(timed.gradient_s.values) == {0.1, 0.101}
     assert repeats.agree(timed)
 
 
