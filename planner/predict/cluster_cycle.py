@@ -133,9 +133,7 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     held_s = update_cpu_s(costs)
     handled_s = costs.pairs.host_stolen_cpu_s / costs.devices.cores
     exchange_s = costs.pairs.up_s.T + costs.pairs.down_s.T
-    # On one core or less a few messages can be over before a quota takes effect.
-    local_s = np.where(costs.devices.cores > 1, np.diagonal(exchange_s), 0.0)
-    np.fill_diagonal(exchange_s, np.maximum(local_s, np.diagonal(handled_s)))
+    np.fill_diagonal(exchange_s, costs.local_exchange_s(np.diagonal(exchange_s)))
     after_wait_s = costs.devices.ready_s - costs.devices.unused_quota_s * remote
     uncontended_s = after_wait_s + exchange_s + costs.devices.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(async_server.STATIONS)))

@@ -112,6 +112,16 @@ class Costs(NamedTuple):
         """What moves the gradients."""
         return OWN_ENGINE if self.torch is None else self.torch.engine
 
+    def local_exchange_s(self, measured_s: Floats, part: float = 1.0) -> Floats:
+        """(N,) seconds of a part of an exchange within each device, of a worker beside its server.
+
+        measured_s: (N,) by the probe. On one core or less a few messages can be over before a quota
+        takes effect.
+        """
+        cores = self.devices.cores
+        handled_s = np.diagonal(self.pairs.host_stolen_cpu_s) / cores
+        return np.asarray(np.maximum(np.where(cores > 1, measured_s, 0.0), part * handled_s))
+
     def with_gradients(self, gradient_s: Floats) -> "Costs":
         """The same where gradients, and their processor time, take longer or shorter: (N,) each."""
         step_cpu_s = self.devices.step_cpu_s * gradient_s / self.devices.gradient_s

@@ -27,8 +27,10 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     carried_s = (costs.up_bytes / costs.devices.in_bytes_per_s)[hosts, None] * remote
     handled_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T[hosts] * members
     up_part = costs.up_bytes / (costs.up_bytes + costs.down_bytes)  # of the processor time, too
-    up_s, down_s = _there_and_back(costs, up_part)
-    up_s, down_s = up_s.T[hosts], down_s.T[hosts]
+    up_s, down_s = costs.pairs.up_s.T.copy(), costs.pairs.down_s.T.copy()  # [host, worker]
+    for whole_s, part in ((up_s, up_part), (down_s, 1 - up_part)):
+        np.fill_diagonal(whole_s, costs.local_exchange_s(np.diagonal(whole_s), part))
+    up_s, down_s = up_s[hosts], down_s[hosts]
     own_s = _most(ready_s + up_s, members)
     shared_s = np.maximum(_backlog(ready_s, carried_s, members), _backlog(ready_s, handled_s * up_part, members))
     applied_s = members.sum(axis=1) * costs.devices.service_s[hosts]
@@ -36,21 +38,6 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     returned_s = np.maximum(sent_s, (handled_s * (1 - up_part)).sum(axis=1))
     returned_s = np.maximum(returned_s, _most(down_s, members))
     return np.maximum(own_s, shared_s) + applied_s + returned_s, _most(ready_s, members)
-
-
-def _there_and_back(costs: Costs, up_part: float) -> tuple[Floats, Floats]:
-    """(N, N) [worker, host] seconds of an exchange's messages, its ends otherwise idle.
-
-    On one core or less a few messages within a device can be over before a quota takes effect.
-    """
-    handled_s = np.diagonal(costs.pairs.host_stolen_cpu_s) / costs.devices.cores
-    parts = (costs.pairs.up_s, up_part), (costs.pairs.down_s, 1 - up_part)
-    found = []
-    for whole_s, part in parts:
-        measured_s = np.where(costs.devices.cores > 1, np.diagonal(whole_s), 0.0)
-        local_s = np.diag(np.maximum(measured_s, part * handled_s))
-        found.append(np.where(np.eye(len(local_s), dtype=bool), local_s, whole_s))
-    return found[0], found[1]
 
 
 def _backlog(ready_s: Floats, demand_s: Floats, members: Bools) -> Floats:

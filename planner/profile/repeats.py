@@ -39,8 +39,11 @@ def unchecked(timed: StepProfile) -> bool:
 
 def agree(timed: StepProfile) -> bool:
     """Whether any two of its repeats agree; a single one always does."""
-    low, high = nearest(timed.repeats) if len(timed.repeats) > 1 else (1.0, 1.0)
-    return high <= low * (1 + TOLERANCE)
+    return len(timed.repeats) < 2 or _alike(*nearest(timed.repeats))
+
+
+def _alike(shorter_s: float, longer_s: float) -> bool:
+    return longer_s <= shorter_s * (1 + TOLERANCE)
 
 
 def notes(timed: StepProfile) -> list[str]:
@@ -76,10 +79,7 @@ def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfi
 def crowd_agrees(timed: StepProfile, names: Collection[str], found: Repeat) -> bool:
     """Whether steps beside these devices take as long as those made beside them before, if any."""
     before = _beside(timed, names)
-    if before is None:
-        return True
-    low, high = sorted((step_s(before.steps), step_s(found)))
-    return high <= low * (1 + TOLERANCE)
+    return before is None or _alike(*sorted((step_s(before.steps), step_s(found))))
 
 
 def crowded(timed: StepProfile, names: Collection[str], found: Sequence[Repeat]) -> StepProfile:

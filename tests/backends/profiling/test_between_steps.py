@@ -1,5 +1,7 @@
 """What a device alone does between two steps is timed in steps as a run makes them."""
 
+from typing import Any
+
 import pytest
 
 from backends.data.loader import ArraySamples
@@ -15,9 +17,9 @@ class Counted(Softmax):
 
     made = 0
 
-    def gradient(self, *args: object, **options: object) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         self.made += 1
-        return super().gradient(*args, **options)  # type: ignore[arg-type]
+        return super().gradient(batch, rate, weight_decay, adds)
 
 
 def test_steps_are_made_until_there_is_a_time_between_enough_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
