@@ -1,6 +1,7 @@
 """Commands of ``planner`` in a folder, and on a lab that is there for one benchmark."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,7 +65,11 @@ def lab_of(devices: int, cpus: float, rate: str) -> Iterator[LabCommands]:
 
 @contextmanager
 def lab_in(folder: Path, names: Sequence[str], spec: str) -> Iterator[LabCommands]:
-    """The lab of a spec (root), whose files and results are in a folder."""
+    """The lab of a spec (root), whose files and results are in a folder.
+
+    SIGTERM takes it down, too.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     with ExitStack() as stack:
         commands = LabCommands(folder, names)
         (folder / "lab.toml").write_text(spec)

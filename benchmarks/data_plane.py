@@ -15,7 +15,7 @@ from runs import agents, measure, train
 
 from planner.lab.traffic_control import bucket_bytes
 from planner.profile.link_probe import Outstanding
-from profilers.records import LinkProfile
+from profilers.records.links import LinkProfile
 
 MODEL_BYTES = (240_000, 4_000_000, 25_000_000)
 RATES_MBIT = (100.0, 1000.0)

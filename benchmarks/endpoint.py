@@ -20,12 +20,12 @@ from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import OptimizerSettings, Replica, Slots, Variable
 from backends.network import framing
 from backends.protocol.events import TimeSpent
-from backends.protocol.orders import Identity
+from backends.protocol.member_specs import Identity
 from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import RunSpec
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 #: Longer than any benchmark: nothing here is about heartbeats.
 SILENCE_S = 3600.0
@@ -109,7 +109,7 @@ def serve(address: str, identity: Sequence[str], steps: int) -> None:
         work = RunSpec(steps, OptimizerSettings(), RateSchedule(), path, heartbeat_s=SILENCE_S)
         server = ParameterServer(work, Identity(*identity), lambda event: None)
         _say({"port": listener.getsockname()[1]})
-        _say(encode(server.run(listener, lambda: False)))
+        _say(json_value(server.run(listener, lambda: False)))
 
 
 def work(address: str, port: int, identity: Sequence[str], parameters: int, gradient_s: float, spin: bool) -> None:

@@ -20,7 +20,7 @@ from backends.profiling import step_profile
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import costs_of
 from planner.predict.predict import predict
-from profilers.records import IncastProfile, LinkProfile
+from profilers.records.links import IncastProfile, LinkProfile
 
 GRADIENTS_S = {"a": 0.03, "b": 0.05, "c": 0.08}
 RUN_S = 4.0

@@ -14,7 +14,7 @@ from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.profile.link_probe import LinkProber, Outstanding
 from planner.remote.local import LocalRemote
-from profilers.records import IncastProfile, LinkProfile
+from profilers.records.links import IncastProfile, LinkProfile
 
 
 class Measured(NamedTuple):

@@ -29,7 +29,7 @@ from planner.plan.recommend import recommend
 from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.remote import connect
-from profilers.records import Samples
+from profilers.records.readings import Samples
 
 COMMAND = "from planner.cli.main import main; main()"
 DEVICES = 12

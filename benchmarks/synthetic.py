@@ -3,7 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records import SCHEMA, CurvePoint, Facts, IncastProfile, LinkProfile, Samples, StepProfile, Window
+from profilers.records.device import Facts
+from profilers.records.json_values import SCHEMA
+from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
+from profilers.records.readings import Samples, Window
+from profilers.records.steps import StepProfile
 
 IDLE_W, MAX_W = 5.0, 30.0
 CORES = 2.0

@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationE
 
 from backends.protocol.ranges import range_of
 from planner.errors import MAKE_ROOM, RecordError
-from profilers import records
+from profilers.records.json_values import SCHEMA, json_value
 
 Record = TypeVar("Record")
 
@@ -64,8 +64,8 @@ def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:
     value = _read(path, remedy)
     try:
         found = value.get("schema") if isinstance(value, Mapping) else None
-        if "schema" in getattr(cls, "_fields", ()) and found not in (None, records.SCHEMA):
-            raise RecordError(f"schema: written as {found!r}, this planner reads {records.SCHEMA}")
+        if "schema" in getattr(cls, "_fields", ()) and found not in (None, SCHEMA):
+            raise RecordError(f"schema: written as {found!r}, this planner reads {SCHEMA}")
         record = decode(cls, value)
         if hasattr(record, "check"):
             record.check()
@@ -79,7 +79,7 @@ def save(record: object, path: Path) -> None:
 
     Raises RecordError naming the path, the reason and the remedy; an older file stays as it was.
     """
-    text = json.dumps(records.encode(record), indent=1, allow_nan=False) + "\n"
+    text = json.dumps(json_value(record), indent=1, allow_nan=False) + "\n"
     temporary = None
     try:
         with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:

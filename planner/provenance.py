@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from profilers.records import EMULATED_MODEL, MODEL, UNAVAILABLE
+from profilers.records.readings import EMULATED_MODEL, MODEL, UNAVAILABLE
 
 COUNTER, SENSOR, NAMEPLATE = "counter", "sensor", "nameplate"
 #: The most trusted first; a model's watts are estimated, a nameplate's declared in the fleet file.

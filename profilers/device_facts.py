@@ -12,14 +12,15 @@ import subprocess
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from profilers import cores, mixed_precision, process_memory, procfs, records, sensors, tegra
+from profilers import cores, mixed_precision, process_memory, procfs, sensors, tegra
 from profilers.file_tree import FileTree, Unavailable
+from profilers.records.device import Facts
 from profilers.sensors import nvml
 
 COMMAND_LIMIT_S = 10.0
 
 
-def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
+def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
     """Collect all facts; an unknown one is None or empty. No framework is imported.
 
     frameworks: names of modules, such as ``torch``.
@@ -27,7 +28,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
     """
     tree = FileTree(root)
     memory_bytes, available_bytes = memory(tree if tree.emulated else FileTree(), FileTree(root))
-    return records.Facts(
+    return Facts(
         hostname=platform.node(),
         board=board(tree),
         system=system(tree),

@@ -13,7 +13,7 @@ from profilers import cores, stats
 from profilers.cores import thread_cpu_s
 from profilers.file_tree import FileTree
 from profilers.lost_time import LostTime
-from profilers.records import MachineSpeed
+from profilers.records.readings import MachineSpeed
 
 #: Share of the usable cores, of one at most, that the loop may take.
 CPU_SHARE = 0.005

@@ -4,11 +4,12 @@ import threading
 import time
 from typing import Dict, List, Optional, Tuple
 
-from profilers import energy, records, stats
+from profilers import energy, stats
 from profilers.cores import thread_cpu_s
 from profilers.counters import UNITS, Counters
 from profilers.energy import Span
 from profilers.file_tree import FileTree
+from profilers.records.readings import UNAVAILABLE, PowerReading, Reading, Window
 from profilers.sensor_faults import fault
 from profilers.sensors import discover
 from profilers.sensors.base import Sensor
@@ -76,7 +77,7 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
 
-    def stop(self) -> records.Window:
+    def stop(self) -> Window:
         """End the window: means, spreads and counts, or the reasons why there are none."""
         window = self._end()
         self._counters.close()
@@ -84,13 +85,13 @@ class Sampler:
             sensor.close()
         return window
 
-    def turn(self) -> records.Window:
+    def turn(self) -> Window:
         """End the window and begin another at once, without a restart of the sensors."""
         window = self._end()
         self.start()
         return window
 
-    def _end(self) -> records.Window:
+    def _end(self) -> Window:
         assert self._thread is not None, "start a window before stopping it"
         self._stop.set()
         self._thread.join()
@@ -101,10 +102,9 @@ class Sampler:
         series = [window_series(sensor, each, span) for sensor, each in zip(sensors, self._power_series)]
         readings = tuple(power_reading(sensor, each, span) for sensor, each in zip(sensors, series))
         missing = tuple(
-            records.PowerReading(name, records.UNAVAILABLE, "", None, None, 0, reason)
-            for name, reason in self._found.missing
+            PowerReading(name, UNAVAILABLE, "", None, None, 0, reason) for name, reason in self._found.missing
         )
-        return records.Window(
+        return Window(
             span.end_s - span.begin_s,
             {name: self._counter(name) for name in UNITS},
             readings + missing,
@@ -128,20 +128,20 @@ class Sampler:
         for series in self._counter_series.values():
             series.take()
 
-    def _counter(self, name: str) -> records.Reading:
+    def _counter(self, name: str) -> Reading:
         if name not in self._counter_series:
-            return records.Reading(UNITS[name], None, None, 0, self._counters.reasons[name])
+            return Reading(UNITS[name], None, None, 0, self._counters.reasons[name])
         series = self._counter_series[name]
         if not series.usable:
-            return records.Reading(UNITS[name], None, None, len(series.values), series.reason)
-        return records.Reading(
+            return Reading(UNITS[name], None, None, len(series.values), series.reason)
+        return Reading(
             UNITS[name], stats.mean(series.values), _spread(series.values), len(series.values), series.reason
         )
 
     def _bin_means(
-        self, span: Span, series_of_window: List[TimeSeries], readings: Tuple[records.PowerReading, ...]
+        self, span: Span, series_of_window: List[TimeSeries], readings: Tuple[PowerReading, ...]
     ) -> Dict[str, Tuple[Optional[float], ...]]:
-        """Means over bins, by the name of the series; see ``records.Window``."""
+        """Means over bins, by the name of the series; see ``Window``."""
         if not energy.bin_count(span):
             return {}
         rows = {
@@ -167,7 +167,7 @@ def window_series(sensor: Sensor, series: TimeSeries, span: Span) -> TimeSeries:
     return TimeSeries.of(energy.clip_to_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
 
 
-def power_reading(sensor: Sensor, series: TimeSeries, span: Span) -> records.PowerReading:
+def power_reading(sensor: Sensor, series: TimeSeries, span: Span) -> PowerReading:
     """Mean watts over the window: joules, counted or integrated by trapezoids, over seconds.
 
     The standard deviation is that of the samples. A sensor is unavailable, with a reason, where it
@@ -176,15 +176,13 @@ def power_reading(sensor: Sensor, series: TimeSeries, span: Span) -> records.Pow
     """
     mean_w, reason = _mean_watts(sensor, series)
     if mean_w is None:
-        return records.PowerReading(
-            sensor.name, records.UNAVAILABLE, sensor.covers, None, None, len(series.values), reason
-        )
+        return PowerReading(sensor.name, UNAVAILABLE, sensor.covers, None, None, len(series.values), reason)
     watts = energy.sample_watts(series.times_s, series.values, series.counts_joules)
     lengths_s = [after - before for before, after in zip(series.times_s, series.times_s[1:])]
     usual = span._replace(period_s=max(span.period_s, stats.median(lengths_s)))
     gap_s, duration_s = energy.gap_s(usual, series.times_s), span.end_s - span.begin_s
     missed = 0.0 if series.counts_joules else min(1.0, gap_s / duration_s)  # a counter counts on
-    return records.PowerReading(
+    return PowerReading(
         sensor.name,
         sensor.source,
         sensor.covers,

@@ -10,7 +10,7 @@ import time
 from typing import Callable, List, NamedTuple, Optional
 
 from profilers import cores
-from profilers.records import SpunCores
+from profilers.records.device import SpunCores
 
 #: Seconds that one thread spins, and that all do: several periods of a quota, of 0.1 s by default.
 ONE_S, EVERY_S = 0.25, 0.75
@@ -19,7 +19,7 @@ ONE_S, EVERY_S = 0.25, 0.75
 NOTICEABLE = 0.9
 #: What a thread hashes at a time, without Python's lock: for a moment, below any period of a quota.
 BLOCK = bytes(1 << 17)
-#: Shortest pause, in seconds without a processor, and as a share of the longest: shorter ones are
+#: Shortest pause, in seconds without a processor, and as a share of a typical one: shorter ones are
 #: interruptions by other threads. The fewest pauses that tell a period.
 PAUSE_S, PAUSE_SHARE, FEWEST_PAUSES = 0.0003, 0.5, 5
 
@@ -86,11 +86,24 @@ def spin(threads: int, seconds: float, clock: Callable[[], float] = time.monoton
         thread.start()
     for thread in spinning:
         thread.join()
-    return Spin(sum(got), _period_s(pauses[0]))
+    return Spin(sum(got), period_of(pauses[0]))
 
 
-def _period_s(pauses: List[Pause]) -> Optional[float]:
+def period_of(pauses: List[Pause]) -> Optional[float]:
     """Mean seconds between the ends of pauses; None for too few."""
-    shortest_s = PAUSE_SHARE * max((pause.seconds for pause in pauses), default=0.0)
+    shortest_s = PAUSE_SHARE * _typical_s([pause.seconds for pause in pauses])
     ends_s = [pause.end_s for pause in pauses if pause.seconds >= shortest_s]
     return (ends_s[-1] - ends_s[0]) / (len(ends_s) - 1) if len(ends_s) >= FEWEST_PAUSES else None
+
+
+def _typical_s(pauses_s: List[float]) -> float:
+    """The pause by which half of all paused time has passed, shortest first; 0 for none.
+
+    Neither many short interruptions nor a few long ones hide the pauses that a quota makes.
+    """
+    passed_s = 0.0
+    for pause_s in sorted(pauses_s):
+        passed_s += pause_s
+        if passed_s >= sum(pauses_s) / 2:
+            return pause_s
+    return 0.0

@@ -2,7 +2,8 @@
 
 from typing import Callable, List, NamedTuple, Tuple
 
-from profilers import records, stats
+from profilers import stats
+from profilers.records.readings import Samples
 
 #: Seconds of one step's phases: gradient, copy to and from the host, update.
 Phases = Tuple[float, float, float]
@@ -35,9 +36,9 @@ class StepTimes(NamedTuple):
     reason: its end: ``precise``, ``limit``, ``enough``, ``protocol`` or ``stopped``.
     """
 
-    gradient_s: records.Samples
-    copy_s: records.Samples
-    update_s: records.Samples
+    gradient_s: Samples
+    copy_s: Samples
+    update_s: Samples
     steady: bool
     precise: bool
     reason: str
@@ -168,7 +169,7 @@ def _times(warmup: List[Phases], timed: List[Phases], reason: str) -> StepTimes:
     precise = len(timed) >= TIMED_MINIMUM and _precise([sum(phases) for phases in timed])
     steady = stats.warmup_ended([sum(phases) for phases in warmup]) is not None
     gradient_s, copy_s, update_s = (
-        records.Samples("s", tuple(step[i] for step in timed), tuple(step[i] for step in warmup)) for i in range(3)
+        Samples("s", tuple(step[i] for step in timed), tuple(step[i] for step in warmup)) for i in range(3)
     )
     if precise and reason in ("limit", "enough"):
         reason = "precise"

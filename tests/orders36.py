@@ -21,7 +21,7 @@ from backends.optimizers.sgd import Momentum
 from backends.protocol.json_messages import decode
 from backends.protocol.orders import RunPeer, RunWorker
 from backends.training.run_spec import HostRun
-from profilers import records
+from profilers.records.json_values import json_value
 
 LIMIT_S = 60.0
 PIXELS = 4
@@ -147,7 +147,7 @@ def main():
             answer = carry_out(run)
         except Exception as error:  # noqa: BLE001 - the test shows it
             answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(dict(records.encode(answer), name=run["name"])), flush=True)
+        print(json.dumps(dict(json_value(answer), name=run["name"])), flush=True)
 
 
 if __name__ == "__main__":

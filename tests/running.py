@@ -20,7 +20,7 @@ from planner.json_records import save
 from planner.plan.file import Plan, PlannedWorker
 from planner.predict.predict import Prediction
 from planner.provenance import Provenance
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Seconds after which what has not happened never will: no busy machine takes so long.

@@ -14,7 +14,8 @@ import pytest
 from backends.data.dataset import Dataset
 from backends.network import framing
 from backends.protocol.json_messages import encode
-from backends.protocol.orders import CollectFacts, HostAddress, ReplicaSpec
+from backends.protocol.member_specs import HostAddress, ReplicaSpec
+from backends.protocol.orders import CollectFacts
 from backends.strategies.presets import PRESETS
 from backends.strategies.strategy import Strategy
 from backends.training.run_spec import HostRun

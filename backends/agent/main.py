@@ -28,7 +28,7 @@ from backends.agent import files
 from backends.protocol.json_messages import decode, encode
 from backends.protocol.orders import Go, Ping, Stop, StoreFile
 from backends.training.step_watch import LAST_WORDS
-from profilers import records
+from profilers.records.json_values import json_value
 
 #: The controller pings every few seconds; after this much silence the agent ends itself.
 SILENCE_S = 30.0
@@ -177,7 +177,7 @@ class Agent:
             if isinstance(result, bytes):
                 self._answers.send({"id": number, "result": None, "blob": len(result)}, result)
             else:
-                self._answers.send({"id": number, "result": records.encode(result)})
+                self._answers.send({"id": number, "result": json_value(result)})
         except BaseException as error:  # noqa: BLE001 - the controller must hear of whatever ends a task
             self._fail(number, error)
         finally:

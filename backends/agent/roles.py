@@ -20,6 +20,7 @@ from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
 from backends.protocol import orders
 from backends.protocol.events import Built, Listening, MemberAccount, Ready, RunAccount, TimeSpent
+from backends.protocol.member_specs import HostAddress, MemberSpec
 from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.strategies.strategy import Strategy
@@ -128,7 +129,7 @@ def _local_update(kind: str, replica: Replica) -> FlatOptimizer:
 
 
 def _run_member(
-    task: Any, member: orders.MemberSpec, host: orders.HostAddress, start: Callable[[MemberParts], StartedRole]
+    task: Any, member: MemberSpec, host: HostAddress, start: Callable[[MemberParts], StartedRole]
 ) -> MemberAccount:
     """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
     loaded, data = prepare(task, member)
@@ -153,7 +154,7 @@ def _all_of(*functions: Callable[[], None]) -> Callable[[], None]:
     return call_all
 
 
-def _connect(host: orders.HostAddress) -> framing.Connection:
+def _connect(host: HostAddress) -> framing.Connection:
     tls = framing.context(host.identity, server_side=False)
     return framing.connect(host.address, host.port, tls, host.heartbeat_s)
 
@@ -214,7 +215,7 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
             )[0]
 
 
-def prepare(task: Any, member: orders.MemberSpec) -> Tuple[Workload, MemberData]:
+def prepare(task: Any, member: MemberSpec) -> Tuple[Workload, MemberData]:
     """Import the framework, load the job and the data, say so, and wait for the go order."""
     framework(member.replica.framework).accelerator()
     loaded = workload(member.replica)

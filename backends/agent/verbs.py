@@ -12,12 +12,13 @@ from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, stream_rate, throughput
 from backends.protocol import orders
 from backends.training import run_spec
-from profilers import addresses_and_ports, device_facts, installed_packages, records, spinning
+from profilers import addresses_and_ports, device_facts, installed_packages, spinning
+from profilers.records.device import Facts
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
 
 
-def collect_facts(task: Any, order: orders.CollectFacts) -> records.Facts:
+def collect_facts(task: Any, order: orders.CollectFacts) -> Facts:
     """What this device is."""
     return device_facts.collect(tuple(sorted(FRAMEWORKS)) if order.frameworks is None else order.frameworks)
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tup
 import numpy as np
 
 from backends.data.dataset import apportion, largest_remainders, shards
-from backends.protocol.orders import IID, DataPart
+from backends.protocol.member_specs import IID, DataPart
 
 LABELS, DIRICHLET = "labels", "dirichlet"
 FORMS = (IID, "%s=N" % LABELS, "%s=ALPHA" % DIRICHLET)

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from backends.jobs.job import Metric
-from backends.protocol.orders import JobSpec
+from backends.protocol.member_specs import JobSpec
 
 #: The variable that holds the folder with the data set on a device, as its fleet file names it.
 DATA_VARIABLE = "PLANNER_DATA"

@@ -17,7 +17,7 @@ import termios
 from typing import Any, Callable, Optional, Sequence, Tuple, Type, TypeVar
 
 from backends.protocol.json_messages import decode, encode_list
-from backends.protocol.orders import Identity
+from backends.protocol.member_specs import Identity
 from profilers import addresses_and_ports
 
 _HEADER = struct.Struct("!4sIQ")

@@ -14,7 +14,7 @@ from backends.network import framing, sample_frames
 from backends.network.acceptor import Acceptor
 from backends.network.send_queue import SendQueue
 from backends.protocol.frames import Frame, MailboxHello, PeerMessage, SharedSamples
-from backends.protocol.orders import Identity
+from backends.protocol.member_specs import Identity
 from backends.strategies.message import Message, buffers
 
 #: A peer's connection is left unread while its waiting messages exceed this many models in bytes.

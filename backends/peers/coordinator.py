@@ -8,7 +8,7 @@ from backends.peers.epochs import PeerWorkItem
 from backends.peers.state import PeerRunState
 from backends.protocol import frames
 from backends.protocol.events import Emit
-from backends.protocol.orders import Identity
+from backends.protocol.member_specs import Identity
 from backends.training.array_transfer import receive_named, send_named
 from backends.training.member_stats import MemberStats
 from backends.training.run_host import RunHost

@@ -43,7 +43,7 @@ class PeerRunState(HostedRunState):
         self._digests: Dict[str, str] = {}
         self._received: Dict[str, Dict[str, Arrays]] = {}
         self._ending = False
-        self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer)
+        self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer, spec.step_s)
         self._round: Optional[Tuple[Tuple[int, int], RoundPlan]] = None  # by epoch and number
         self.layout: Optional[Layout] = None
         self.weights: Arrays = ()

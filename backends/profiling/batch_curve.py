@@ -6,7 +6,8 @@ planned one is timed for, and is left out where the profile's time is short.
 
 from typing import Callable, List, Optional, Tuple
 
-from profilers.records import BatchTiming, Samples
+from profilers.records.readings import Samples
+from profilers.records.steps import BatchTiming
 
 #: Steps at a smaller size, and at the double one: those of the warm-up, and those that count.
 SMALLER_STEPS = (3, 12)

@@ -12,7 +12,7 @@ from backends.training.run_spec import RunSpec
 from backends.training.single_device import NAME, SingleDevice, work
 from backends.training.step_queue import WorkItem
 from profilers.cores import thread_cpu_s
-from profilers.records import Samples
+from profilers.records.readings import Samples
 from profilers.spinning import available_cores
 
 #: Steps that are made, and seconds for all but the fewest.
@@ -20,10 +20,11 @@ FEWEST, MOST = 3, 20
 LIMIT_S = 1.0
 
 
-def measure(replica: Replica, batches: BatchSource, test: EvaluationSet, kind: str) -> Samples:
+def measure(replica: Replica, batches: BatchSource, test: EvaluationSet, kind: str, counted_s: float = 0.0) -> Samples:
     """Seconds between steps that are made as in a run, by the clock of their thread.
 
     kind: of the optimizer. None without a test set, with which no run begins.
+    counted_s: of them, those that are part of a gradient already.
     A quota stretches these seconds as it does those of a computation.
     """
     if test.is_empty:
@@ -39,7 +40,7 @@ def measure(replica: Replica, batches: BatchSource, test: EvaluationSet, kind: s
 
     work(device, batches, test, enough)
     share = min(1.0, available_cores())
-    seconds = [each / share for each in device.between_s]
+    seconds = [max(0.0, each / share - counted_s) for each in device.between_s]
     return Samples("s", tuple(seconds[1:]), tuple(seconds[:1]))
 
 

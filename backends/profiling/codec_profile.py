@@ -13,7 +13,8 @@ from backends.profiling.cold_caches import ColdTimer
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, add, bytes_of
-from profilers.records import CodecCost, Samples
+from profilers.records.readings import Samples
+from profilers.records.steps import CodecCost
 
 #: Messages before the residual has settled; messages that are timed, and seconds for them.
 WARM_UP = 3

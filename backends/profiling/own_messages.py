@@ -19,7 +19,7 @@ from backends.protocol.events import Listening
 from backends.protocol.frames import EndProbe
 from backends.protocol.orders import LoopbackEnds, ServeMessages
 from profilers.goodput import SILENCE_LIMIT_S
-from profilers.records import ORDER_BYTES, MessageCost
+from profilers.records.steps import ORDER_BYTES, MessageCost
 
 LOOPBACK = "127.0.0.1"
 #: Messages of a size, and seconds for all but the fewest.

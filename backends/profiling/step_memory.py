@@ -10,7 +10,7 @@ from backends.profiling.batch_curve import LEAST, smaller_sizes
 from profilers import device_facts
 from profilers.file_tree import FileTree, Unavailable
 from profilers.process_memory import PeakMemory
-from profilers.records import BatchMemory, StepMemory
+from profilers.records.steps import BatchMemory, StepMemory
 
 #: Steps that show the peak: the second has what the first has left.
 STEPS = 2

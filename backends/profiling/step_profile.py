@@ -13,6 +13,7 @@ from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
 from backends.frameworks.base import OWN, SGD, Replica, framework
 from backends.profiling import (
+    after_waits,
     batch_curve,
     between_steps,
     codec_profile,
@@ -24,11 +25,14 @@ from backends.profiling.evaluation_speed import evaluation_s
 from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
-from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
+from backends.protocol.member_specs import ReplicaSpec
+from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
-from profilers import records, stats, steptime
+from profilers import stats, steptime
 from profilers.machine_speed import SpeedMeter
+from profilers.records.readings import Samples
+from profilers.records.steps import Repeat, StepProfile
 from profilers.sampling import Sampler
 
 SYNTHETIC_BATCHES = 8
@@ -43,7 +47,7 @@ GROUP_ARRAYS = 3
 Made = TypeVar("Made")
 
 
-def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
+def time_steps(task: Any, order: TimeSteps) -> StepProfile:
     """Measure one model at one batch size; emits progress. Told to go on, it soon ends.
 
     Where that batch size does not fit into the memory, a smaller one is measured.
@@ -54,7 +58,7 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
         return _timed(task, order, workload(spec))
 
 
-def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
+def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     spec = order.replica
     built = found.build()
     optimizer = _optimizer(built)
@@ -92,10 +96,11 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
     group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn, times.gradient_s, probe)
     timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradients_at(batch)))
     service_s = update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters, timer)
-    passed_s = between_steps.measure(replica, drawn, test, optimizer)
+    wait_cpu_s = after_waits.measure(gradients_at(batch))
+    between_s = between_steps.measure(replica, drawn, test, optimizer, loop.between_s)
     messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4) if order.ends else ()
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
-    return records.StepProfile(
+    return StepProfile(
         model=spec.model,
         fingerprint=_fingerprint(spec),
         framework=spec.framework,
@@ -111,7 +116,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         gradient_s=times.gradient_s,
         copy_s=times.copy_s,
         update_s=times.update_s,
-        half_batch_s=half_s[0] if half_s else records.Samples("s", ()),
+        half_batch_s=half_s[0] if half_s else Samples("s", ()),
         service_s=service_s,
         steady=times.steady,
         precise=times.precise,
@@ -138,12 +143,13 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> records.StepProfile:
         speed=speeds[0],
         first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
         evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
-        between_s=passed_s._replace(values=tuple(max(0.0, each - loop.between_s) for each in passed_s.values)),
+        between_s=between_s,
         messages=messages,
+        wait_cpu_s=wait_cpu_s,
     )
 
 
-def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
+def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
     """Time a model again that was measured before, for a short while; emits progress.
 
     Raises ValueError as ``time_steps`` does.
@@ -170,7 +176,7 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
         hooks = steptime.Hooks(_progress(task), begin_window, end_window, task.stopping.is_set)
         times = steptime.measure_repeat(loop.step, hooks)
     _unless_stopped(task, times)
-    return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speeds[0])
+    return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speeds[0])
 
 
 def _ready(replica: Replica, batches: BatchSource) -> Tuple[float, ...]:
@@ -182,7 +188,7 @@ def _ready(replica: Replica, batches: BatchSource) -> Tuple[float, ...]:
 
 
 def _group_cpu_s(
-    backend: Any, replica: Replica, batches: BatchSource, gradient_s: records.Samples, probe: MemoryProbe
+    backend: Any, replica: Replica, batches: BatchSource, gradient_s: Samples, probe: MemoryProbe
 ) -> Optional[float]:
     """``StepProfile.group_cpu_s``; unknown where it would take long, or too much memory."""
     quick = stats.mean(gradient_s.values) <= LONGEST_GRADIENT_S

@@ -11,7 +11,7 @@ from backends.protocol.orders import WatchStream
 from backends.streams.source import SampleSource
 from backends.streams.spec import StreamSpec
 from backends.streams.stream_batches import source_from_elsewhere
-from profilers.records import StreamRate
+from profilers.records.readings import StreamRate
 from profilers.stats import mean, stdev
 
 #: Longest wait in a source.

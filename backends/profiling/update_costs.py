@@ -12,7 +12,8 @@ from backends.profiling.cold_caches import ColdTimer
 from backends.server.global_model import GlobalModel
 from backends.strategies import message
 from backends.training.step import stretch
-from profilers.records import Samples, UpdateCost
+from profilers.records.readings import Samples
+from profilers.records.steps import UpdateCost
 
 MOMENTUM = 0.9
 #: Small enough that nothing overflows on noise.

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from profilers import addresses_and_ports
-from profilers.records import MachineSpeed, Window
+from profilers.records.readings import MachineSpeed, Window
 
 
 class ThroughputListening(NamedTuple):

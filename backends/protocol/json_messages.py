@@ -10,7 +10,7 @@ import re
 from typing import Any, Callable, Dict, Iterable, List, NoReturn, Sequence, Tuple, Type, TypeVar, Union, get_type_hints
 
 from backends.protocol.ranges import range_of
-from profilers import records
+from profilers.records.json_values import json_value
 
 #: The key that tells a message's class; no message has a field of that name.
 TYPE = "type"
@@ -45,7 +45,7 @@ def _joined(words: str) -> str:
 
 def encode(message: Any) -> Dict[str, Any]:
     """A message as a JSON object."""
-    encoded: Dict[str, Any] = records.encode(message)
+    encoded: Dict[str, Any] = json_value(message)
     encoded[TYPE] = name_of(type(message))
     return encoded
 

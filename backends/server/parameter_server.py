@@ -11,7 +11,7 @@ from backends.network import framing, sample_frames
 from backends.optimizers import registry
 from backends.protocol import frames
 from backends.protocol.events import Emit
-from backends.protocol.orders import Identity
+from backends.protocol.member_specs import Identity
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
 from backends.server.sample_forwarding import ForwardedSamples

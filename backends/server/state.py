@@ -51,7 +51,7 @@ class ServerState(HostedRunState):
         self._model: Optional[GlobalModel] = None
         self._aggregator = Aggregator(spec.strategy.sync)
         self._worker_states = WorkerStates({})
-        self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer)
+        self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer, spec.step_s)
         self._estimates = GradientEstimates() if spec.strategy.compressor.sends_differences else None
         self._forwarding = SampleForwarding()
         self._first_round = 0  # of a resumed run, so that it does not draw its first rounds again

@@ -5,7 +5,7 @@ from typing import Any, Callable, Tuple
 import numpy as np
 
 from backends.data.loader import ArraySamples, BatchSource, SampleSet
-from backends.protocol.orders import StreamOrder
+from backends.protocol.member_specs import StreamOrder
 from backends.streams.arriving import ArrivingSamples
 from backends.streams.buffer import TRUNCATE, PersistingBuffer, SampleBuffer, TruncatingBuffer
 from backends.streams.directory import DirectorySource

@@ -3,7 +3,7 @@
 import collections
 import math
 import statistics
-from typing import Deque, Dict, NamedTuple, Sequence
+from typing import Deque, Dict, Mapping, NamedTuple, Sequence
 
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.frames import LocalRound
@@ -36,15 +36,18 @@ class RoundPlan(NamedTuple):
 
 
 class LocalSteps:
-    """Local steps by member. A member that was not timed yet makes one, or ``every``.
+    """Local steps by member.
 
+    expected_s: predicted seconds of a step by member, which count until it has made a round. A
+        member without makes one step then, or ``every``.
     Not thread-safe.
     """
 
-    def __init__(self, spec: LocalSpec, outer: OuterSpec = AVERAGE) -> None:
+    def __init__(self, spec: LocalSpec, outer: OuterSpec = AVERAGE, expected_s: Mapping[str, float] = {}) -> None:
         self._spec = spec
         self._outer = outer
         self._every = spec.every or EVERY
+        self._expected_s = {name: (step_s,) for name, step_s in expected_s.items()}
         self._step_s: Dict[str, Deque[float]] = {}
 
     def record(self, name: str, steps: int, seconds: float) -> None:
@@ -77,7 +80,7 @@ class LocalSteps:
     def _wanted(self, name: str, names: Sequence[str]) -> int:
         if self._spec.name == "steps":
             return self._every
-        recent = self._step_s.get(name)
+        recent = self._recent_s(name)
         if not recent:
             return self._every if self._spec.name == "speed" else 1
         step_s = statistics.median(recent)
@@ -85,7 +88,12 @@ class LocalSteps:
             return max(1, int((self._spec.seconds or SECONDS) / step_s))
         return max(1, int(round(self._every * self._reference_s(names) / step_s)))
 
+    def _recent_s(self, name: str) -> Sequence[float]:
+        """Seconds of a member's step in its last rounds, or as predicted; empty where unknown."""
+        recent = self._step_s.get(name)
+        return recent if recent else self._expected_s.get(name, ())
+
     def _reference_s(self, names: Sequence[str]) -> float:
         """Seconds of a step at the reference speed of these members."""
-        all_s = sorted(seconds for name in names for seconds in self._step_s.get(name, ()))
+        all_s = sorted(seconds for name in names for seconds in self._recent_s(name))
         return all_s[int((1.0 - REFERENCE_QUANTILE) * (len(all_s) - 1))]

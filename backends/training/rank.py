@@ -23,10 +23,11 @@ from backends.protocol.frames import STEP
 from backends.training import checkpoint, single_device
 from backends.training.compute_clock import clock_of
 from backends.training.rank_batches import RankBatches
+from backends.training.round_queue import RoundQueue
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
 from backends.training.step import combine_parts, evaluate, stretch
-from backends.training.step_queue import RunProgress, StepQueue, WorkItem
+from backends.training.step_queue import RunProgress, WorkItem
 from backends.training.stopping import EARLY_ENDS, STREAMS_ENDED
 
 #: What a rank says of itself at a meeting.
@@ -67,36 +68,6 @@ def _require_one_model(replica: Replica, group: ProcessGroup, names: Sequence[st
     for name, other in zip(names, digests):
         if other != digests[0]:
             raise ValueError("%s: %s" % (name, OTHER_MODEL))
-
-
-class RoundQueue(StepQueue):
-    """Hands out rounds, each of which counts as a step of every member.
-
-    The last round may exceed the total.
-    members: those whose gradients count.
-    checkpoint_due: whether a checkpoint is due after the round that was completed last.
-    diverged: whether the weights are of no use, as all ranks have agreed.
-    """
-
-    def __init__(self, progress: RunProgress, members: int) -> None:
-        super().__init__(progress.total, progress.made)
-        self._progress = progress
-        self.members = members
-        self.checkpoint_due = False
-        self.diverged = False
-
-    @property
-    def finished(self) -> bool:
-        return super().finished and not self.diverged
-
-    def complete(self, worker: str) -> int:
-        with self._changing():
-            item = self._held.pop(worker)
-            if item.kind == STEP:
-                self.checkpoint_due = self._progress.count_steps(self.members)
-            else:
-                self._progress.evaluated = item.step
-            return self.done
 
 
 class Rank(SingleDevice):

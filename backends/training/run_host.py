@@ -10,7 +10,7 @@ from backends.network import framing
 from backends.network.acceptor import Acceptor
 from backends.protocol.events import Dropped, Emit, Joined, Left, Progress, Replaced, RunAccount, Silent
 from backends.protocol.frames import FINISH, Finish
-from backends.protocol.orders import Identity
+from backends.protocol.member_specs import Identity
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, Unfit
 from backends.training.run_state import RunState

@@ -5,7 +5,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.frames import EVALUATE
-from backends.protocol.orders import Identity, MemberSpec
+from backends.protocol.member_specs import Identity, MemberSpec
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step_queue import StepQueue
@@ -50,6 +50,7 @@ class RunSpec(NamedTuple):
     batches: Dict[str, int] = {}  # samples of each member's step, where they were planned apart
     stream: str = ""  # text of a ``StreamSpec``; empty where all samples are there from the start
     inject: str = ""  # text of an ``InjectionSpec``; empty where no samples are given to others
+    step_s: Dict[str, float] = {}  # predicted seconds of each member's step, by which local rounds begin
 
     @property
     def strategy(self) -> Strategy:

@@ -15,7 +15,7 @@ from backends.jobs import user_job
 from backends.jobs.failure import JobFailure, own_code, refusal
 from backends.jobs.job import Job, LoadedJob
 from backends.network import sample_frames
-from backends.protocol.orders import IID, DataPart, InjectionOrder, MemberSpec, ReplicaSpec, StreamOrder
+from backends.protocol.member_specs import IID, DataPart, InjectionOrder, MemberSpec, ReplicaSpec, StreamOrder
 from backends.strategies.data_injection import InjectionSpec
 from backends.streams.injection import InjectedBatches, SampleInjection, codec_of
 from backends.streams.segments import SegmentFolder

@@ -29,7 +29,7 @@ from backends.frameworks.base import framework
 from backends.jobs.job import ACCURACY
 from backends.pytorch.images import scaled
 from backends.training.step import evaluate
-from profilers import records
+from profilers.records.json_values import json_value
 from profilers.sampling import Sampler
 
 #: PowerSGD compresses from its second step on: the least that it allows with error feedback and
@@ -54,7 +54,7 @@ def main() -> None:
     sampler.start()
     member = Member(orders)
     member.train(batches, tests)
-    say({"window": records.encode(sampler.stop())})
+    say({"window": json_value(sampler.stop())})
     sys.stdin.readline()
     member.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from planner.predict.sample_efficiency import SampleEfficiencies, SampleEfficiency, Source, images_factor
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 
 #: The name in a race of the best device by itself, which follows no strategy.
 ALONE = "alone"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from planner.errors import RecordError
 from planner.json_records import decode
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 #: What a run is for.
 RACE, TUNING = "race", "tuning"
@@ -98,7 +98,7 @@ class Finished(NamedTuple):
 
 def append(path: Path, run: Finished) -> None:
     """Add a line, which is on the disk when this returns. Raises RecordError."""
-    line = json.dumps(encode(run), allow_nan=False).encode() + b"\n"
+    line = json.dumps(json_value(run), allow_nan=False).encode() + b"\n"
     try:
         with path.open("ab", buffering=0) as file:
             file.write(line)

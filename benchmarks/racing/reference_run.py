@@ -24,7 +24,7 @@ from planner.profile.power_readings import average
 from planner.provenance import Provenance
 from planner.remote import connect
 from planner.train import worker_result
-from profilers.records import Window
+from profilers.records.readings import Window
 
 from . import curve, final_accuracy, reference_systems
 from .live_environment import LiveEnvironment

@@ -19,7 +19,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf  # noqa: E402 - which would write before it is told not to
 
 from backends.data import dataset  # noqa: E402
-from profilers import records  # noqa: E402
+from profilers.records.json_values import json_value  # noqa: E402
 from profilers.sampling import Sampler  # noqa: E402
 
 #: Steps that wait at the coordinator for each worker: enough that none is idle.
@@ -63,7 +63,7 @@ def sampled(orders: dict[str, Any], wait: Callable[[], object]) -> None:
         sampler.start()
     wait()
     if orders["samples"]:
-        say({"window": records.encode(sampler.stop())})
+        say({"window": json_value(sampler.stop())})
 
 
 class Chief:

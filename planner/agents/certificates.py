@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from backends.network import framing
-from backends.protocol.orders import Identity
+from backends.protocol.member_specs import Identity
 
 #: A Jetson without a clock battery boots in 1970, or on the day its system was built, and would
 #: take a certificate of today for one of the future. What ends a certificate is the end of its run,

@@ -6,13 +6,15 @@ from backends.protocol import events, orders
 from backends.training.run_spec import HostRun, RunRank, TrainAlone
 from planner.errors import AgentError, RecordError
 from planner.json_records import decode
-from profilers import records
 from profilers.goodput import LinkThroughput
+from profilers.records.device import Facts, SensorFacts, SpunCores
+from profilers.records.readings import StreamRate, Window
+from profilers.records.steps import Repeat, StepProfile
 
 #: By the class of the order; those that are not here return nothing.
 RESULTS: dict[type, Any] = {
     orders.AssembleProject: str,
-    orders.CollectFacts: records.Facts,
+    orders.CollectFacts: Facts,
     orders.FindAddressTowards: str,
     orders.FindCache: events.CacheFolder,
     orders.FindFile: str | None,
@@ -23,12 +25,12 @@ RESULTS: dict[type, Any] = {
     HostRun: events.RunAccount,
     orders.ListCache: tuple[events.CacheEntry, ...],
     orders.MeasureCommand: events.CommandMeasurement,
-    orders.MeasureCores: records.SpunCores,
-    orders.MeasureIdle: records.Window,
+    orders.MeasureCores: SpunCores,
+    orders.MeasureIdle: Window,
     orders.ProbeReachability: str | None,
     orders.ReadClock: float,
     orders.RemoveEntries: dict[str, str],
-    orders.RepeatSteps: records.Repeat,
+    orders.RepeatSteps: Repeat,
     orders.RunPeer: events.MemberAccount,
     orders.RunScript: int,
     orders.RunWorker: events.MemberAccount,
@@ -37,10 +39,10 @@ RESULTS: dict[type, Any] = {
     orders.StartFramework: dict[str, str],
     orders.StoreFile: str,
     orders.SurveyData: events.FolderContent,
-    orders.SurveySensors: tuple[records.SensorFacts, ...],
-    orders.TimeSteps: records.StepProfile,
+    orders.SurveySensors: tuple[SensorFacts, ...],
+    orders.TimeSteps: StepProfile,
     TrainAlone: events.RunAccount,
-    orders.WatchStream: records.StreamRate,
+    orders.WatchStream: StreamRate,
 }
 
 

@@ -23,7 +23,7 @@ from planner.profile.machine_speed import joined_speed
 from planner.profile.power_readings import average
 from planner.train import event_log, worker_result
 from planner.train.events import MemberGivenUp, MemberLost, RunEnded, TimeOver
-from profilers.records import MachineSpeed, Window
+from profilers.records.readings import MachineSpeed, Window
 
 WARM_STEPS = 2
 #: Minimum share of all steps of a counted worker; the steady state does not wait for others.

@@ -11,7 +11,8 @@ from planner.fleet.device import Device
 from planner.jobs.requirements import unmet
 from planner.remote.known_hosts import UnknownHostKeyError
 from planner.units import bytes_text
-from profilers.records import Facts, SensorFacts, encode
+from profilers.records.device import Facts, SensorFacts
+from profilers.records.json_values import json_value
 from profilers.sensors.base import METER_PREFIX
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
@@ -64,7 +65,7 @@ class CheckReport(NamedTuple):
         return {
             "able": self.able,
             "findings": [finding._asdict() for finding in self.findings],
-            "sensors": encode(self.sensors),
+            "sensors": json_value(self.sensors),
         }
 
 

@@ -32,7 +32,7 @@ from planner.jobs.data_folders import SURVEY_S
 from planner.remote import connect
 from planner.remote.base import Remote
 from planner.units import counted
-from profilers.records import Facts, SensorFacts
+from profilers.records.device import Facts, SensorFacts
 
 #: Limit for starting Python; a device that takes longer is taken to hang.
 ANSWER_S = 60.0

@@ -81,7 +81,7 @@ def audit(
     from planner.predict.calibration import newest
     from planner.views import audit as view
     from planner.views import auditplot
-    from profilers.records import SCHEMA
+    from profilers.records.json_values import SCHEMA
 
     options.check_known("--servers", servers, SERVERS)
     if not math.isfinite(seconds):

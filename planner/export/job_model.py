@@ -8,7 +8,7 @@ from backends.frameworks.base import Replica, layout_of
 from backends.jobs.failure import JobFailure
 from backends.jobs.job import LoadedJob
 from backends.jobs.user_job import DATA_VARIABLE
-from backends.protocol.orders import JobSpec, ReplicaSpec
+from backends.protocol.member_specs import JobSpec, ReplicaSpec
 from backends.training import checkpoint
 from backends.training.workload import workload
 from planner.errors import ExportError

@@ -1,6 +1,6 @@
 """A job is sent to a device with its whole project, of which only new files travel."""
 
-from backends.protocol.orders import JobSpec
+from backends.protocol.member_specs import JobSpec
 from planner.agents.client import AgentClient
 from planner.agents.project import send_project
 from planner.fleet.device import Device

@@ -15,7 +15,7 @@ from planner.predict.predict import Prediction, run_time
 from planner.profile.startup import Startup
 from planner.provenance import Provenance
 from profilers.mixed_precision import FP32
-from profilers.records import MachineSpeed
+from profilers.records.readings import MachineSpeed
 
 #: What torch.distributed does, as a strategy, by the batching of its engine.
 TORCH_EXCHANGES = {

@@ -22,7 +22,7 @@ from planner.predict.costs import Costs, costs_of
 from planner.predict.device_costs import idle_watts
 from planner.predict.predict import predict
 from planner.profile.file import Profile
-from profilers.records import SCHEMA, encode
+from profilers.records.json_values import SCHEMA, json_value
 
 #: Of devices that no audit tells of.
 UNCALIBRATED = (
@@ -148,7 +148,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         rates_seed=costs.rates_seed,
     )
     try:
-        decode(Plan, encode(made)).check()
+        decode(Plan, json_value(made)).check()
     except (RecordError, ValueError) as error:
         raise PlanError(f"plan: {error}: {STRANGE_NUMBERS}") from None
     return made

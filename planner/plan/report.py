@@ -6,7 +6,7 @@ from backends.strategies.engine import OWN
 from planner.plan.recommendation import Recommendation, Row
 from planner.plan.request import AUTO
 from planner.provenance import Provenance
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:
@@ -55,11 +55,11 @@ def _row_json(row: Row, with_engine: bool) -> dict[str, Any]:
         "interval": list(row.interval),
         "tie": row.tie,
         "energy_uncertainty": row.energy_uncertainty,
-        "provenance": encode(row.provenance),
-        "power_sources": {name: encode(source) for name, source in row.power_sources.items()},
+        "provenance": json_value(row.provenance),
+        "power_sources": {name: json_value(source) for name, source in row.power_sources.items()},
         "network_bytes": row.network_bytes,
         "bottleneck": row.bottleneck,
         "shares": row.shares,
         **({"batches": row.batches} if row.batches else {}),
-        **({"streams": {name: encode(each) for name, each in row.streams.items()}} if row.streams else {}),
+        **({"streams": {name: json_value(each) for name, each in row.streams.items()}} if row.streams else {}),
     }

@@ -13,7 +13,7 @@ from planner.provenance import NAMEPLATE, Provenance
 from power_models.base import PowerModel
 from power_models.nameplate import Nameplate
 from power_models.table import Table
-from profilers.records import Window
+from profilers.records.readings import Window
 
 IDLE_S = 2.0
 #: Utilisations; the greatest is used with a nameplate.

@@ -17,7 +17,7 @@ from planner.predict.device_timings import gradient_times
 from planner.predict.gradient_time import GradientTimes
 from planner.predict.step_memory import StepRoom
 from planner.profile.file import Profile
-from profilers.records import StepProfile
+from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: Of a single sample batch normalisation cannot learn.

@@ -102,7 +102,8 @@ def loads(costs: Costs) -> tuple[Floats, Floats]:
     """
     exchange_s = (costs.pairs.worker_cpu_s / costs.devices.cores[:, None]).T
     served_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T + update_cpu_s(costs)[:, None]
-    return costs.devices.ready_s + exchange_s, served_s
+    waits_s = costs.devices.wait_s * ~np.eye(len(costs.names), dtype=bool)
+    return costs.devices.ready_s + waits_s + exchange_s, served_s
 
 
 def _by_quotas_s(costs: Costs, candidates: Candidates) -> Floats:
@@ -134,8 +135,8 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     handled_s = costs.pairs.host_stolen_cpu_s / costs.devices.cores
     exchange_s = costs.pairs.up_s.T + costs.pairs.down_s.T
     np.fill_diagonal(exchange_s, costs.local_exchange_s(np.diagonal(exchange_s)))
-    after_wait_s = costs.devices.ready_s - costs.devices.unused_quota_s * remote
-    uncontended_s = after_wait_s + exchange_s + costs.devices.service_s[:, None]
+    ready_s = costs.devices.ready_s + costs.devices.after_wait_s * remote
+    uncontended_s = ready_s + exchange_s + costs.devices.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(async_server.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.devices.in_bytes_per_s, costs.down_bytes / costs.devices.out_bytes_per_s
     demand_s[..., async_server.LINK_IN] = np.minimum(sent_s[:, None], costs.pairs.up_s.T) * remote

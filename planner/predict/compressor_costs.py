@@ -13,7 +13,7 @@ from backends.strategies.message import DENSE, bytes_of
 from backends.strategies.name_and_options import FORMER_NAMES
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.predict import update_costs
-from profilers.records import CodecCost, StepProfile
+from profilers.records.steps import CodecCost, StepProfile
 from profilers.stats import mean
 
 #: Elements of the smallest variable that is taken for a matrix.

@@ -37,7 +37,7 @@ from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
 from planner.provenance import Provenance
 from profilers.mixed_precision import FP32
-from profilers.records import StepProfile
+from profilers.records.steps import StepProfile
 
 #: The engine of a run for which none is named.
 OWN_ENGINE = Engine()

@@ -75,11 +75,11 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
     handled_s = members.handling_s((load.shares + load.shares.T * load.answers)[None])[0]
     busy_s = members.ready_s + members.after_s + members.order_s + handled_s
     if sync.waits_for(count) > 1:
-        waiting = members.after_waits
+        waiting, busy_s = members.after_waits, busy_s + members.wait_s
         cycle_s = _synchronous(waiting if sync.backups else waiting.paced(pace), load, not sync.backups)
         cycle_s = np.maximum(cycle_s, np.where(members.unused_quota_s > 0, busy_s, 0.0).max())
     elif load.answers:
-        requests = load.phases[0].shares.mean(axis=0)
+        requests, busy_s = load.phases[0].shares.mean(axis=0), busy_s + members.wait_s
         cycle_s = _pairwise(members, requests, busy_s)
         sent = sent + (requests / cycle_s[:, None]).sum(axis=0) * cycle_s
     elif np.isfinite(sync.staleness):
@@ -197,8 +197,9 @@ def _pairwise(costs: MemberCosts, requests: Floats, busy_s: Floats) -> Floats:
     busy_s: (n,) of a step at full load, of which a quota grants no more.
     """
     own_s, both_ways_s = costs.ready_s + costs.after_s + costs.order_s, costs.alone_s + costs.alone_s.T + costs.after_s
-    unused_s = np.where(requests.sum(axis=1) > 0, costs.unused_quota_s, 0.0)
-    least_s, own_s = np.where(unused_s > 0, busy_s, 0.0), own_s - unused_s
+    asks = requests.sum(axis=1) > 0
+    least_s = np.where(asks & (costs.unused_quota_s > 0), busy_s, 0.0)
+    own_s = own_s + np.where(asks, costs.wait_s - costs.unused_quota_s, 0.0)
     cycle_s = own_s
     for _ in range(ITERATIONS):
         used = requests * costs.in_s / cycle_s[:, None]
@@ -206,7 +207,7 @@ def _pairwise(costs: MemberCosts, requests: Floats, busy_s: Floats) -> Floats:
         cycle_s = np.maximum(least_s, own_s + (requests * (both_ways_s + met_s)).sum(axis=1))
     handled_s = np.where(costs.computes, costs.receive_s + costs.send_s.T, 0.0) + costs.after_s
     stolen = (requests / cycle_s[:, None] * handled_s).sum(axis=0)
-    return np.where(requests.sum(axis=1) > 0, cycle_s, cycle_s / (1 - np.minimum(stolen, MAX_STOLEN_SHARE)))
+    return np.where(asks, cycle_s, cycle_s / (1 - np.minimum(stolen, MAX_STOLEN_SHARE)))
 
 
 def _ordering_s(costs: Costs, candidates: Candidates, cycle_s: Floats) -> Floats:

@@ -17,7 +17,8 @@ from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import Wattage, unavailable, watts_of_parts, watts_of_whole
 from planner.profile.startup import Startup
 from planner.provenance import NAMEPLATE, Provenance
-from profilers.records import MachineSpeed, Samples, StepProfile
+from profilers.records.readings import MachineSpeed, Samples
+from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: Gradients around one, over whose mean its variation is told.
@@ -53,6 +54,8 @@ class DeviceCosts(NamedTuple):
     step_cpu_s: processor seconds of a gradient that compete with a server on the same host,
         0 where another accelerator computes.
     cores: processor cores that it gets, fractions for quotas.
+    wait_s: by which a gradient is longer after a wait, as caches are cold; 0 where an accelerator
+        computes.
     quota_period_s: in which a quota of processor time is granted; 0 where none is known.
     in_bytes_per_s, out_bytes_per_s: of its link with all peers at once, infinite where no
         contention shows.
@@ -75,6 +78,7 @@ class DeviceCosts(NamedTuple):
     add_s: Floats
     step_cpu_s: Floats
     cores: Floats
+    wait_s: Floats
     quota_period_s: Floats
     in_bytes_per_s: Floats
     out_bytes_per_s: Floats
@@ -96,6 +100,11 @@ class DeviceCosts(NamedTuple):
     def ready_s(self) -> Floats:
         """(N,) seconds until a worker begins to send: its gradient, copies and encoding."""
         return self.gradient_s + self.copy_s + self.encode_s
+
+    @property
+    def after_wait_s(self) -> Floats:
+        """(N,) seconds by which a gradient is longer after a wait; below 0 where it is shorter."""
+        return self.wait_s - self.unused_quota_s
 
     @property
     def unused_quota_s(self) -> Floats:
@@ -154,6 +163,7 @@ def of_devices(
         add_s=_array(compressor_costs.add_s(strategy, step) for step in timed),
         step_cpu_s=competing_cpu_s * gradient_s / _means(step.gradient_s for step in timed),
         cores=_array(each for each in cores if each is not None),
+        wait_s=_array(_wait_s(step, each or 1.0) for step, each in zip(timed, cores, strict=True)),
         quota_period_s=_array(_quota_period_s(profile.devices[name]) for name in steps),
         in_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
         out_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
@@ -173,6 +183,11 @@ def of_devices(
             busy_w=_array(watts[name].busy_error for name in steps),
         ),
     )
+
+
+def _wait_s(step: StepProfile, cores: float) -> float:
+    """One thread computes where cores are below one; an emulated slow device waits on."""
+    return step.wait_cpu_s * step.slowdown / min(1.0, cores) if step.accelerator == "cpu" else 0.0
 
 
 def _quota_period_s(device: DeviceProfile) -> float:

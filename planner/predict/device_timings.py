@@ -6,7 +6,7 @@ from backends.models import is_user_model
 from planner.errors import PlanError
 from planner.predict.gradient_time import BatchSizeError, GradientTimes
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records import StepProfile
+from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: What timings at two batch sizes must have in common to lie on one line.

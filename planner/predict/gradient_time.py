@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from planner.predict.message_time import standard_error
-from profilers.records import StepProfile
+from profilers.records.steps import StepProfile
 from profilers.stats import Z95, mean
 
 #: Times the largest, and part of the smallest, profiled size that may be predicted: from there on

@@ -14,7 +14,8 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.predict.message_time import standard_error
 from planner.profile.file import DeviceProfile, kernels_of
-from profilers.records import MachineSpeed, StepProfile
+from profilers.records.readings import MachineSpeed
+from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: The operator is told of devices that are so many times slower beside others.

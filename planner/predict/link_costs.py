@@ -10,7 +10,9 @@ from planner.arrays import Bools, Floats
 from planner.predict.compressor_costs import MessageBytes
 from planner.predict.message_time import processor_s, rate_bytes_per_s, relative_error, transfer_s
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records import ORDER_BYTES, CurvePoint, LinkProfile, MessageCost, Samples, StepProfile
+from profilers.records.links import CurvePoint, LinkProfile
+from profilers.records.readings import Samples
+from profilers.records.steps import ORDER_BYTES, MessageCost, StepProfile
 
 Links = dict[tuple[str, str], LinkProfile]
 

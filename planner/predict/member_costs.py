@@ -16,7 +16,7 @@ class MemberCosts(NamedTuple):
     gradient_s, service_s, add_s: (n,) of its gradient, its update, and of adding one message.
     after_s: (n,) of the update and of adding all messages of a synchronous step.
     order_s: (n,) of its processor, to take the order of a step and to report it.
-    unused_quota_s: (n,) by which a gradient after a wait is shorter.
+    wait_s, unused_quota_s: (n,) by which a gradient after a wait is longer, and by which shorter.
     computes: (n,) whether it computes on the processor, which messages then steal from.
     out_s, in_s: (n,) of a message on its link, out and in, all peers at once.
     alone_s, latency_s: (n, n) of a message, and an empty one, without other traffic.
@@ -29,6 +29,7 @@ class MemberCosts(NamedTuple):
     add_s: Floats
     after_s: Floats
     order_s: Floats
+    wait_s: Floats
     unused_quota_s: Floats
     computes: Bools
     out_s: Floats
@@ -45,9 +46,8 @@ class MemberCosts(NamedTuple):
     @property
     def after_waits(self) -> "MemberCosts":
         """The same of members that wait for others in each step."""
-        return self._replace(
-            ready_s=self.ready_s - self.unused_quota_s, gradient_s=self.gradient_s - self.unused_quota_s
-        )
+        after_wait_s = self.wait_s - self.unused_quota_s
+        return self._replace(ready_s=self.ready_s + after_wait_s, gradient_s=self.gradient_s + after_wait_s)
 
     def sending_s(self, shares: Floats) -> Floats:
         """(steps, n, n) seconds until a message that is sent along with others has arrived."""
@@ -92,6 +92,7 @@ def of_members(costs: Costs, ranked: Ints, load: Traffic) -> MemberCosts:
         add_s=devices.add_s[ranked],
         after_s=devices.service_s[ranked] + load.shares.sum(axis=0) * devices.add_s[ranked],
         order_s=np.diagonal(pairs.order_cpu_s)[ranked] / np.minimum(1.0, devices.cores[ranked]),
+        wait_s=devices.wait_s[ranked],
         unused_quota_s=devices.unused_quota_s[ranked],
         computes=devices.step_cpu_s[ranked] > 0,
         out_s=costs.up_bytes / devices.out_bytes_per_s[ranked],

@@ -7,7 +7,8 @@ import numpy as np
 
 from planner.arrays import Floats
 from profilers import stats
-from profilers.records import LinkProfile, Samples
+from profilers.records.links import LinkProfile
+from profilers.records.readings import Samples
 
 #: Bytes from which on a message costs a processor a fixed part, for caches that others have used
 #: meanwhile, and a part by the byte. One line through all such sizes is steadier than each of them:

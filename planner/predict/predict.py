@@ -121,7 +121,7 @@ def _predict(costs: Costs, candidates: Candidates, steps: int, count_idle: bool,
     if costs.streams is not None:
         free_s = step_cycle.solve(step_cycle.without_waits(costs), candidates, wanted).cycle_s
     rate = 1 / state.cycle_s
-    start_s = start_times(costs, candidates) + step_cycle.first_round_s(costs, candidates, free_s)
+    start_s = start_times(costs, candidates)
     time_s = run_time(wanted, rate, start_s)
     done = rate * np.maximum(0.0, time_s[:, None] - start_s)
     device_w = device_watts(costs, candidates, state)

@@ -14,7 +14,7 @@ import numpy as np
 from planner.arrays import Bools, Floats
 from planner.json_records import load
 from planner.paths import FORMER_SAMPLE_EFFICIENCY, SAMPLE_EFFICIENCY
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 
 SHIPPED = Path(__file__).with_suffix(".json")
 #: By which images grow at the least with workers, so that a critical batch is finite.

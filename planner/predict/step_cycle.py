@@ -164,21 +164,6 @@ def rounds(costs: Costs, candidates: Candidates) -> Rounds:
     return found._replace(steps=np.where(alone[:, None], 1.0, found.steps))
 
 
-def first_round_s(costs: Costs, candidates: Candidates, cycle_s: Floats) -> Floats:
-    """(C, N) seconds of the exchange that comes before rounds whose steps follow from their time.
-
-    Nobody knows yet how long a step takes, so that the first round has one step of each member.
-    cycle_s: (C, N) mean seconds of a step for which nobody waits for samples. 0 for no member, a
-        device alone and other rounds.
-    """
-    members, local = candidates.members(len(costs.names)), costs.strategy.local
-    if local.name != "time" or local.after:
-        return np.zeros(members.shape)
-    exchange_s = rounds(costs, candidates).steps * (np.where(members, cycle_s, 0.0) - local_step_s(costs, candidates))
-    together = members & (members.sum(axis=1) > 1)[:, None]
-    return np.where(together, np.maximum(0.0, exchange_s), 0.0)
-
-
 def images_factor(costs: Costs, candidates: Candidates) -> Floats:
     """(C,) images that rounds of local steps take over those of one device alone; else 1."""
     if costs.rounds_efficiency is None:

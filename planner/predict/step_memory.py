@@ -18,7 +18,7 @@ from backends.strategies.strategy import Strategy
 from planner.arrays import Floats, Ints
 from planner.profile.file import DeviceProfile, Profile
 from planner.units import bytes_text
-from profilers.records import StepMemory, StepProfile
+from profilers.records.steps import StepMemory, StepProfile
 
 #: Share of the available memory that is left to other programs, and to what was not measured: data
 #: sets, messages and fragments.

@@ -22,7 +22,7 @@ from backends.streams.spec import StreamSpec
 from planner.arrays import Bools, Floats
 from planner.predict.device_timings import gradient_times
 from planner.profile.file import Profile
-from profilers.records import StepProfile
+from profilers.records.steps import StepProfile
 
 #: Rounding: rates and times that differ by less than this share are the same.
 _STEADY = 1e-9

@@ -22,8 +22,8 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     remote[np.arange(hosts.size), hosts] = False
     masks, where = np.unique(candidates.masks, return_inverse=True)
     waiting = paces_of(costs.devices, masks)[where] - 1
-    gradient_s = costs.devices.gradient_s - costs.devices.unused_quota_s
-    ready_s = costs.devices.ready_s - costs.devices.unused_quota_s + waiting[:, None] * gradient_s
+    gradient_s = costs.devices.gradient_s + costs.devices.after_wait_s
+    ready_s = costs.devices.ready_s + costs.devices.after_wait_s + waiting[:, None] * gradient_s
     carried_s = (costs.up_bytes / costs.devices.in_bytes_per_s)[hosts, None] * remote
     handled_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T[hosts] * members
     up_part = costs.up_bytes / (costs.up_bytes + costs.down_bytes)  # of the processor time, too

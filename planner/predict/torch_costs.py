@@ -13,7 +13,8 @@ from planner.predict.data_parallel import BUCKET_BYTES, Bucket, ByteCosts, bucke
 from planner.predict.message_time import Processor, processor_s, rate_bytes_per_s
 from planner.profile.file import DeviceProfile, Profile
 from profilers.mixed_precision import FP16
-from profilers.records import LinkProfile, StepProfile
+from profilers.records.links import LinkProfile
+from profilers.records.steps import StepProfile
 
 #: Bytes of an element as sent, by hook; those of powersgd depend on the variable.
 ELEMENT_BYTES = {"none": 4.0, "fp16": 2.0, "bf16": 2.0}

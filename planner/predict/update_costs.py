@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from backends.frameworks.base import ADAM, ADAMW, DELAYED_NESTEROV, NESTEROV, OWN, SGD
 from backends.strategies.engine import TORCH, Engine
-from profilers.records import Samples, StepProfile, UpdateCost
+from profilers.records.readings import Samples
+from profilers.records.steps import StepProfile, UpdateCost
 from profilers.stats import mean
 
 #: Update times in those of SGD, where they were not profiled: by the arrays of the model's size

@@ -1,7 +1,7 @@
 """A device that waits for its data says so. Pure."""
 
 from planner.units import percent, seconds
-from profilers.records import StepProfile
+from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: Waiting for less than this share of a gradient is not worth a note.

@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle, RemoveFile, StartFramework, WatchStream
 from planner.agents.client import AgentClient
@@ -19,7 +19,9 @@ from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.startup import Startup
 from planner.profile.step_timing import StepTimer
-from profilers import records
+from profilers.records.device import Facts, SpunCores
+from profilers.records.readings import StreamRate, Window
+from profilers.records.steps import Repeat, StepProfile
 
 #: Seconds for which arriving samples are counted.
 WATCHED_S = 10.0
@@ -54,7 +56,7 @@ class DeviceProfiler:
         """
         self._show(device.name, "usable cores", None)
         try:
-            spun: records.SpunCores = agent.call(MeasureCores(), ANSWER_S)
+            spun: SpunCores = agent.call(MeasureCores(), ANSWER_S)
         except PlannerError as error:
             self._recorder.fail(device.name, str(error))
             return
@@ -100,11 +102,11 @@ class DeviceProfiler:
                     self._show(device.name, f"{timed.model}: timed once only: {reason}", None)
         self._show(device.name, "done", 1.0)
 
-    def timed(self, device: Device, model: str) -> records.StepProfile | None:
+    def timed(self, device: Device, model: str) -> StepProfile | None:
         """The timing of a model that this request asks for, if there is one."""
         return next((each for each in self._current(device) if each.model == model), None)
 
-    def beside(self, device: Device, agent: AgentClient, model: str, crowd: Crowd) -> records.Repeat | None:
+    def beside(self, device: Device, agent: AgentClient, model: str, crowd: Crowd) -> Repeat | None:
         """Time a model again, while all of a crowd make its steps; None if that fails."""
         timed = self.timed(device, model)
         assert timed is not None, "a crowd is made of devices that can make steps"
@@ -117,16 +119,13 @@ class DeviceProfiler:
         self._show(device.name, "done", 1.0)
         return found
 
-    def agrees_in_crowd(self, device: Device, model: str, found: Mapping[str, records.Repeat]) -> bool:
-        """Whether it made steps as fast as beside the same devices before, if it did.
-
-        found: of all devices by name.
-        """
+    def agrees_in_crowd(self, device: Device, model: str, names: Collection[str], found: Repeat) -> bool:
+        """Whether it made steps as fast as beside these devices before, if it did."""
         timed = self.timed(device, model)
-        return timed is None or repeats.crowd_agrees(timed, found.keys(), found[device.name])
+        return timed is None or repeats.crowd_agrees(timed, names, found)
 
     def note_crowd(
-        self, device: Device, model: str, names: tuple[str, ...], found: Sequence[records.Repeat], took_s: float
+        self, device: Device, model: str, names: tuple[str, ...], found: Sequence[Repeat], took_s: float
     ) -> None:
         """Record how a device did among these, once or twice. took_s: its part of the seconds."""
         timed = self.timed(device, model)
@@ -135,7 +134,7 @@ class DeviceProfiler:
         took = {**known.took_s, part: known.took_s.get(part, 0.0) + took_s}
         self._note_timing(device, timed, repeats.crowded(timed, names, found), took)
 
-    def _current(self, device: Device) -> list[records.StepProfile]:
+    def _current(self, device: Device) -> list[StepProfile]:
         """The timings of what this request asks for."""
         known = self._known(device)
         if not self._request.models:
@@ -151,7 +150,7 @@ class DeviceProfiler:
     def _known(self, device: Device) -> DeviceProfile:
         return self._recorder.profile.devices[device.name]
 
-    def _facts_of(self, device: Device) -> records.Facts:
+    def _facts_of(self, device: Device) -> Facts:
         facts = self._known(device).facts
         assert facts is not None, "facts are collected first"
         return facts
@@ -159,7 +158,7 @@ class DeviceProfiler:
     def _facts(self, device: Device, agent: AgentClient) -> None:
         name = device.name
         self._show(name, "facts", None)
-        facts: records.Facts = agent.call(CollectFacts(), ANSWER_S)
+        facts: Facts = agent.call(CollectFacts(), ANSWER_S)
         before = self._known(device).facts
         if before is None or reuse.identity(before) != reuse.identity(facts):
             self._recorder.change(lambda profile: profile.without_links(name))
@@ -168,7 +167,7 @@ class DeviceProfiler:
         if self._known(device).idle is None:
             self._show(name, "idle power", None)
             began = time.monotonic()
-            idle: records.Window = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
+            idle: Window = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
             took = {**self._known(device).took_s, "idle": time.monotonic() - began}
             self._recorder.note(name, idle=idle, took_s=took)
 
@@ -206,7 +205,7 @@ class DeviceProfiler:
         began = time.monotonic()
         try:
             limit_s = spec.patience_s + WATCHED_S + ANSWER_S
-            found: records.StreamRate = agent.call(WatchStream(spec.text, name, WATCHED_S), limit_s)
+            found: StreamRate = agent.call(WatchStream(spec.text, name, WATCHED_S), limit_s)
         except AgentError as error:
             what, reason = f"--stream {spec.text}", without_device_name(name, error)
             failed = {**self._known(device).failures, what: reason}
@@ -247,7 +246,7 @@ class DeviceProfiler:
         """The framework that the device trains with. Raises PlanError where it has none."""
         return self._request.framework_on(self._facts_of(device))
 
-    def _timings(self, device: Device, model: str) -> list[records.StepProfile]:
+    def _timings(self, device: Device, model: str) -> list[StepProfile]:
         """Timings of the model as it is asked for, also those that hold no more."""
         key = model, self._framework(device), self._request.batch
         known = self._known(device).steps
@@ -258,7 +257,7 @@ class DeviceProfiler:
         timings = self._timings(device, model)
         return any(reuse.timing_holds(steps, fingerprint, self._request, device, facts) for steps in timings)
 
-    def _check(self, device: Device, agent: AgentClient, timed: records.StepProfile) -> None:
+    def _check(self, device: Device, agent: AgentClient, timed: StepProfile) -> None:
         """Repeat one timing."""
         known, part = self._known(device), timing_of(timed.model, timed.framework)
         before_s, began = known.took_s.get(part, 0.0), time.monotonic()
@@ -266,9 +265,7 @@ class DeviceProfiler:
         took = {**known.took_s, part: before_s + time.monotonic() - began}
         self._note_timing(device, timed, checked, took)
 
-    def _note_timing(
-        self, device: Device, timed: records.StepProfile, by: records.StepProfile, took: dict[str, float]
-    ) -> None:
+    def _note_timing(self, device: Device, timed: StepProfile, by: StepProfile, took: dict[str, float]) -> None:
         steps = tuple(by if each is timed else each for each in self._known(device).steps)
         self._recorder.note(device.name, steps=steps, took_s=took)
 

@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 from backends.frameworks.base import FRAMEWORKS
 from planner.json_records import decode, load
 from planner.profile.startup import Startup
-from profilers import records, spinning
+from profilers import spinning
+from profilers.records.device import Facts, SpunCores
+from profilers.records.links import IncastProfile, LinkProfile
+from profilers.records.readings import StreamRate, Window
+from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: Training steps that are planned by default (Gu et al., section IV).
@@ -42,14 +46,14 @@ class DeviceProfile(NamedTuple):
     """
 
     device: dict[str, Any]
-    facts: records.Facts | None
-    idle: records.Window | None
-    steps: tuple[records.StepProfile, ...]
+    facts: Facts | None
+    idle: Window | None
+    steps: tuple[StepProfile, ...]
     error: str | None
     took_s: dict[str, float]
     failures: dict[str, str] = {}
-    spun: records.SpunCores | None = None
-    streams: dict[str, records.StreamRate] = {}
+    spun: SpunCores | None = None
+    streams: dict[str, StreamRate] = {}
     startup: Startup | None = None
 
     @property
@@ -89,8 +93,8 @@ class Profile(NamedTuple):
     planner: str
     created_s: float
     devices: dict[str, DeviceProfile]
-    links: tuple[records.LinkProfile, ...]
-    incasts: tuple[records.IncastProfile, ...]
+    links: tuple[LinkProfile, ...]
+    incasts: tuple[IncastProfile, ...]
     took_s: dict[str, float]
     steps_planned: int = DEFAULT_STEPS
     link_errors: dict[str, str] = {}
@@ -113,9 +117,9 @@ class Profile(NamedTuple):
         """The profile with other fields of one device."""
         return self._replace(devices={**self.devices, name: self.devices[name]._replace(**changes)})
 
-    def with_link(self, result: records.LinkProfile | records.IncastProfile, now_s: float) -> "Profile":
+    def with_link(self, result: LinkProfile | IncastProfile, now_s: float) -> "Profile":
         """The profile with an incast, or a link, which keeps the date of its first probe."""
-        if isinstance(result, records.IncastProfile):
+        if isinstance(result, IncastProfile):
             return self._replace(incasts=(*self.incasts, result._replace(measured_s=now_s)))
         others = (link for link in self.links if (link.source, link.target) != (result.source, result.target))
         return self._replace(links=(*others, result._replace(measured_s=result.measured_s or now_s)))

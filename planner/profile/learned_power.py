@@ -15,7 +15,7 @@ from planner.profile.power_readings import whole_reading
 from power_models import evaluate
 from power_models.base import PowerModel, Target
 from power_models.table import Floats, Ints, Table
-from profilers.records import EMULATED_MODEL, MODEL, PowerReading, Window
+from profilers.records.readings import EMULATED_MODEL, MODEL, PowerReading, Window
 
 #: Fewest seconds with watts that a model is learned from.
 MIN_ROWS = 8

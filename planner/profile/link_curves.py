@@ -6,7 +6,8 @@ messages in a row do not show.
 
 from backends.protocol.events import MessagePoint, MessageTimes
 from profilers.goodput import LinkThroughput
-from profilers.records import CurvePoint, LinkProfile, Samples
+from profilers.records.links import CurvePoint, LinkProfile
+from profilers.records.readings import Samples
 
 
 def first(source: str, target: str, throughput: LinkThroughput, curve: MessageTimes) -> LinkProfile:

@@ -19,7 +19,8 @@ from planner.agents.client import AgentClient
 from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.profile import link_curves
 from profilers.goodput import LinkThroughput
-from profilers.records import Facts, IncastProfile, LinkProfile
+from profilers.records.device import Facts
+from profilers.records.links import IncastProfile, LinkProfile
 
 #: Seconds without an answer after which an end of a probe counts as hung.
 ANSWER_S = 60.0

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 
 from profilers.machine_speed import LOOP, uninterrupted_s
-from profilers.records import MachineSpeed
+from profilers.records.readings import MachineSpeed
 from profilers.stats import stdev
 
 

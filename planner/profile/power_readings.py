@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from planner.provenance import PARTS, WHOLE, Provenance
-from profilers.records import EMULATED_MODEL, MODEL, UNAVAILABLE, PowerReading, Window
+from profilers.records.readings import EMULATED_MODEL, MODEL, UNAVAILABLE, PowerReading, Window
 from profilers.stats import Z95, effective_count, stdev
 
 #: Two sensors of the same may differ by this share, and a part may exceed the whole by it.

@@ -22,7 +22,8 @@ from planner.profile.link_probe import LinkProber, Outstanding, Result
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import StepTimer, TimeBudget
-from profilers.records import SCHEMA, Repeat
+from profilers.records.json_values import SCHEMA
+from profilers.records.steps import Repeat
 
 #: About what both probes of a link take: 4 to 6 s in labs of three to six devices.
 PROBE_S = 5.0
@@ -142,7 +143,8 @@ class Profiler:
         began = time.monotonic()
         made = [self._beside(pool, model, names)]
         found = tuple(made[0])
-        if not all(self._devices.agrees_in_crowd(pool.devices[name], model, made[0]) for name in found):
+        agree = (self._devices.agrees_in_crowd(pool.devices[name], model, found, made[0][name]) for name in found)
+        if not all(agree):
             made.append(self._beside(pool, model, names))
         if len(found) > 1:
             took_s = (time.monotonic() - began) / len(found)

@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from planner.profile.machine_speed import joined_speed
 from planner.units import seconds
-from profilers.records import Crowded, Repeat, Samples, StepProfile
+from profilers.records.readings import Samples
+from profilers.records.steps import Crowded, Repeat, StepProfile
 from profilers.stats import mean
 
 #: Two repeats agree if their mean steps differ by no more, as a share of the shorter.

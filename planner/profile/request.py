@@ -11,7 +11,7 @@ from planner.jobs.reference import JobReference
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.link_probe import LENGTHS, ProbeLengths
 from profilers.mixed_precision import FP16, FP32, NEEDS
-from profilers.records import Facts
+from profilers.records.device import Facts
 
 
 class ProfileRequest(NamedTuple):

@@ -7,7 +7,10 @@ from planner.fleet.device import Device, Fleet
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.link_probe import Outstanding
 from planner.profile.request import ProfileRequest
-from profilers import records, steptime
+from profilers import steptime
+from profilers.records.device import Facts
+from profilers.records.links import LinkProfile
+from profilers.records.steps import StepProfile
 
 #: A link is measured again after a day, for other traffic on the network changes.
 MAX_LINK_AGE_S = 86_400.0
@@ -37,7 +40,7 @@ def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set
     }
     names, oldest = set(devices), start.created_s - MAX_LINK_AGE_S
 
-    def holds(link: records.LinkProfile) -> bool:
+    def holds(link: LinkProfile) -> bool:
         ends = {link.source, link.target}
         return link.measured_s > oldest and ends <= names and not ends <= again and not ends & moved
 
@@ -54,7 +57,7 @@ def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set
 
 
 def timing_holds(
-    steps: records.StepProfile, fingerprint: str, request: ProfileRequest, device: Device, facts: records.Facts | None
+    steps: StepProfile, fingerprint: str, request: ProfileRequest, device: Device, facts: Facts | None
 ) -> bool:
     """Whether a device's earlier timing of a model, which has ``fingerprint`` now, still holds.
 
@@ -80,6 +83,6 @@ def declared(device: Device) -> dict[str, Any]:
     return {key: getattr(device, key) for key in (*ADDRESS, *DECLARED)}
 
 
-def identity(facts: records.Facts) -> tuple[Any, ...]:
+def identity(facts: Facts) -> tuple[Any, ...]:
     """What must be unchanged for earlier measurements to hold."""
     return (facts.hostname, facts.board, facts.machine, facts.online_cores, facts.usable_cores, facts.gpus)

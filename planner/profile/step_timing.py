@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from backends.network.framing import SERVER
 from backends.protocol.events import StepTimed
-from backends.protocol.orders import LoopbackEnds, RepeatSteps, ReplicaSpec, TimeSteps
+from backends.protocol.member_specs import ReplicaSpec
+from backends.protocol.orders import LoopbackEnds, RepeatSteps, TimeSteps
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
 from planner.console import OnProgress
@@ -22,7 +23,8 @@ from planner.profile import repeats
 from planner.profile.crowd import Crowd
 from planner.profile.model_shipping import ship_model
 from planner.profile.request import ProfileRequest
-from profilers import records, steptime
+from profilers import steptime
+from profilers.records.steps import Repeat, StepProfile
 
 #: Seconds without an event after which a device counts as hung.
 SILENCE_S = 600.0
@@ -74,7 +76,7 @@ class StepTimer(NamedTuple):
 
     def whole(
         self, device: Device, agent: AgentClient, model: str, framework: str, spent_s: float = 0.0
-    ) -> records.StepProfile:
+    ) -> StepProfile:
         """Measure everything that a prediction needs of a model. Raises RemoteError.
 
         spent_s: seconds that went into its timing before.
@@ -92,13 +94,11 @@ class StepTimer(NamedTuple):
             if self.budget.spent(model, needed_s * self.sharing(device.name)):
                 call.go()
 
-        measured: records.StepProfile = call.result(SILENCE_S, progress)
+        measured: StepProfile = call.result(SILENCE_S, progress)
         planned = measured._replace(steps_planned=self.request.steps_planned)
         return repeats.begun(planned._replace(model=model, fingerprint=self.fingerprints[model]))
 
-    def checked(
-        self, device: Device, agent: AgentClient, timed: records.StepProfile, spent_s: float
-    ) -> records.StepProfile:
+    def checked(self, device: Device, agent: AgentClient, timed: StepProfile, spent_s: float) -> StepProfile:
         """A timing after a second repeat, and after a third where these two do not agree.
 
         spent_s: seconds that the first one took. Raises RemoteError.
@@ -112,7 +112,7 @@ class StepTimer(NamedTuple):
         third = self.whole(device, agent, timed.model, timed.framework, spent_s)
         return repeats.settled(both, second, third)
 
-    def beside(self, device: Device, agent: AgentClient, timed: records.StepProfile, crowd: Crowd) -> records.Repeat:
+    def beside(self, device: Device, agent: AgentClient, timed: StepProfile, crowd: Crowd) -> Repeat:
         """Steps that are made while all of a crowd make some. Raises RemoteError.
 
         The device makes steps until all others are timed, too.
@@ -128,16 +128,14 @@ class StepTimer(NamedTuple):
                 self._repeated(device, agent, timed, crowd)
         return found
 
-    def _repeated(
-        self, device: Device, agent: AgentClient, timed: records.StepProfile, crowd: Crowd | None = None
-    ) -> records.Repeat:
+    def _repeated(self, device: Device, agent: AgentClient, timed: StepProfile, crowd: Crowd | None = None) -> Repeat:
         def progress(event: StepTimed) -> None:
             self._show(device.name, timed.model, event)
             if crowd is not None:
                 crowd.steps(device.name)
 
         call = agent.start(RepeatSteps(self._replica(device, agent, timed.model, timed.framework), timed.batch))
-        found: records.Repeat = call.result(SILENCE_S, progress)
+        found: Repeat = call.result(SILENCE_S, progress)
         return found
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:

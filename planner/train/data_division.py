@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from backends.protocol.events import Ready
-from backends.protocol.orders import IID, DataPart
+from backends.protocol.member_specs import IID, DataPart
 from planner.errors import PlanError, RunError
 from planner.json_records import load
 from planner.paths import RunFolder

@@ -25,8 +25,8 @@ from planner.train.events import (
     Stopping,
     TimeOver,
 )
-from profilers import records
-from profilers.records import Window
+from profilers.records.json_values import json_value
+from profilers.records.readings import Window
 
 OnEvent = Callable[[str, Event], None]
 
@@ -147,7 +147,7 @@ class _Place(NamedTuple):
 
 def _checked(event: Event) -> Event:
     """The event, whose fields were taken as they are. Raises ValueError as ``record`` does."""
-    return record(type(event), records.encode(event))
+    return record(type(event), json_value(event))
 
 
 def _with_metrics(fields: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from backends.network import framing
 from backends.protocol.events import Listening, Ready, RunAccount
-from backends.protocol.orders import HostAddress, MemberSpec, StartFramework
+from backends.protocol.member_specs import HostAddress, MemberSpec
+from backends.protocol.orders import StartFramework
 from backends.strategies.engine import TORCH, Engine
 from backends.training import checkpoint
 from backends.training.run_spec import HostRun, RunSpec, TrainAlone

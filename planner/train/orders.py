@@ -9,7 +9,8 @@ from typing import NamedTuple
 from backends.data.partition import Partition
 from backends.frameworks.base import MOMENTUM, SLOT_NAMES
 from backends.jobs.job import ACCURACY
-from backends.protocol.orders import IID, HostAddress, InjectionOrder, MemberSpec, RunPeer, RunWorker, StreamOrder
+from backends.protocol.member_specs import IID, HostAddress, InjectionOrder, MemberSpec, StreamOrder
+from backends.protocol.orders import RunPeer, RunWorker
 from backends.strategies.data_injection import InjectionSpec
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
@@ -256,6 +257,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         batches=plan.batches if plan.has_global_batch else {},
         stream=options.stream or "",
         inject=options.inject or "",
+        step_s={each.name: each.computing_s for each in plan.workers if each.computing_s and how.local},
     )
 
 

@@ -14,7 +14,7 @@ from planner.provenance import Provenance
 from planner.train.deviation_causes import deviation_notes
 from planner.train.equal_speed import at_equal_speed, slowdowns
 from planner.train.worker_result import WorkerResult
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 
 def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult]) -> dict[str, Any]:
@@ -60,14 +60,14 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         "predicted": {
             **predicted,
             "energy_uncertainty": plan.energy_uncertainty,
-            "provenance": encode(Provenance.joined(worker.power_source for worker in plan.workers)),
+            "provenance": json_value(Provenance.joined(worker.power_source for worker in plan.workers)),
             "wall_s": None if evaluation_planned_s is None else predicted_plan.prediction.time_s + evaluation_planned_s,
             "evaluation_s": evaluation_planned_s,
         },
         "measured": {
             **measured,
             "energy_uncertainty": uncertainty(_error(parts, plan.besides_w)),
-            "provenance": encode(Provenance.joined(part.provenance for part in parts.values())),
+            "provenance": json_value(Provenance.joined(part.provenance for part in parts.values())),
             "wall_s": account.elapsed_s,
             "evaluation_s": evaluation_s,
         },
@@ -79,7 +79,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
             "error": {key: _relative(measured[key], adjusted[key]) for key in measured},
         },
         "besides_w": plan.besides_w,
-        "evaluations": encode(account.evaluations),
+        "evaluations": json_value(account.evaluations),
         "notes": [
             *_notes(plan, parts),
             *(deviation_notes(predicted_plan, time_s, parts, before_the_end, evaluation_s) if made else ()),
@@ -91,7 +91,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
 
 def _encoded(part: WorkerResult) -> dict[str, Any]:
     """The worker's result; without a stream of samples, or data injection, without that key."""
-    found: dict[str, Any] = encode(part)
+    found: dict[str, Any] = json_value(part)
     return {key: value for key, value in found.items() if value is not None or key not in ("stream", "injected")}
 
 

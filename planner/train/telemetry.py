@@ -7,7 +7,7 @@ from backends.protocol.events import Built, MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.agents.call import Event
 from planner.train.events import MemberEnded
-from profilers.records import MachineSpeed, Window
+from profilers.records.readings import MachineSpeed, Window
 
 
 class Telemetry:

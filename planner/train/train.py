@@ -48,7 +48,7 @@ from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import load_dataset
 from planner.train.worker_result import worker_results
 from profilers.mixed_precision import FP16, FP32
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 
 class TrainRequest(NamedTuple):
@@ -136,12 +136,12 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
         predicted_s = startup_s(plan, launch.sent_bytes)
         result["startup"] = {"predicted_s": predicted_s, "measured_s": launch.startup_s}
     if launch.division.by_label:
-        result["partition"] = encode(launch.division)
+        result["partition"] = json_value(launch.division)
         result["notes"] += launch.division.notes(launch.data.samples)
     if launch.options.inject is not None:
         steps = {name: float(part["steps"]) for name, part in result["workers"].items()}
         expected = predicted_injection(launch.options, plan, steps, launch.data.sample_bytes)
-        result["injection"] = {"inject": launch.options.inject, "predicted": encode(expected)}
+        result["injection"] = {"inject": launch.options.inject, "predicted": json_value(expected)}
     if launch.data.classes is not None:
         result["notes"] += learning_notes(account.evaluations, launch.data.classes)
     save(result, folder.result)

@@ -9,7 +9,8 @@ import numpy as np
 
 from backends.data import dataset as data
 from backends.data.partition import own_samples
-from backends.protocol.orders import IID, DataPart, FindFile, ReplicaSpec
+from backends.protocol.member_specs import IID, DataPart, ReplicaSpec
+from backends.protocol.orders import FindFile
 from backends.streams.sample_codec import ArrayCodec, ArrayType
 from planner.agents.client import AgentClient
 from planner.errors import RunError

@@ -15,7 +15,7 @@ from planner.train.injection import injected_result
 from planner.train.streams import stream_result
 from planner.train.telemetry import Telemetry
 from power_models import nameplate
-from profilers.records import MODEL, UNAVAILABLE, MachineSpeed, Window
+from profilers.records.readings import MODEL, UNAVAILABLE, MachineSpeed, Window
 
 
 class WorkerResult(NamedTuple):

@@ -10,7 +10,7 @@ from backends.protocol.events import CacheEntry
 from planner.clean.caches import Cache, CleanedCache
 from planner.units import bytes_text, seconds
 from planner.views.tables import TextTable, stack
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 #: What each kind of entry is.
 _KINDS = {
@@ -32,7 +32,7 @@ def to_json(
 ) -> dict[str, Any]:
     """What was in each cache, what of it is removed, and why devices were not reached, by name."""
     return {
-        "caches": encode(caches),
+        "caches": json_value(caches),
         "removed": {each.cache.devices[0]: [entry.name for entry in each.removed] for each in cleaned},
         "unreachable": {name: str(error) for name, error in errors.items()},
     }

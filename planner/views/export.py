@@ -8,7 +8,7 @@ from rich.text import Text
 from planner.export.export import Export
 from planner.export.trained_model import TensorDescription
 from planner.units import bytes_text
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 #: Class names shown; the file has all of them.
 SHOWN_CLASSES = 12
@@ -16,7 +16,7 @@ SHOWN_CLASSES = 12
 
 def to_json(exported: Export) -> dict[str, Any]:
     """The fields of ``Export``, and ``code``, its lines as one text."""
-    return {**encode(exported), "code": "\n".join(exported.lines) + "\n"}
+    return {**json_value(exported), "code": "\n".join(exported.lines) + "\n"}
 
 
 def render(exported: Export) -> RenderableType:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from planner.console import Detail, device_output, plain
 from planner.launch.script_run import LaunchCallbacks, LaunchResult, OutputLine
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 
 @contextmanager
@@ -36,5 +36,5 @@ def ranks(detail: Detail, all_to_errors: bool) -> Iterator[LaunchCallbacks]:
 
 def to_json(result: LaunchResult) -> dict[str, Any]:
     """The fields of ``LaunchResult``."""
-    answer: dict[str, Any] = encode(result)
+    answer: dict[str, Any] = json_value(result)
     return answer

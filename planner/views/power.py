@@ -9,7 +9,8 @@ from planner.provenance import Provenance
 from planner.units import joules, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, TextTable, stack
 from power_models.transfer import Transfer
-from profilers.records import UNAVAILABLE, encode
+from profilers.records.json_values import json_value
+from profilers.records.readings import UNAVAILABLE
 
 if TYPE_CHECKING:
     from planner.power.fit import Evaluation, Fit
@@ -109,8 +110,8 @@ def measurement_json(measured: "EnergyMeasurement") -> dict[str, Any]:
         "uncertainty": measured.uncertainty,
         "watts": measured.busy.watts,
         "idle_watts": measured.idle.watts,
-        "provenance": encode(measured.busy.provenance),
-        "idle_provenance": encode(measured.idle.provenance),
+        "provenance": json_value(measured.busy.provenance),
+        "idle_provenance": json_value(measured.idle.provenance),
         "notes": list(measured.notes),
     }
 

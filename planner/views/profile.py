@@ -18,7 +18,10 @@ from planner.profile.power_readings import disagreements, flagged, uncertainty
 from planner.units import bytes_text, number, percent, seconds, watts
 from planner.views.tables import TextTable, stack
 from profilers import stats
-from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
+from profilers.records.json_values import json_value
+from profilers.records.links import LinkProfile
+from profilers.records.readings import UNAVAILABLE
+from profilers.records.steps import StepProfile
 
 
 def render(profile: Profile, path: Path) -> RenderableType:
@@ -41,7 +44,7 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
                 "error": device.error,
                 "failures": device.failures,
                 "timings": [_timed_json(device, timed) for timed in device.steps],
-                **({"streams": encode(device.streams)} if device.streams else {}),
+                **({"streams": json_value(device.streams)} if device.streams else {}),
             }
             for name, device in profile.devices.items()
         },
@@ -208,12 +211,12 @@ def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
         "steady": timed.steady,
         "precise": timed.precise,
         "repeats_s": timed.repeats,
-        **({} if timed.memory is None else {"memory": {**encode(timed.memory), **_memory_json(device, timed)}}),
+        **({} if timed.memory is None else {"memory": {**json_value(timed.memory), **_memory_json(device, timed)}}),
         "idle_w": _known(found.idle_w),
         "busy_w": _known(found.busy_w),
         "idle_uncertainty": uncertainty(found.idle_error),
         "busy_uncertainty": uncertainty(found.busy_error),
-        "provenance": encode(found.provenance),
+        "provenance": json_value(found.provenance),
         "sampling_share": timed.window.cpu_share,
     }
 

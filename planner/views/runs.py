@@ -11,7 +11,7 @@ from planner.runs.comparison import ComparedResult, RunComparison
 from planner.runs.summary import FINISHED, RunSummary, RunTarget
 from planner.units import joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 #: How a result is shown, by the end of its name; other results are numbers.
 _UNITS: dict[str, Callable[[float | None], str]] = {
@@ -21,7 +21,7 @@ _UNITS: dict[str, Callable[[float | None], str]] = {
 
 def to_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
     """The fields of each run, under "runs"."""
-    return {"runs": [encode(run) for run in runs]}
+    return {"runs": [json_value(run) for run in runs]}
 
 
 def render(runs: Sequence[RunSummary]) -> RenderableType:
@@ -46,7 +46,7 @@ def render(runs: Sequence[RunSummary]) -> RenderableType:
 
 def comparison_to_json(compared: RunComparison) -> dict[str, Any]:
     """The runs, the settings that differ and the results, each as lists in the runs' order."""
-    made: dict[str, Any] = encode(compared)
+    made: dict[str, Any] = json_value(compared)
     return made
 
 

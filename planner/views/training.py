@@ -32,7 +32,7 @@ from planner.views import partition
 from planner.views.injection import injection_columns, injection_table
 from planner.views.streams import stream_columns, stream_table
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
-from profilers.records import Window
+from profilers.records.readings import Window
 
 #: Share of the steps from which on their mean rate tells the time that is left.
 FEW_STEPS = 0.05

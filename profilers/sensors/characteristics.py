@@ -6,7 +6,9 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from profilers import records, stats
+from profilers import stats
+from profilers.records.device import SensorFacts
+from profilers.records.readings import UNAVAILABLE
 from profilers.sensors import discover
 from profilers.sensors.base import DiscoveredSensors, Sensor
 from profilers.time_series import TimeSeries
@@ -61,22 +63,22 @@ def read_repeatedly(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List
     return observed
 
 
-def sensor_facts(found: DiscoveredSensors, seconds: float = WATCH_S) -> Tuple[records.SensorFacts, ...]:
+def sensor_facts(found: DiscoveredSensors, seconds: float = WATCH_S) -> Tuple[SensorFacts, ...]:
     """Facts of each sensor, the unavailable ones last."""
-    missing = [records.SensorFacts(name, records.UNAVAILABLE, "", None, None, reason) for name, reason in found.missing]
+    missing = [SensorFacts(name, UNAVAILABLE, "", None, None, reason) for name, reason in found.missing]
     return (*map(_facts, found.sensors, read_repeatedly(found.sensors, seconds)), *missing)
 
 
-def survey(root: Optional[str] = None) -> Tuple[records.SensorFacts, ...]:
+def survey(root: Optional[str] = None) -> Tuple[SensorFacts, ...]:
     """Facts of the sensors of this device, or of a file tree, watched for WATCH_S."""
     return sensor_facts(discover(root))
 
 
-def _facts(sensor: Sensor, series: TimeSeries) -> records.SensorFacts:
+def _facts(sensor: Sensor, series: TimeSeries) -> SensorFacts:
     values, reason = series.values, series.reason
     if values and (values[-1] - values[0] if sensor.counts_joules else max(values)) <= 0:
         reason = NOTHING_USED
     elif values:
         period_s, noise_w = estimate(series.times_s, values, sensor.counts_joules)
-        return records.SensorFacts(sensor.name, sensor.source, sensor.covers, period_s, noise_w)
-    return records.SensorFacts(sensor.name, records.UNAVAILABLE, sensor.covers, None, None, reason)
+        return SensorFacts(sensor.name, sensor.source, sensor.covers, period_s, noise_w)
+    return SensorFacts(sensor.name, UNAVAILABLE, sensor.covers, None, None, reason)

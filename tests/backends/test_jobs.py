@@ -18,7 +18,8 @@ from backends.jobs.failure import JobFailure
 from backends.profiling import step_profile
 from backends.profiling.step_loop import StepLoop
 from backends.protocol.frames import Share
-from backends.protocol.orders import DataPart, InjectionOrder, JobSpec, MemberSpec, ReplicaSpec, TimeSteps
+from backends.protocol.member_specs import DataPart, InjectionOrder, JobSpec, MemberSpec, ReplicaSpec
+from backends.protocol.orders import TimeSteps
 from backends.training.step import evaluate, step
 from backends.training.workload import Workload, code_of, member_data, workload
 from tests.installed import ROOT, computes_with, needs

@@ -20,7 +20,7 @@ from planner.audit.runner import make_missing_runs
 from planner.audit.settings import Settings, audited_values
 from planner.fleet.file import load_fleet
 from planner.profile.profiler import Profiler, ProfileRequest
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 from tests.quick import BRIEF, NUMPY_ALONE, numpy_model
 from tests.running import call, run, until
 

@@ -10,7 +10,7 @@ from planner.predict.costs import OWN_ENGINE, costs_of
 from planner.predict.predict import predict
 from planner.profile.file import Profile
 from planner.provenance import Provenance
-from profilers.records import MachineSpeed
+from profilers.records.readings import MachineSpeed
 from tests.planner import profiles
 
 STEPS = 100_000

@@ -3,7 +3,7 @@
 from planner.plan.file import Plan, PlannedStream, PlannedWorker
 from planner.predict.predict import Prediction
 from planner.provenance import Provenance
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 
 NAMEPLATE = Provenance("nameplate", ("board",), detail="fleet file")
 

@@ -7,17 +7,11 @@ from planner.predict.costs import Costs
 from planner.predict.device_costs import DeviceCosts
 from planner.predict.link_costs import PairCosts
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records import (
-    SCHEMA,
-    CurvePoint,
-    Facts,
-    IncastProfile,
-    LinkProfile,
-    PowerReading,
-    Samples,
-    StepProfile,
-    Window,
-)
+from profilers.records.device import Facts
+from profilers.records.json_values import SCHEMA
+from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
+from profilers.records.readings import PowerReading, Samples, Window
+from profilers.records.steps import StepProfile
 
 MBIT = 125_000.0
 

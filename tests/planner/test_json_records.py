@@ -9,7 +9,10 @@ import pytest
 from planner import json_records
 from planner.errors import RecordError
 from planner.profile.file import Profile, load_profile
-from profilers.records import BatchTiming, CurvePoint, IncastProfile, LinkProfile, PowerReading, Samples, encode
+from profilers.records.json_values import json_value
+from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
+from profilers.records.readings import PowerReading, Samples
+from profilers.records.steps import BatchTiming
 from tests.planner import profiles
 
 SAMPLES = {"unit": "s", "values": []}
@@ -21,7 +24,7 @@ def whole() -> Profile:
 
 
 def test_an_encoded_record_decodes_to_itself() -> None:
-    assert json_records.decode(Profile, json.loads(json.dumps(encode(whole())))) == whole()
+    assert json_records.decode(Profile, json.loads(json.dumps(json_value(whole())))) == whole()
 
 
 def test_a_whole_number_is_read_as_the_float_it_stands_for() -> None:
@@ -76,7 +79,7 @@ def test_a_saved_profile_loads_again(tmp_path: Path) -> None:
 
 
 def test_a_profile_from_before_failures_were_kept_loads(tmp_path: Path) -> None:
-    old = encode(whole())
+    old = json_value(whole())
     del old["link_errors"], old["devices"]["a"]["failures"], old["devices"]["a"]["steps"][0]["steps_planned"]
     (tmp_path / "profile.json").write_text(json.dumps(old))
     assert load_profile(tmp_path / "profile.json") == whole()

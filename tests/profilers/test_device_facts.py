@@ -6,7 +6,7 @@ import pytest
 
 from profilers import device_facts
 from profilers.file_tree import FileTree
-from profilers.records import encode
+from profilers.records.json_values import json_value
 
 FLEET = ("json", "no_such_framework")
 
@@ -84,7 +84,7 @@ def test_an_empty_tree_still_gives_facts(tmp_path):
 
 
 def test_this_machine():
-    found = encode(device_facts.collect(FLEET))
+    found = json_value(device_facts.collect(FLEET))
     assert found["online_cores"] >= found["usable_cores"] > 0
     assert "error" in found["frameworks"]["no_such_framework"]
 

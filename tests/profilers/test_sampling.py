@@ -4,9 +4,10 @@ import time
 
 import pytest
 
-from profilers import counters, records
+from profilers import counters
 from profilers.energy import Span
 from profilers.file_tree import Unavailable
+from profilers.records.readings import UNAVAILABLE
 from profilers.sampling import CPU_SHARE, MAX_PERIOD_S, Sampler, SamplingPeriod, power_reading, window_series
 from profilers.sensors.base import Sensor
 from profilers.sensors.battery import Batteries
@@ -222,7 +223,7 @@ def test_a_window_holds_every_counter_and_every_sensor(jetson):
     total = window.power[0]
     assert (total.sensor, total.source, total.covers) == ("ina3221:VDD_IN", "emulated", "module")
     assert total.watts == pytest.approx(3.177)
-    assert all((each.source, each.watts) == (records.UNAVAILABLE, None) and each.reason for each in window.power[1:])
+    assert all((each.source, each.watts) == (UNAVAILABLE, None) and each.reason for each in window.power[1:])
     assert 0.0 <= window.cpu_share < 1.0
 
 
@@ -247,7 +248,7 @@ def test_a_sensor_that_vanishes_has_a_reason_and_others_continue(jetson, tmp_pat
     (tmp_path / INA / "in_power0_input").unlink()
     time.sleep(0.3)
     window = sampler.stop()
-    assert window.power[0].source == records.UNAVAILABLE
+    assert window.power[0].source == UNAVAILABLE
     assert "reads failed: /" + INA + "in_power0_input does not exist" in window.power[0].reason
     assert window.counters["f_gpu"].mean == 1300.5e6
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilers import cores, spinning
-from profilers.records import SpunCores
-from profilers.spinning import Spin, available_cores, fewer, measure, spin
+from profilers.records.device import SpunCores
+from profilers.spinning import Pause, Spin, available_cores, fewer, measure, period_of, spin
 
 amounts = st.floats(0.01, 128.0)
 
@@ -45,6 +45,31 @@ def test_the_period_of_pauses_is_that_between_their_ends(monkeypatch):
     found = spin(1, 0.1, lambda: now["wall"])
     assert (found.cores, found.period_s) == (pytest.approx(1 / 3, rel=0.05), pytest.approx(0.006))
     assert spin(1, 0.02, lambda: now["wall"]).period_s is None  # three pauses tell too little
+
+
+def pauses(*found):
+    """Pauses from (milliseconds between their ends, milliseconds)."""
+    ends_ms = itertools.accumulate(between_ms for between_ms, _ in found)
+    return [Pause(end_ms / 1e3, pause_ms / 1e3) for end_ms, (_, pause_ms) in zip(ends_ms, found, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "longer",
+    [
+        [],
+        [(5, 9)],  # once something else had the processor
+        [(5, 8)] + 19 * [(5, 3.6)] + [(5, 8)] + 19 * [(5, 3.6)] + [(5, 8)],  # a thread works ten times a second
+        40 * [(0.5, 0.4), (0.5, 0.4), (4, 3.6)],  # others interrupt it for a moment, all the time
+    ],
+)
+def test_pauses_of_other_kinds_do_not_hide_a_period(longer):
+    assert period_of(pauses(*40 * [(5, 3.6)], *longer)) == pytest.approx(0.005, rel=0.01)
+
+
+@given(st.floats(0.0003, 0.1), st.integers(20, 100))
+def test_one_pause_of_any_length_does_not_hide_a_period(seconds, count):
+    found = period_of(pauses(*count * [(5, 3.6)], (5, 1e3 * seconds)))
+    assert found == pytest.approx(0.005) or 3.6e-3 * count < seconds
 
 
 @pytest.mark.parametrize(("usable", "asked"), [(0.25, [1]), (1.0, [1]), (1.5, [2, 1]), (4.0, [4, 1])])

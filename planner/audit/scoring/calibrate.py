@@ -26,7 +26,7 @@ from planner.predict.costs import Costs, ModelErrors
 from planner.predict.predict import predict
 from planner.profile.file import Profile
 from planner.provenance import NAMEPLATE
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 
 #: Share of runs that are to lie in their intervals.
 COVERED = 0.9

@@ -11,7 +11,7 @@ from planner.predict.costs import OWN_ENGINE
 from planner.predict.predict import Prediction, run_time
 from planner.profile.file import Profile
 from planner.provenance import Provenance
-from profilers.records import MachineSpeed
+from profilers.records.readings import MachineSpeed
 
 
 class SteadyWorker(NamedTuple):

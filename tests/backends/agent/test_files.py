@@ -10,7 +10,7 @@ import pytest
 
 from backends.agent import files
 from backends.agent.claims import claimed
-from backends.protocol.orders import JobSpec, MemberSpec, ReplicaSpec
+from backends.protocol.member_specs import JobSpec, MemberSpec, ReplicaSpec
 
 
 @pytest.fixture(autouse=True)

@@ -13,14 +13,8 @@ from backends.data import dataset
 from backends.frameworks.base import FRAMEWORKS, OptimizerSettings
 from backends.network import framing
 from backends.protocol.events import Built, Joined, Listening, MemberTelemetry, Ready
-from backends.protocol.orders import (
-    HostAddress,
-    InjectionOrder,
-    MemberSpec,
-    ReplicaSpec,
-    RunPeer,
-    RunWorker,
-)
+from backends.protocol.member_specs import HostAddress, InjectionOrder, MemberSpec, ReplicaSpec
+from backends.protocol.orders import RunPeer, RunWorker
 from backends.protocol.streams import InjectionStatistics
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import HostRun, RunSpec, TrainAlone

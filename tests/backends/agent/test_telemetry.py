@@ -9,7 +9,7 @@ from backends.data.arrivals import Arrivals
 from backends.data.injected import Injection
 from backends.protocol.events import MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
-from profilers.records import MachineSpeed, Window
+from profilers.records.readings import MachineSpeed, Window
 from tests.running import HANG_S
 
 FIRST, LAST = Window(1.0, {}, ()), Window(2.0, {}, ())

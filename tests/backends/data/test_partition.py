@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from backends.data.dataset import shards
 from backends.data.partition import NOBODY, Partition, as_labels, counted, own_samples
-from backends.protocol.orders import DataPart
+from backends.protocol.member_specs import DataPart
 
 LABELS = some.lists(some.integers(0, 9), min_size=1, max_size=300).map(lambda values: np.array(values, np.int64))
 WEIGHTS = some.dictionaries(

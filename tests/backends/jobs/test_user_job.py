@@ -8,7 +8,7 @@ import pytest
 
 from backends.jobs import user_job
 from backends.jobs.failure import JobFailure, own_code, place_in
-from backends.protocol.orders import JobSpec
+from backends.protocol.member_specs import JobSpec
 
 
 @pytest.fixture(autouse=True)

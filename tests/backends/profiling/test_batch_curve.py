@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from backends.profiling import batch_curve
-from profilers.records import BatchTiming
+from profilers.records.steps import BatchTiming
 
 
 class Steps:

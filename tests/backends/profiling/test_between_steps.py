@@ -48,6 +48,15 @@ def test_its_share_of_a_core_stretches_them(monkeypatch: pytest.MonkeyPatch) -> 
     assert set(found.values) == {4.0}
 
 
+def test_what_is_part_of_a_gradient_already_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(between_steps, "thread_cpu_s", lambda: float(next(clock)))
+    monkeypatch.setattr(between_steps, "available_cores", lambda: 1.0)
+    for counted_s, left_s in ((0.25, 0.75), (2.0, 0.0)):
+        found = between_steps.measure(Softmax(), DrawnBatches(), TEST, SGD, counted_s)
+        assert set(found.values) == {left_s}
+
+
 def test_without_a_test_set_no_run_begins_and_nothing_is_measured() -> None:
     images_, labels = images(0)
     assert between_steps.measure(Softmax(), DrawnBatches(), ArraySamples(images_, labels), SGD).values == ()

@@ -6,7 +6,7 @@ from backends.network import framing
 from backends.profiling import own_messages
 from backends.protocol.orders import LoopbackEnds
 from planner.agents.certificates import Authority
-from profilers.records import ORDER_BYTES
+from profilers.records.steps import ORDER_BYTES
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from backends.frameworks.base import AcceleratorMemory
 from backends.profiling.step_memory import MemoryProbe
 from profilers.file_tree import Unavailable
 from profilers.process_memory import PeakMemory
-from profilers.records import BatchMemory, StepMemory
+from profilers.records.steps import BatchMemory, StepMemory
 
 
 class Device:

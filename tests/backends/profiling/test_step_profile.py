@@ -12,10 +12,12 @@ from backends import models
 from backends.frameworks import base
 from backends.profiling import batch_curve, step_profile, update_costs
 from backends.protocol.events import StepTimed
-from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
+from backends.protocol.member_specs import ReplicaSpec
+from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
 from profilers import steptime
-from profilers.records import StepProfile, Window
+from profilers.records.readings import Window
+from profilers.records.steps import StepProfile
 from profilers.sampling import Sampler
 from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model

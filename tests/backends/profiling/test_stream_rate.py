@@ -14,7 +14,7 @@ from backends.protocol.orders import WatchStream
 from backends.streams.directory import DirectorySource, DirectoryWriter
 from backends.streams.replay import ReplaySettings, ReplaySource
 from backends.streams.source import SampleSource, StreamRecord
-from profilers.records import StreamRate
+from profilers.records.readings import StreamRate
 from tests.backends.stream_sources import HandClock, records
 
 #: Samples of these tests have so many bytes.

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from backends.frameworks.base import GradientSettings, Layout, OptimizerSettings, Variable, consecutive
 from backends.protocol import events, frames, json_messages, orders
 from backends.protocol.json_messages import decode, encode, encode_list, record
+from backends.protocol.member_specs import DataPart, HostAddress, Identity, MemberSpec, ReplicaSpec
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import HostRun, RunSpec
-from profilers.records import PowerReading, Reading, Window
+from profilers.records.readings import PowerReading, Reading, Window
 from tests.mutations import MUTATIONS, mutated
 
 
@@ -36,8 +37,8 @@ class OneOfAll(NamedTuple):
 
 FULL = OneOfAll(1.5, "x", True, Inner(1), (Inner(2, "state"),), ("b", 2), {"c": Inner(3)}, Inner(4), [1, {"d": None}])
 WINDOW = Window(1.0, {"f_cpu": Reading("Hz", 1e9, None, 3)}, (PowerReading("s", "sensor", "board", 5.0, None, 3),))
-IDENTITY = orders.Identity("certificate", "key", "authority")
-REPLICA = orders.ReplicaSpec("torch", "cifar10", (32, 32, 3), 10)
+IDENTITY = Identity("certificate", "key", "authority")
+REPLICA = ReplicaSpec("torch", "cifar10", (32, 32, 3), 10)
 
 
 def through_json(message: Any) -> Any:
@@ -52,8 +53,8 @@ def through_json(message: Any) -> Any:
         events.MemberTelemetry(WINDOW, events.TimeSpent(3, 1.0)),
         events.Progress(1, 2, 0.5, {"a": events.MemberProgress(1, None, 10, None, True)}),
         orders.RunWorker(
-            orders.MemberSpec("a", REPLICA, "train.npz", "test.npz", 32, 7),
-            orders.HostAddress("::1", 5000, IDENTITY, 10.0),
+            MemberSpec("a", REPLICA, "train.npz", "test.npz", 32, 7),
+            HostAddress("::1", 5000, IDENTITY, 10.0),
             "top-k",
             0.9,
             OptimizerSettings(),
@@ -144,8 +145,8 @@ LAYOUT = Layout(consecutive([("conv/kernel", (2, 3)), ("bias", ())]), consecutiv
 SPEC = RunSpec(100, OptimizerSettings(0.1, 0.9), RateSchedule(), "c.npz", description={"model": "cipher"})
 WHOLE: tuple[Any, ...] = (
     orders.RunWorker(
-        orders.MemberSpec("a", REPLICA, "train.npz", "test.npz", 32, 7, orders.DataPart((1.0, 2.0), 0, 7)),
-        orders.HostAddress("::1", 5000, IDENTITY, 10.0), "top-k", 0.9, OptimizerSettings(),
+        MemberSpec("a", REPLICA, "train.npz", "test.npz", 32, 7, DataPart((1.0, 2.0), 0, 7)),
+        HostAddress("::1", 5000, IDENTITY, 10.0), "top-k", 0.9, OptimizerSettings(),
     ),
     HostRun("::1", IDENTITY, SPEC),
     orders.AssembleProject("project-1", (orders.ProjectFile("a.py", "0" * 64, 0o644),)),

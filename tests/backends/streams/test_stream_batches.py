@@ -12,7 +12,7 @@ from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.streams import SampleStream
 from backends.frameworks.base import GradientSettings
 from backends.protocol.events import Joined, Left, MemberProgress
-from backends.protocol.orders import StreamOrder
+from backends.protocol.member_specs import StreamOrder
 from backends.strategies.strategy import Strategy
 from backends.streams.stream_batches import ArrivingBatchSource, stream_batches
 from backends.training import checkpoint, single_device

@@ -35,6 +35,18 @@ def test_one_that_was_not_timed_makes_one_step_in_a_round_of_seconds() -> None:
     assert of(timed(LocalSpec("time", seconds=2.05), a=0.1), "ab") == [20, 1]
 
 
+def test_a_predicted_step_counts_until_a_round_was_made() -> None:
+    for spec, planned, measured in (
+        (LocalSpec("time", seconds=2.05), [20, 5], [20, 10]),
+        (LocalSpec("speed", every=50), [50, 12], [50, 25]),
+    ):
+        made = LocalSteps(spec, expected_s={"a": 0.1, "b": 0.4})
+        assert of(made, "ab") == planned
+        for name, step_s in (("a", 0.1), ("b", 0.2)):
+            made.record(name, 10, 10 * step_s)
+        assert of(made, "ab") == measured
+
+
 def test_by_speed_the_fast_one_makes_all_and_others_in_proportion() -> None:
     assert of(timed(LocalSpec("speed", every=50), a=0.1, b=0.2, c=0.25), "abc") == [50, 25, 20]
 

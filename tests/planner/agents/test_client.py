@@ -13,7 +13,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from backends.protocol.orders import MeasureIdle, ReadClock, ReplicaSpec, TimeSteps
+from backends.protocol.member_specs import ReplicaSpec
+from backends.protocol.orders import MeasureIdle, ReadClock, TimeSteps
 from planner.agents.answers import Failure
 from planner.agents.client import CHUNK_BYTES, UNREACHED, AgentClient
 from planner.errors import AgentError, DeviceLostError

@@ -15,7 +15,9 @@ from backends.training.run_spec import RunRank
 from planner.agents import results
 from planner.agents.results import RESULTS
 from planner.errors import AgentError
-from profilers import records
+from profilers.records.device import SpunCores
+from profilers.records.json_values import json_value
+from profilers.records.readings import StreamRate
 from tests.mutations import MUTATIONS, mutated, written
 from tests.planner import profiles
 
@@ -29,19 +31,19 @@ EXAMPLES: list[tuple[Any, Any]] = [
     (orders.FindMissing(("abc",)), ["abc"]),
     (orders.FindPackages(("numpy",)), {"numpy": "2.0", "tqdm": None}),
     (orders.ListCache(), [events.CacheEntry("run-1", "run", 5, 1.0, False)]),
-    (orders.MeasureCores(), records.SpunCores(1.0, 1.5, 2)),
+    (orders.MeasureCores(), SpunCores(1.0, 1.5, 2)),
     (orders.MeasureIdle(1.0), profiles.window()),
     (orders.ReadClock(), 1.5),
     (orders.FindFreePort(), 4000),
     (orders.FindFile("data", "abc"), None),
     (orders.SurveyData("/data"), events.FolderContent(1, 2, "abc")),
-    (orders.WatchStream("socket:h:1", "tx2", 10.0), records.StreamRate(30.0, 0.01, 10.0, 3000.0)),
+    (orders.WatchStream("socket:h:1", "tx2", 10.0), StreamRate(30.0, 0.01, 10.0, 3000.0)),
     (orders.SendMessages("10.0.0.1", 1, None, ()), events.MessageTimes((0.1,), (), None, None)),
 ]
 
 
 def as_json(value: Any) -> Any:
-    return json.loads(json.dumps(records.encode(value)))
+    return json.loads(json.dumps(json_value(value)))
 
 
 def test_every_order_of_the_agent_has_the_class_of_its_result() -> None:

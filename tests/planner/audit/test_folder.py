@@ -7,7 +7,7 @@ from planner.audit.planned_runs import planned_runs
 from planner.audit.settings import Settings, audited_values
 from planner.errors import AuditError, RecordError
 from planner.predict.clusters import ClusterConfig
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 from tests.planner.profiles import device, profile, step
 
 THREE = profile({"a": device(step(0.1)), "b": device(step(0.2)), "c": device(step(0.4))})

@@ -10,7 +10,7 @@ from planner.errors import AuditError
 from planner.plan.request import parse_strategy
 from planner.profile.file import Profile
 from planner.train.training_data import load_dataset
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 from tests.planner.plans import plan, planned
 from tests.planner.profiles import device, profile, step
 from tests.running import FASHION

@@ -12,7 +12,7 @@ from planner.audit.runner import make_missing_runs
 from planner.audit.settings import Settings, audited_values
 from planner.fleet.file import load_fleet
 from planner.jobs.reference import find_job
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 from tests.installed import needs
 from tests.planner import profiles
 from tests.quick import NUMPY_ALONE, numpy_model

@@ -8,7 +8,7 @@ from planner.audit.settings import Settings, audited_strategy, audited_values
 from planner.errors import AuditError, PlanError
 from planner.plan.request import parse_strategy
 from planner.profile.file import Profile
-from profilers.records import SCHEMA
+from profilers.records.json_values import SCHEMA
 from tests.planner.profiles import device, profile, step
 
 PROFILE = profile({"a": device(step(0.1)), "b": device(step(0.2))}, steps_planned=7_000)

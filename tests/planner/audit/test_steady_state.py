@@ -18,7 +18,7 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.provenance import Provenance
 from planner.train.events import MemberLost, RunEnded, TimeOver
-from profilers.records import MachineSpeed, PowerReading, Window
+from profilers.records.readings import MachineSpeed, PowerReading, Window
 from tests.planner.plans import plan, planned
 
 #: Of the reference loop during the runs.

@@ -8,7 +8,7 @@ from planner.check import findings
 from planner.check.findings import Finding
 from planner.errors import LoginError, RemoteError
 from planner.fleet.device import Device
-from profilers.records import Facts, SensorFacts
+from profilers.records.device import Facts, SensorFacts
 
 DEVICE = Device(name="tx2", host="tx2")
 FACTS = Facts(

@@ -20,7 +20,7 @@ from planner.errors import PlannerError
 from planner.fleet.device import Device, Fleet
 from planner.remote.base import Remote
 from planner.views.check import render
-from profilers.records import Facts
+from profilers.records.device import Facts
 from tests.planner.screens import shown
 from tests.quick import NUMPY_ALONE
 from tests.sshserver import Faults, new_key, ssh_server, write_key

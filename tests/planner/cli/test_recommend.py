@@ -11,7 +11,7 @@ from backends.streams.spec import StreamSpec
 from planner import json_records
 from planner.plan.file import Plan, load_plan
 from planner.plan.recommend import UNCALIBRATED
-from profilers.records import BatchMemory, StepMemory
+from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.cli.commands import Planner, fleet
 

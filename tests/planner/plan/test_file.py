@@ -18,7 +18,7 @@ from planner.provenance import Provenance
 from planner.train import orders
 from planner.train.orders import Options
 from planner.train.training_data import parts
-from profilers.records import encode
+from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, mutated, written
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
@@ -70,7 +70,7 @@ def test_a_plan_of_an_older_planner_is_read(tmp_path: Path) -> None:
     assert set(loaded.frameworks.values()) == {loaded.framework} == {"torch"}
 
 
-WHOLE = encode(make_plan(recommend(fleet(), EDP._replace(steps=500)), "fleet.toml"))
+WHOLE = json_value(make_plan(recommend(fleet(), EDP._replace(steps=500)), "fleet.toml"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from planner.plan.request import RecommendRequest, parse_engine, parse_strategy
 from planner.profile.file import Profile, timing_of
 from planner.train.result import run_result
 from planner.train.worker_result import WorkerResult
-from profilers.records import BatchMemory, MachineSpeed, PowerReading, StepMemory, Window
+from profilers.records.readings import MachineSpeed, PowerReading, Window
+from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
 

@@ -11,7 +11,7 @@ from planner.plan.report import to_csv, to_json
 from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.provenance import Provenance
-from profilers.records import encode
+from profilers.records.json_values import json_value
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
 
@@ -50,8 +50,8 @@ def test_wherever_watts_are_written_stands_where_they_come_from() -> None:
     emulated = NAMEPLATE._replace(emulated=True, detail="fleet file, slowdown 4")
     sources = {"a": NAMEPLATE, "b": emulated}
     for row in to_json(found)["ranking"]:
-        assert row["power_sources"] == {name: encode(sources[name]) for name in row["workers"]}
-        assert row["provenance"] == encode(Provenance.joined(sources[name] for name in row["workers"]))
+        assert row["power_sources"] == {name: json_value(sources[name]) for name in row["workers"]}
+        assert row["provenance"] == json_value(Provenance.joined(sources[name] for name in row["workers"]))
     for line in csv.DictReader(io.StringIO(to_csv(found))):
         assert line["power_sources"] == "; ".join(f"{name}: {sources[name].text}" for name in line["workers"].split())
 

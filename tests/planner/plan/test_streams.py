@@ -13,7 +13,7 @@ from planner.plan.recommendation import Recommendation
 from planner.plan.request import RecommendRequest, parse_strategy, parse_stream
 from planner.plan.strategy_search import best_of
 from planner.predict.sample_efficiency import NONE
-from profilers.records import StreamRate
+from profilers.records.readings import StreamRate
 from tests.planner import profiles
 
 TIME = {"time": 1.0}

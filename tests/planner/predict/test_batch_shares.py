@@ -13,7 +13,7 @@ from backends.strategies.strategy import Strategy
 from planner.predict.batch_shares import divide, of_devices, too_small
 from planner.predict.step_memory import StepRoom
 from planner.profile.file import Profile
-from profilers.records import BatchMemory, BatchTiming, StepMemory, StepProfile
+from profilers.records.steps import BatchMemory, BatchTiming, StepMemory, StepProfile
 from tests.planner import profiles
 from tests.planner.profiles import seconds
 

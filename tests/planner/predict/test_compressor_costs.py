@@ -4,7 +4,7 @@ import pytest
 
 from backends.strategies.strategy import Strategy
 from planner.predict.costs import costs_of
-from profilers.records import CodecCost
+from profilers.records.steps import CodecCost
 from tests.planner import profiles
 
 CODECS = {

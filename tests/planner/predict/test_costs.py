@@ -8,7 +8,7 @@ from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.predict.costs import costs_of
 from planner.predict.gradient_time import GradientTimes
-from profilers.records import BatchMemory, StepMemory, StepProfile
+from profilers.records.steps import BatchMemory, StepMemory, StepProfile
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 

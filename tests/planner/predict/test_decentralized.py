@@ -13,7 +13,7 @@ from planner.predict.batch_size import drawn
 from planner.predict.clusters import Candidates, of_peers
 from planner.predict.costs import Costs, costs_of
 from planner.predict.predict import predict
-from profilers.records import CodecCost
+from profilers.records.steps import CodecCost
 from tests.planner import profiles
 
 GROUPS = "crossover-hierarchical:topology=groups:count=2"

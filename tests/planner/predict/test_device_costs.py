@@ -7,7 +7,7 @@ import pytest
 from planner.predict.costs import costs_of
 from planner.predict.device_costs import QUANTILES, idle_watts, wattage
 from planner.provenance import Provenance
-from profilers.records import PowerReading, Samples, Window
+from profilers.records.readings import PowerReading, Samples, Window
 from tests.planner import profiles
 
 NAMEPLATE = Provenance("nameplate", ("board",), detail="fleet file")

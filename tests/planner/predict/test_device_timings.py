@@ -5,7 +5,7 @@ import pytest
 from planner.errors import PlanError
 from planner.predict.device_timings import pick_framework, timed_steps
 from planner.profile.file import Profile
-from profilers.records import StepProfile
+from profilers.records.steps import StepProfile
 from tests.planner import profiles
 
 TORCH, TENSORFLOW = profiles.step(0.2), profiles.step(0.1, framework="tensorflow")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.predict.gradient_time import BatchSizeError, GradientTimes, image_s
-from profilers.records import BatchTiming
+from profilers.records.steps import BatchTiming
 from profilers.stats import Z95
 from tests.planner.profiles import seconds, step
 

@@ -11,7 +11,8 @@ from planner.predict.costs import Costs, costs_of
 from planner.predict.kernel_regimes import of_cluster, regimes
 from planner.predict.predict import predict
 from planner.profile.file import Profile
-from profilers.records import Crowded, MachineSpeed, Repeat, StepProfile
+from profilers.records.readings import MachineSpeed
+from profilers.records.steps import Crowded, Repeat, StepProfile
 from tests.planner import profiles
 
 ALONE, BESIDE = MachineSpeed(400e-6, 0.0, 100, 0.0, None), MachineSpeed(440e-6, 0.0, 100, 0.0, None)

@@ -7,7 +7,8 @@ import pytest
 
 from planner.predict.costs import costs_of
 from planner.predict.link_costs import PAYLOAD
-from profilers.records import ORDER_BYTES, IncastProfile, MessageCost
+from profilers.records.links import IncastProfile
+from profilers.records.steps import ORDER_BYTES, MessageCost
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 

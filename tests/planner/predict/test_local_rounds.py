@@ -150,22 +150,3 @@ def test_recommend_tells_what_a_round_is() -> None:
     assert note == (
         "a round of the best cluster takes 2.28 s and 218 J; the exchange is 84.0 ms of it; local steps: a 20, b 10"
     )
-
-
-def test_rounds_by_time_begin_with_an_exchange_for_which_no_time_is_known() -> None:
-    candidates = Candidates(np.array([7, 1]), np.array([0, 0]))
-
-    def first_s(text: str) -> list[float]:
-        costs = three(f"local-sgd:local={text}")
-        found = step_cycle.solve(costs, candidates)
-        together, alone = step_cycle.first_round_s(costs, candidates, found.cycle_s)
-        assert not alone.any()
-        return together.tolist()
-
-    costs = three("local-sgd:local=time:seconds=2.2")
-    found = step_cycle.solve(costs, candidates)
-    rounds = step_cycle.rounds(costs, candidates)
-    slowest_s = rounds.steps[0] * found.cycle_s[0] - rounds.steps[0] * (STEP_S[0] + 0.01)
-    assert first_s("time:seconds=2.2") == pytest.approx(slowest_s)
-    assert min(first_s("time:seconds=2.2")) > 0.1
-    assert first_s("steps:every=10") == first_s("speed:every=10") == first_s("time:seconds=2.2,after=30") == [0, 0, 0]

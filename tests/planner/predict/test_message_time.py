@@ -9,7 +9,8 @@ from planner.predict.message_time import (
     standard_error,
     transfer_s,
 )
-from profilers.records import LinkProfile, Samples
+from profilers.records.links import LinkProfile
+from profilers.records.readings import Samples
 from tests.planner.profiles import curve, link, seconds
 
 CURVE = curve({1_000: 0.002, 10_000: 0.003, 100_000: 0.012})

@@ -20,7 +20,7 @@ from planner.predict.step_memory import (
     StepRoom,
     fit,
 )
-from profilers.records import BatchMemory, StepMemory
+from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 
 MB = 10**6

@@ -19,7 +19,7 @@ from planner.predict.predict import Predictions, factors
 from planner.predict.step_cycle import batches, waiting_shares
 from planner.predict.stream_rates import StreamRates, least_cycles, unknown_rates
 from planner.profile.file import Profile
-from profilers.records import StreamRate
+from profilers.records.readings import StreamRate
 from tests.planner import profiles
 from tests.planner.predict.test_predict import arrays
 from tests.planner.predictions import everything, index

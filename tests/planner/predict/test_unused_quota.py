@@ -10,7 +10,7 @@ from planner.predict import step_cycle
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs, costs_of
 from planner.profile.file import Profile
-from profilers.records import SpunCores
+from profilers.records.device import SpunCores
 from tests.planner import profiles
 
 CORES, PERIOD_S = 0.25, 0.005

@@ -6,7 +6,7 @@ from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.predict import update_costs
 from planner.predict.costs import Costs, costs_of
-from profilers.records import UpdateCost
+from profilers.records.steps import UpdateCost
 from tests.planner import profiles
 from tests.planner.profiles import seconds, step
 

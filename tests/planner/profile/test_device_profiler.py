@@ -15,7 +15,8 @@ from planner.profile.request import ProfileRequest
 from planner.profile.reuse import declared
 from planner.profile.startup import Startup
 from planner.profile.step_timing import StepTimer, TimeBudget
-from profilers.records import SpunCores, StreamRate
+from profilers.records.device import SpunCores
+from profilers.records.readings import StreamRate
 from tests.planner import profiles
 
 PC = Device(name="pc")

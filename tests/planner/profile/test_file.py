@@ -15,7 +15,9 @@ from planner.plan.file import load_plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.profile.file import DeviceProfile, kernels_of, load_profile, machines_of, timing_of
-from profilers.records import IncastProfile, SpunCores, encode
+from profilers.records.device import SpunCores
+from profilers.records.json_values import json_value
+from profilers.records.links import IncastProfile
 from tests.mutations import MUTATIONS, damaged, mutated, written
 from tests.planner import profiles
 
@@ -53,7 +55,7 @@ def test_keys_of_older_files_are_read(tmp_path: Path) -> None:
     devices = {name: profiles.device(profiles.step(repeats=(0.1, 0.2))) for name in "abc"}
     links = profiles.links("abc", send_stolen_cpu_s=1e-9, receive_stolen_cpu_s=2e-9, repeats=2)
     profile = profiles.profile(devices, incasts=incasts, links=links)
-    older = encode(profile)
+    older = json_value(profile)
     older["fans"] = older.pop("incasts")
     for device in older["devices"].values():
         for step in device["steps"]:
@@ -65,7 +67,7 @@ def test_keys_of_older_files_are_read(tmp_path: Path) -> None:
     assert load_profile(tmp_path / "profile.json") == profile
 
 
-WHOLE = encode(
+WHOLE = json_value(
     profiles.profile(
         {name: profiles.device(profiles.step(each)) for name, each in (("a", 0.1), ("b", 0.2), ("c", 0.3))}
     )

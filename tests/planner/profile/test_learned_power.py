@@ -12,7 +12,7 @@ from planner.profile.power_readings import whole_reading
 from power_models.base import PowerModel, Target
 from power_models.gp import GaussianProcess
 from power_models.table import Table
-from profilers.records import EMULATED_MODEL, MODEL, PowerReading, Reading, Window
+from profilers.records.readings import EMULATED_MODEL, MODEL, PowerReading, Reading, Window
 from tests.planner import profiles
 
 SENSOR = "ina3221"

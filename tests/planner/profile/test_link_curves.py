@@ -7,7 +7,7 @@ import pytest
 from backends.protocol.events import MessagePoint, MessageTimes
 from planner.profile import link_curves
 from profilers.goodput import LinkThroughput
-from profilers.records import LinkProfile
+from profilers.records.links import LinkProfile
 
 
 def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **stolen_cpu_s: float | None) -> MessageTimes:

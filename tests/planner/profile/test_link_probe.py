@@ -19,7 +19,8 @@ from planner.profile import link_probe
 from planner.profile.link_probe import Flow, LinkProber, Outstanding, ProbeLengths, Result
 from planner.remote.local import LocalRemote
 from profilers.goodput import LinkThroughput
-from profilers.records import IncastProfile, LinkProfile, encode
+from profilers.records.json_values import json_value
+from profilers.records.links import IncastProfile, LinkProfile
 from tests.quick import BRIEF
 
 OnProgress = Callable[[str, float | None], None]
@@ -133,7 +134,7 @@ def test_three_devices_without_iperf3(fleet: Fleet) -> None:
         assert min(link.send_cpu_s, link.receive_cpu_s) > 0
         connections = 2 if link.source == link.target else 1
         assert {len(point.seconds.warmup) for point in link.curve} == {connections}
-        assert decode(LinkProfile, json.loads(json.dumps(encode(link))), "link") == link
+        assert decode(LinkProfile, json.loads(json.dumps(json_value(link))), "link") == link
     assert set(fleet.incasts) == {(host, direction) for host in "abc" for direction in ("in", "out")}
     for (host, _), incast in fleet.incasts.items():
         assert incast.tool == throughput.PYTHON

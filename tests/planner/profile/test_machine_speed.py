@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planner.profile.machine_speed import joined_speed, slowdown
 from profilers.machine_speed import LOOP, uninterrupted_s
-from profilers.records import MachineSpeed
+from profilers.records.readings import MachineSpeed
 
 rounds = st.lists(st.floats(1e-4, 1e-1), min_size=1, max_size=8)
 

@@ -15,7 +15,7 @@ from planner.profile.power_readings import (
     window_watts,
 )
 from planner.provenance import Provenance
-from profilers.records import PowerReading, Window
+from profilers.records.readings import PowerReading, Window
 
 BROKEN = PowerReading("plug", "unavailable", "wall", None, None, 9, "it repeats one value")
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from planner.profile import repeats
-from profilers.records import Crowded, Repeat, Samples, StepProfile
+from profilers.records.readings import Samples
+from profilers.records.steps import Crowded, Repeat, StepProfile
 from tests.planner import profiles
 
 

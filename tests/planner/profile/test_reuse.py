@@ -9,7 +9,9 @@ from planner.fleet.device import Device, Fleet
 from planner.profile.file import Profile
 from planner.profile.request import ProfileRequest
 from planner.profile.reuse import MAX_LINK_AGE_S, carry_over, declared, timing_holds
-from profilers.records import SCHEMA, IncastProfile, StepProfile
+from profilers.records.json_values import SCHEMA
+from profilers.records.links import IncastProfile
+from profilers.records.steps import StepProfile
 from tests.planner import profiles
 
 NOW = 1e9

@@ -15,7 +15,8 @@ from planner.profile import repeats
 from planner.profile.crowd import Crowd
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import BUDGET_SHARE, StepTimer, TimeBudget
-from profilers.records import Repeat, Samples, StepProfile
+from profilers.records.readings import Samples
+from profilers.records.steps import Repeat, StepProfile
 from tests.planner import profiles
 
 EVENT = StepTimed("timed", 50, 0.1, rest_s=100.0, precision=0.5)

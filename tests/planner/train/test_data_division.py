@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from backends.protocol.events import Ready
-from backends.protocol.orders import DataPart
+from backends.protocol.member_specs import DataPart
 from planner.errors import PlanError, RunError
 from planner.json_records import load, save
 from planner.paths import RunFolder

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from backends.strategies.strategy import Strategy
 from planner.train.equal_speed import at_equal_speed, slowdowns
 from planner.train.worker_result import WorkerResult
-from profilers.records import MachineSpeed
+from profilers.records.readings import MachineSpeed
 from tests.planner.plans import NAMEPLATE, plan, planned, streamed
 
 PROFILED = MachineSpeed(0.002, None, 10)

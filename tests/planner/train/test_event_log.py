@@ -11,7 +11,7 @@ from backends.protocol.events import Evaluated, Joined, MemberTelemetry, Progres
 from planner.agents.call import Event
 from planner.train.event_log import EventReporter, LoggedEvent, read
 from planner.train.events import LogFailed, MemberLost, RunEnded, Sending, Started
-from profilers.records import Window
+from profilers.records.readings import Window
 
 RUNS = Path(__file__).resolve().parents[2] / "golden" / "runs"
 

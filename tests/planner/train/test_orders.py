@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from backends.data.dataset import Dataset
 from backends.frameworks.base import OptimizerSettings
-from backends.protocol.orders import ReplicaSpec
+from backends.protocol.member_specs import ReplicaSpec
 from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
 from planner.errors import PlanError, RecordError
@@ -23,7 +23,7 @@ from planner.predict.predict import Prediction
 from planner.train import orders
 from planner.train.orders import Options
 from planner.train.training_data import Placed, ShippedImages
-from profilers import records
+from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, mutated, written
 from tests.planner.plans import plan, planned
 
@@ -146,6 +146,13 @@ def test_only_where_the_operator_asks_for_it_may_members_give_samples_to_others(
     assert orders.with_injection(members[0], options, plan(planned("a")), tmp_path).injection is None
 
 
+def test_rounds_of_local_steps_begin_with_the_predicted_speeds() -> None:
+    workers = planned("a")._replace(computing_s=0.1), planned("b")
+    made = plan(*workers)._replace(strategy=Strategy.from_text("local-sgd"))
+    assert orders.run_spec(made, Options("x"), images(96), None, None).step_s == {"a": 0.1}
+    assert orders.run_spec(plan(*workers), Options("x"), images(96), None, None).step_s == {}
+
+
 def test_adam_has_no_momentum_to_give() -> None:
     adam = plan(planned("a")).with_optimizer("adam").strategy
     with pytest.raises(PlanError, match="--momentum 0.9: adam has beta1 in its place; give --optimizer adam:beta1=0.9"):
@@ -195,6 +202,6 @@ OPTIONS = Options(
 @given(st.data())
 def test_damaged_options_are_refused_or_read(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.getbasetemp() / "options.json"
-    path.write_text(written(data.draw(mutated(records.encode(OPTIONS)))), encoding="utf-8", errors="replace")
+    path.write_text(written(data.draw(mutated(json_value(OPTIONS)))), encoding="utf-8", errors="replace")
     with contextlib.suppress(RecordError, PlanError):
         orders.check(load(Options, path))

@@ -12,7 +12,8 @@ from planner.provenance import Provenance
 from planner.train.result import end_of, learning_notes, run_result
 from planner.train.telemetry import Telemetry
 from planner.train.worker_result import WorkerResult, worker_results
-from profilers.records import MachineSpeed, PowerReading, Window, encode
+from profilers.records.json_values import json_value
+from profilers.records.readings import MachineSpeed, PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
 
 METRICS = ("time_s", "power_w", "energy_j", "edp_js")
@@ -143,7 +144,7 @@ def test_every_figure_says_where_it_comes_from() -> None:
     assert made["workers"]["a"]["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
     assert made["measured"]["provenance"]["kind"] == "nameplate"
     assert made["measured"]["provenance"]["detail"].endswith("in part sensor")
-    assert made["predicted"]["provenance"] == encode(NAMEPLATE)
+    assert made["predicted"]["provenance"] == json_value(NAMEPLATE)
     json.dumps(made, allow_nan=False)
 
 

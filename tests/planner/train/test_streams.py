@@ -19,7 +19,7 @@ from planner.plan.request import parse_stream
 from planner.train import orders
 from planner.train.orders import Options
 from planner.train.streams import predictable, stream_notes, stream_result
-from profilers.records import StreamRate
+from profilers.records.readings import StreamRate
 from tests.installed import needs
 from tests.planner import profiles
 from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training

@@ -6,7 +6,7 @@ from backends.protocol.events import Built, Joined, MemberAccount, MemberTelemet
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.train.events import MemberEnded
 from planner.train.telemetry import Telemetry
-from profilers.records import Window
+from profilers.records.readings import Window
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from planner.plan.file import PlannedWorker
 from planner.provenance import Provenance
 from planner.train.telemetry import Telemetry
 from planner.train.worker_result import WorkerResult, worker_results
-from profilers.records import PowerReading, Window
+from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
 
 SENSOR = Provenance("sensor", ("wall",))

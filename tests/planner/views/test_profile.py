@@ -7,7 +7,8 @@ import pytest
 
 from planner.profile.file import Profile
 from planner.views import profile
-from profilers.records import BatchMemory, PowerReading, Samples, StepMemory, StreamRate, Window
+from profilers.records.readings import PowerReading, Samples, StreamRate, Window
+from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.screens import WIDTHS, row, shown
 

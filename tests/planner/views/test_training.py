@@ -13,7 +13,8 @@ from planner.provenance import Provenance
 from planner.train.events import Sending
 from planner.views import training
 from planner.views.training import TrainingProgress
-from profilers.records import PowerReading, Window, encode
+from profilers.records.json_values import json_value
+from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
 from tests.planner.screens import WIDTHS, row, shown
 
@@ -124,11 +125,11 @@ def test_emulated_devices_of_a_plan_are_marked_and_the_mark_explained(capsys: py
 def result(power_w: float | None = 90.0, source: Provenance = WALL) -> dict[str, Any]:
     part = {
         "steps": 100, "predicted_steps": 99.6, "busy_s": 80.0, "exchange_s": 5.0, "watts": power_w,
-        "provenance": encode(source), "watts_error": 0.01,
+        "provenance": json_value(source), "watts_error": 0.01,
     }  # fmt: skip
     figures = {
         "time_s": 100.0, "power_w": power_w, "energy_j": None, "edp_js": None, "energy_uncertainty": 0.0196,
-        "provenance": encode(source),
+        "provenance": json_value(source),
     }  # fmt: skip
     error = {"time_s": -0.0512, "power_w": None, "energy_j": None, "edp_js": None}
     return {

@@ -33,7 +33,7 @@ from power_models.columns import Choice
 from power_models.evaluate import ModelScores
 from power_models.linear import Mean
 from power_models.registry import MODELS
-from profilers.records import encode
+from profilers.records.json_values import json_value
 from tests.planner import audits, profiles
 from tests.planner.plans import plan, planned
 from tests.planner.screens import WIDTHS, shown
@@ -86,11 +86,11 @@ def running() -> RenderableType:
 def trained() -> RenderableType:
     part = {
         "steps": 123_456_789, "predicted_steps": 99.6, "busy_s": 2e5, "exchange_s": 1e-5, "watts": 1234.5,
-        "provenance": encode(EMULATED), "watts_error": 0.01,
+        "provenance": json_value(EMULATED), "watts_error": 0.01,
     }  # fmt: skip
     figures = {
         "time_s": 2e5, "power_w": 1234.5, "energy_j": 2.5e8, "edp_js": 5e13, "energy_uncertainty": 3.5,
-        "provenance": encode(EMULATED),
+        "provenance": json_value(EMULATED),
     }  # fmt: skip
     error = dict.fromkeys(("time_s", "power_w", "energy_j", "edp_js"), -0.9951)
     return training.render(

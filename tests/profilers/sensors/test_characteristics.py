@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilers import records
 from profilers.file_tree import Unavailable
+from profilers.records.device import SensorFacts
 from profilers.sensors import characteristics
 from profilers.sensors.base import DiscoveredSensors, Sensor
 from profilers.sensors.characteristics import Characteristics
@@ -114,7 +114,7 @@ def test_facts_of_every_sensor_and_the_reasons_of_others():
     assert (meter.name, meter.source, meter.covers, meter.reason) == ("meter", "sensor", "module", None)
     assert meter.period_s > 0.004 and meter.noise_w == pytest.approx(1 / (0.6745 * 2**0.5))
     assert (joules.source, joules.reason) == ("counter", None)
-    assert missing == records.SensorFacts("nvml", "unavailable", "", None, None, "no driver")
+    assert missing == SensorFacts("nvml", "unavailable", "", None, None, "no driver")
 
 
 @pytest.mark.parametrize(

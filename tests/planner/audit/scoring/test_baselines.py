@@ -5,7 +5,7 @@ from planner.audit.scoring.baselines import PLANNER, RULES, FittedFactors, estim
 from planner.audit.scoring.cases import Case, Estimates, cases_of
 from planner.audit.scoring.measured import MeasuredRun, SteadyWorker
 from planner.profile.file import Profile
-from profilers.records import Reading
+from profilers.records.readings import Reading
 from tests.planner import audits, profiles
 
 

@@ -8,7 +8,7 @@ from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, c
 from planner.audit.scoring.measured import MeasuredRun
 from planner.profile.file import Profile
 from planner.provenance import Provenance
-from profilers.records import Crowded, Repeat
+from profilers.records.steps import Crowded, Repeat
 from tests.planner import audits, profiles
 
 #: Of devices that compute on it, so that a reference loop tells their drift.

@@ -23,7 +23,7 @@ from planner.provenance import Provenance
 from planner.train.event_log import read
 from planner.train.events import MemberLost
 from planner.train.trackers.figures import MEANINGS, Figure, RunFigures
-from profilers.records import PowerReading, Window
+from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import plan, planned
 
 RUNS = Path(__file__).resolve().parents[3] / "golden" / "runs"

@@ -10,7 +10,7 @@ from planner.train.event_log import EventReporter
 from planner.train.events import LogFailed
 from planner.train.trackers.figures import MEANINGS, RunFigures
 from planner.train.trackers.metrics_file import MetricsFile
-from profilers.records import PowerReading, Window
+from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import plan, planned
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -8,7 +8,7 @@ from planner.train.event_log import EventReporter
 from planner.train.events import LogFailed
 from planner.train.trackers.figures import RunFigures
 from planner.train.trackers.tensorboard_file import TensorBoardFile
-from profilers.records import PowerReading, Window
+from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import plan, planned
 from tests.tensorboards import scalars
 

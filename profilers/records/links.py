@@ -1,0 +1,61 @@
+"""A link profile has what messages took from one device to another."""
+
+from typing import Dict, NamedTuple, Optional, Tuple
+
+from profilers.records.readings import Samples
+
+
+class CurvePoint(NamedTuple):
+    """One-way seconds and processor seconds at both ends for one message size, encrypted."""
+
+    message_bytes: int
+    seconds: Samples
+    send_cpu_s: Optional[float] = None
+    receive_cpu_s: Optional[float] = None
+
+
+class LinkProfile(NamedTuple):
+    """A directed link.
+
+    tool: ``iperf3``, or ``python`` for the fallback.
+    bytes_per_s: goodput per interval.
+    latency_s: half round trips of a small message.
+    send_cpu_s, receive_cpu_s: processor seconds per byte of the largest message.
+    send_stolen_cpu_s, receive_stolen_cpu_s: those lost by a computation beside it; None if not
+        measurable, and from a device to itself.
+    plain_send_cpu_s, plain_receive_cpu_s: processor seconds per byte that is not encrypted, of
+        iperf3; None without it, and in profiles of older versions.
+    measured_s: seconds since the epoch by the operator's clock.
+    repeats: repeats, minutes apart, behind all but the goodput; 0 in profiles without this count.
+    """
+
+    source: str
+    target: str
+    tool: str
+    bytes_per_s: Samples
+    latency_s: Samples
+    curve: Tuple[CurvePoint, ...]
+    send_cpu_s: float
+    receive_cpu_s: float
+    measured_s: float = 0.0
+    send_stolen_cpu_s: Optional[float] = None
+    receive_stolen_cpu_s: Optional[float] = None
+    repeats: int = 0
+    plain_send_cpu_s: Optional[float] = None
+    plain_receive_cpu_s: Optional[float] = None
+
+    @classmethod
+    def former_keys(cls) -> Dict[str, str]:
+        """Keys of older profiles, each with its present name."""
+        stolen = {"send_taken_s": "send_stolen_cpu_s", "receive_taken_s": "receive_stolen_cpu_s"}
+        return dict(stolen, visits="repeats")
+
+
+class IncastProfile(NamedTuple):
+    """Bytes/s by peer while all peers send into (``in``) or receive from (``out``) one host."""
+
+    host: str
+    direction: str
+    tool: str
+    bytes_per_s: Dict[str, float]
+    measured_s: float = 0.0

@@ -1,0 +1,100 @@
+"""Readings are what a device has measured for a while: samples, counters, watts, its speed."""
+
+from typing import Dict, NamedTuple, Optional, Tuple
+
+UNAVAILABLE = "unavailable"
+
+
+#: Sources of watts from a power model, fitted to measured or to emulated watts.
+MODEL, EMULATED_MODEL = "model", "emulated model"
+
+
+class Samples(NamedTuple):
+    """Raw values in the order of measurement; those of the warm-up are separate."""
+
+    unit: str
+    values: Tuple[float, ...]
+    warmup: Tuple[float, ...] = ()
+
+
+class Reading(NamedTuple):
+    """Mean of one counter over a window, or the reason why there is none."""
+
+    unit: str
+    mean: Optional[float]
+    stdev: Optional[float]
+    count: int  # type: ignore[assignment]  # a key of the profile; it hides tuple.count
+    reason: Optional[str] = None
+
+
+class PowerReading(NamedTuple):
+    """Watts of one sensor over a window, with their source and coverage.
+
+    source: ``counter`` of joules, ``sensor`` of watts, ``emulated``, ``model``, ``emulated model``
+    or ``unavailable``.
+    covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
+    gap_s: seconds of the window without samples.
+    period_s: median seconds between new values; None for fewer than two.
+    relative_error: standard error of the mean as a share of it; None where all samples are equal.
+    integral_error: standard error of the window's own joules as a share of them.
+    """
+
+    sensor: str
+    source: str
+    covers: str
+    watts: Optional[float]
+    stdev: Optional[float]
+    count: int  # type: ignore[assignment]  # a key of the profile; it hides tuple.count
+    reason: Optional[str] = None
+    gap_s: float = 0.0
+    period_s: Optional[float] = None
+    relative_error: Optional[float] = None
+    integral_error: Optional[float] = None
+
+
+class Window(NamedTuple):
+    """Counters and power of a device over a window of its monotonic clock.
+
+    cpu_share: share of one core that sampling took.
+    seconds: means over bins of equal length: about a second, or a 60th of a longer window; None for
+    an empty one. Keys are names of counters, and "power:" with a sensor's name for watts.
+    """
+
+    duration_s: float
+    counters: Dict[str, Reading]
+    power: Tuple[PowerReading, ...]
+    cpu_share: Optional[float] = None
+    seconds: Dict[str, Tuple[Optional[float], ...]] = {}
+
+
+class MachineSpeed(NamedTuple):
+    """How fast a machine was while something was measured (``profilers.machine_speed``).
+
+    loop_s: mean processor seconds of the rounds of the reference loop that nothing interrupted;
+        stdev_s: standard deviation of all. None for too few rounds.
+    rounds: of the loop; taken_s: of each, as far as they are kept.
+    stolen_share: of the time of all processors, given to other machines by a hypervisor.
+    throttled_share: of the periods of a quota, those in which it was used up. None where unknown.
+    loop: number of the loop: times of different loops are not compared.
+    """
+
+    loop_s: Optional[float]
+    stdev_s: Optional[float]
+    rounds: int
+    stolen_share: Optional[float] = None
+    throttled_share: Optional[float] = None
+    loop: int = 1
+    taken_s: Tuple[float, ...] = ()
+
+
+class StreamRate(NamedTuple):
+    """How many samples arrive at a device in a second, as they were counted for some ``seconds``.
+
+    error: relative standard error of the rate.
+    sample_bytes: mean of a sample.
+    """
+
+    rate: float
+    error: float
+    seconds: float
+    sample_bytes: float

@@ -1,0 +1,189 @@
+"""A step profile has what the steps of one model took on one device."""
+
+from typing import Dict, NamedTuple, Optional, Tuple
+
+from profilers.records.readings import MachineSpeed, Samples, Window
+
+
+class CodecCost(NamedTuple):
+    """Seconds that a compressor takes to encode, and to decode and add, what one message holds."""
+
+    send_s: Samples
+    add_s: Samples
+
+
+class UpdateCost(NamedTuple):
+    """Seconds of an optimizer's update: of a device that trains alone, and of a server."""
+
+    update_s: Samples
+    service_s: Samples
+
+
+#: Bytes of an order, or of the report of a step: no more than these.
+ORDER_BYTES = 1 << 10
+
+
+class MessageCost(NamedTuple):
+    """Processor seconds at both ends of an encrypted message within a device, after a gradient."""
+
+    message_bytes: int
+    send_cpu_s: float
+    receive_cpu_s: float
+
+
+class Repeat(NamedTuple):
+    """A repeated measurement of a profiled model; fields as in ``StepProfile``."""
+
+    gradient_s: Samples
+    copy_s: Samples
+    update_s: Samples
+    cpu_s_per_step: float
+    speed: Optional[MachineSpeed] = None
+
+
+class Crowded(NamedTuple):
+    """Steps of a device while others on its kernel make some.
+
+    names: of all, itself included.
+    repeats: how often, minutes apart.
+    """
+
+    names: Tuple[str, ...]
+    steps: Repeat
+    repeats: int = 1
+
+
+class BatchTiming(NamedTuple):
+    """Gradient times at one batch size."""
+
+    batch: int
+    gradient_s: Samples
+
+
+class BatchMemory(NamedTuple):
+    """The most memory that a process had during steps at one batch size.
+
+    host_bytes: its own, without files that it has mapped; None where that cannot be measured.
+    accelerator_bytes: of arrays on an accelerator; None without one.
+    """
+
+    batch: int
+    host_bytes: Optional[int]
+    accelerator_bytes: Optional[int] = None
+
+
+class StepMemory(NamedTuple):
+    """Peak memory of a step by batch size, smallest first.
+
+    accelerator_available_bytes: what the process could have of it in all; None where unknown.
+    is_shared: the accelerator takes its memory from the host's.
+    too_large: the smallest batch size that ran, or would have run, out of memory; None for none.
+    reason: why ``host_bytes`` are not known.
+    """
+
+    batches: Tuple[BatchMemory, ...]
+    accelerator_available_bytes: Optional[int] = None
+    is_shared: bool = False
+    too_large: Optional[int] = None
+    reason: Optional[str] = None
+
+
+class StepProfile(NamedTuple):
+    """Step times of one model on one device.
+
+    A step of a single device takes gradient_s + update_s. A step of a worker in a cluster takes
+    gradient_s + copy_s and the exchange with the server.
+
+    service_s: processor time of one update on a device that hosts the parameter server, or in a
+        peer. update_s and service_s are those of SGD, or of the job's own optimizer.
+    half_batch_s, other_batches: gradient times at half the batch size and at further ones, from
+        which those at any other are predicted.
+    steps_planned: steps of the training that the time for this profile was derived from.
+    layers: elements of each trained variable, in the order of the flat buffer.
+    group_cpu_s: processor seconds that a process group of its framework adds to a gradient, its
+        exchange aside; None where that is unknown or nothing.
+    ready: share of a gradient's time after which each of them has its own; empty where the
+        framework does not tell, and in profiles of older versions.
+    compressors: costs of the compressors, by kind.
+    repeats: mean step seconds of each repeat, in order.
+    collectives: backends of torch.distributed there; None in profiles of older versions.
+    memory: None in profiles of older versions.
+    requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
+    optimizers: costs of updates by other optimizers, by name; AdamW's are Adam's. Profiles of older
+        versions lack SGD's beside a job's own, and their service_s is SGD's.
+    clip_s: seconds to clip a gradient by its norm; empty in profiles of older versions.
+    micro_batch: most samples that were computed at once; 0 for whole batches.
+    precision: in which the forward and backward pass were computed.
+    job: whether it is a user's job; ``samples``: those of its training data, where known;
+        ``own_optimizer``: whether it brings an optimizer.
+    data_s: mean seconds of a gradient that it waits for its batch.
+    speed: of the machine, meanwhile; None in profiles of older versions.
+    first_step_s: seconds that the first step takes longer than the second one.
+    evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
+        one, and in profiles of older versions.
+    crowded: beside the others on its kernel; None where there are none, or they were not timed
+        together.
+    between_s: seconds that a device alone takes from one step to the next; ``messages``: to itself,
+        by size. Both are empty in profiles of older versions.
+    wait_cpu_s: processor seconds that a gradient takes longer after a wait; 0 in profiles of older
+        versions.
+    """
+
+    model: str
+    fingerprint: str
+    framework: str
+    framework_version: str
+    accelerator: str
+    threads: int
+    slowdown: float
+    batch: int
+    protocol: str
+    build_s: float
+    gradient_s: Samples
+    copy_s: Samples
+    update_s: Samples
+    half_batch_s: Samples
+    service_s: Samples
+    steady: bool
+    precise: bool
+    cpu_s_per_step: float
+    parameters: int
+    parameter_bytes: int
+    gradient_bytes: int
+    state_bytes: int
+    window: Window
+    steps_planned: Optional[int] = None
+    layers: Tuple[int, ...] = ()
+    compressors: Dict[str, CodecCost] = {}
+    repeats: Tuple[float, ...] = ()
+    collectives: Optional[Tuple[str, ...]] = None
+    job: bool = False
+    samples: Optional[int] = None
+    own_optimizer: bool = False
+    data_s: float = 0.0
+    other_batches: Tuple[BatchTiming, ...] = ()
+    memory: Optional[StepMemory] = None
+    requested_batch: Optional[int] = None
+    micro_batch: int = 0
+    precision: str = "fp32"
+    optimizers: Dict[str, UpdateCost] = {}
+    clip_s: Samples = Samples("s", ())
+    ready: Tuple[float, ...] = ()
+    group_cpu_s: Optional[float] = None
+    speed: Optional[MachineSpeed] = None
+    first_step_s: float = 0.0
+    evaluation_s: Optional[float] = None
+    crowded: Optional[Crowded] = None
+    between_s: Samples = Samples("s", ())
+    messages: Tuple[MessageCost, ...] = ()
+    wait_cpu_s: float = 0.0
+
+    @property
+    def planned_batch(self) -> int:
+        """The batch size that the profile was made for."""
+        return self.requested_batch or self.batch
+
+    @classmethod
+    def former_keys(cls) -> Dict[str, str]:
+        """Keys of older profiles, each with its present name."""
+        return {"senders": "compressors", "visits": "repeats"}
