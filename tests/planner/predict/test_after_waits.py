@@ -1,4 +1,7 @@
-"""Containers of a quarter of a core, granted every 5 ms, compute at full speed after a wait."""
+"""After a wait caches are cold, and what a quota granted meanwhile is there.
+
+Containers of a quarter of a core, granted every 5 ms, compute at full speed then.
+"""
 
 from typing import Any
 
@@ -22,9 +25,10 @@ WAITING = (SYNCHRONOUS, "allreduce", "baseline", "sgp", "crossover", "crossover-
 
 def fleet(
     gradient_s: float = 0.1, cores: float = CORES, period_s: float | None = PERIOD_S, rate: float = 1e6,
-    accelerator: str = "cpu",
+    accelerator: str = "cpu", wait_cpu_s: float = 0.0,
 ) -> Profile:  # fmt: skip
     step = profiles.step(gradient_s, accelerator=accelerator, cpu_s_per_step=cores * gradient_s)
+    step = step._replace(wait_cpu_s=wait_cpu_s)
     spun = SpunCores(cores, cores, 1, period_s)
     devices = {name: profiles.device(step, cores=cores)._replace(spun=spun) for name in "abc"}
     return profiles.profile(devices, dict.fromkeys("abc", rate))
@@ -59,6 +63,20 @@ def test_members_that_wait_for_slow_links_make_use_of_it(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", WAITING)
+def test_members_that_wait_find_cold_caches(strategy: str) -> None:
+    warm, cold = (cycles(fleet(period_s=None, wait_cpu_s=more_s), strategy) for more_s in (0.0, 0.002))
+    assert cold - warm == pytest.approx([0.002 / CORES] * 3)
+
+
+@pytest.mark.parametrize(
+    ("cores", "accelerator", "expected_s"), [(0.5, "cpu", 4e-3), (4.0, "cpu", 2e-3), (1.0, "cuda", 0.0)]
+)
+def test_one_thread_finds_them_so(cores: float, accelerator: str, expected_s: float) -> None:
+    found = costs_of(fleet(cores=cores, accelerator=accelerator, wait_cpu_s=0.002)).devices.wait_s
+    assert found == pytest.approx([expected_s] * 3)
+
+
+@pytest.mark.parametrize("strategy", WAITING)
 def test_no_processor_gets_more_than_its_quota(strategy: str) -> None:
     fast = fleet(rate=1e12)
     costs = costs_of(fast, strategy=Strategy.from_text(strategy))
@@ -70,9 +88,15 @@ def test_around_an_asynchronous_server_those_on_other_devices_wait() -> None:
     assert after[0] == pytest.approx(before[0], rel=1e-3)
     saved_s = before[1:] - after[1:]  # less where they meet at the server's link
     assert (saved_s > SAVED_S / 4).all() and (saved_s <= SAVED_S).all()
+    cold = cycles(fleet(period_s=None, wait_cpu_s=0.002), "parameter-server")
+    assert cold[0] == pytest.approx(before[0], rel=1e-3)
+    assert (cold[1:] > before[1:] + 0.002 / CORES / 4).all()
 
 
 def test_a_device_alone_and_members_that_wait_for_nobody_keep_their_steps() -> None:
     for strategy, mask in (("parameter-server", 0b001), ("ako", 0b111)):
-        before, after = (cycles(fleet(period_s=period_s, rate=1e9), strategy, mask) for period_s in (None, PERIOD_S))
-        assert after == pytest.approx(before)
+        before, *after = (
+            cycles(fleet(period_s=period_s, rate=1e9, wait_cpu_s=wait_cpu_s), strategy, mask)
+            for period_s, wait_cpu_s in ((None, 0.0), (PERIOD_S, 0.0), (None, 0.002))
+        )
+        assert all(each == pytest.approx(before) for each in after)
