@@ -5,8 +5,9 @@ are averaged over a few draws.
 
 A synchronous step has one or more phases, in which every member sends as soon as it is ready, at
 the pace of the slowest gradient of each step (``straggler``). A message that arrives while its
-receiver still computes delays it by the processor seconds that it steals. A phase ends for a member
-when its messages have left and those for it have arrived; then it adds these up. Messages of
+receiver still computes delays it by the processor seconds that it steals. Around a ring each hop
+takes what the slowest member needs to receive a message and to send the next. A phase ends for a
+member when its messages have left and those for it have arrived; then it adds these up. Messages of
 members that are in the next phase already share its link with them. Before the next step every
 member that waits for others exchanges a short message with the coordinator.
 
@@ -73,7 +74,8 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
     load = whole.scaled(np.minimum(1.0, fits))
     sent = load.shares.sum(axis=1)
     handled_s = members.handling_s((load.shares + load.shares.T * load.answers)[None])[0]
-    busy_s = members.ready_s + members.after_s + members.order_s + handled_s
+    hops_s = sum(members.hops_s(*phase).mean(axis=0) for phase in load.phases)
+    busy_s = members.ready_s + members.after_s + members.order_s + handled_s + hops_s
     if sync.waits_for(count) > 1:
         waiting, busy_s = members.after_waits, busy_s + members.wait_s
         cycle_s = _synchronous(waiting if sync.backups else waiting.paced(pace), load, not sync.backups)
@@ -122,7 +124,8 @@ def _times(costs: MemberCosts, phases: Sequence[Phase], wait_for_all: bool, begu
         if chained:  # hardly anything passes a member that is not ready
             more = chained - shares.max()  # beyond the latency that sending_s includes
             latency_s = more * np.where(shares > 0, costs.latency_s, 0.0).max()
-            ended_s = ended_s.max(axis=1, keepdims=True) + latency_s + np.zeros_like(costs.ready_s)
+            hops_s = costs.hops_s(shares, chained).max(axis=1, keepdims=True)
+            ended_s = ended_s.max(axis=1, keepdims=True) + latency_s + hops_s + np.zeros_like(costs.ready_s)
         sends_s = ended_s
         ends_s = [ended_s + sending_s.max(axis=2), ended_s + costs.handling_s(shares)]
         if wait_for_all:

@@ -15,7 +15,8 @@ class MemberCosts(NamedTuple):
     ready_s: (n,) until a member begins to send in a step.
     gradient_s, service_s, add_s: (n,) of its gradient, its update, and of adding one message.
     after_s: (n,) of the update and of adding all messages of a synchronous step.
-    order_s: (n,) of its processor, to take the order of a step and to report it.
+    order_s: (n,) of its processor, to take the order of a step and to report it: to receive a
+        message and to send another, whatever they carry.
     wait_s, unused_quota_s: (n,) by which a gradient after a wait is longer, and by which shorter.
     computes: (n,) whether it computes on the processor, which messages then steal from.
     out_s, in_s: (n,) of a message on its link, out and in, all peers at once.
@@ -64,6 +65,14 @@ class MemberCosts(NamedTuple):
     def handling_s(self, shares: Floats) -> Floats:
         """(steps, n) processor seconds of all that a member sends and receives."""
         return (shares * self.send_s).sum(axis=2) + (shares * self.receive_s).sum(axis=1)
+
+    def hops_s(self, shares: Floats, chained: int) -> Floats:
+        """(steps, n) processor seconds of the members of a ring, besides the bytes of its messages.
+
+        shares, chained: of its phase (``traffic``). Each message that follows another one is
+        received, and the next is sent.
+        """
+        return chained * np.where(shares.sum(axis=2) > 0, self.order_s, 0.0)
 
     def backlog_s(self, shares: Floats, begun_s: Floats) -> Floats:
         """(steps, n) seconds until an inward link that never rests has carried all messages.

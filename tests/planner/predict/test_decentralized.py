@@ -190,6 +190,19 @@ def test_orders_cost_members_that_wait_for_nobody_time_and_their_coordinators_de
     assert cycle_s(waiting) == pytest.approx(cycle_s("baseline"))
 
 
+@pytest.mark.parametrize(
+    ("strategy", "hops"), [("baseline", 0), ("allreduce", 6), ("allreduce:topology=groups:count=2,between=ring", 2)]
+)
+def test_each_hop_around_a_ring_costs_its_slowest_member_a_message_in_and_one_out(strategy: str, hops: int) -> None:
+    found = four(strategy)
+    for order_s in ([0.004] * 4, [0.004, 0.0, 0.004, 0.0]):
+        hopping = profiles.with_costs(found, order_cpu_s=np.diag(order_s))
+        assert cycle_s(hopping) == pytest.approx(cycle_s(found) + hops * 0.004)
+    slow = profiles.with_costs(found, order_cpu_s=0.004 * np.eye(4), cores=np.array([1.0, 1.0, 1.0, 0.5]))
+    in_ring = strategy == "allreduce"
+    assert cycle_s(slow) == pytest.approx(cycle_s(found) + hops * (0.008 if in_ring else 0.004), rel=0.01)
+
+
 def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
     def known(strategy: str, **changes: object) -> np.ndarray:
         return cycle_s(four(strategy, **changes))
