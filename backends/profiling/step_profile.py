@@ -96,7 +96,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn, times.gradient_s, probe)
     timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradients_at(batch)))
     service_s = update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters, timer)
-    wait_cpu_s = after_waits.measure(gradients_at(batch))
+    wait_cpu_s = after_waits.measure(gradients_at(batch)) if replica.accelerator == "cpu" else 0.0
     between_s = between_steps.measure(replica, drawn, test, optimizer, loop.between_s)
     messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4) if order.ends else ()
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]

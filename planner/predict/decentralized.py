@@ -202,7 +202,7 @@ def _pairwise(costs: MemberCosts, requests: Floats, busy_s: Floats) -> Floats:
     own_s, both_ways_s = costs.ready_s + costs.after_s + costs.order_s, costs.alone_s + costs.alone_s.T + costs.after_s
     asks = requests.sum(axis=1) > 0
     least_s = np.where(asks & (costs.unused_quota_s > 0), busy_s, 0.0)
-    own_s = own_s + np.where(asks, costs.wait_s - costs.unused_quota_s, 0.0)
+    own_s = own_s + np.where(asks, costs.after_wait_s, 0.0)
     cycle_s = own_s
     for _ in range(ITERATIONS):
         used = requests * costs.in_s / cycle_s[:, None]

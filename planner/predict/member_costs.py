@@ -45,10 +45,14 @@ class MemberCosts(NamedTuple):
         return self._replace(ready_s=self.ready_s + (pace - 1) * self.gradient_s)
 
     @property
+    def after_wait_s(self) -> Floats:
+        """(n,) seconds by which a gradient is longer after a wait; below 0 where it is shorter."""
+        return self.wait_s - self.unused_quota_s
+
+    @property
     def after_waits(self) -> "MemberCosts":
         """The same of members that wait for others in each step."""
-        after_wait_s = self.wait_s - self.unused_quota_s
-        return self._replace(ready_s=self.ready_s + after_wait_s, gradient_s=self.gradient_s + after_wait_s)
+        return self._replace(ready_s=self.ready_s + self.after_wait_s, gradient_s=self.gradient_s + self.after_wait_s)
 
     def sending_s(self, shares: Floats) -> Floats:
         """(steps, n, n) seconds until a message that is sent along with others has arrived."""
@@ -67,7 +71,7 @@ class MemberCosts(NamedTuple):
         return (shares * self.send_s).sum(axis=2) + (shares * self.receive_s).sum(axis=1)
 
     def hops_s(self, shares: Floats, chained: int) -> Floats:
-        """(steps, n) processor seconds of the members of a ring, besides the bytes of its messages.
+        """(steps, n) seconds of the processors of a ring's members, besides the bytes of messages.
 
         shares, chained: of its phase (``traffic``). Each message that follows another one is
         received, and the next is sent.

@@ -125,8 +125,8 @@ class StepProfile(NamedTuple):
         together.
     between_s: seconds that a device alone takes from one step to the next; ``messages``: to itself,
         by size. Both are empty in profiles of older versions.
-    wait_cpu_s: processor seconds that a gradient takes longer after a wait; 0 in profiles of older
-        versions.
+    wait_cpu_s: processor seconds that a gradient takes longer after a wait; 0 where an accelerator
+        computes, and in profiles of older versions.
     """
 
     model: str
