@@ -1,44 +1,61 @@
 """Processor time is lost to a hypervisor, which steals it, and to a quota, which withholds it."""
 
-from typing import List, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from profilers import cgroups
 from profilers.file_tree import FileTree, Unavailable
+
+#: How many of all.
+Counted = Tuple[int, int]
 
 #: The place of stolen time among the numbers of a line of /proc/stat.
 STOLEN = 7
 
 
+class LostShares(NamedTuple):
+    """Shares of processor time; each is None where the machine does not tell.
+
+    stolen: of the time of all processors, what a hypervisor gave to other machines.
+    throttled: of the periods of the process's quotas, those that ended with the quota used up. That
+        of the cgroup, among the process's own and their ancestors, where it is largest.
+    """
+
+    stolen: Optional[float]
+    throttled: Optional[float]
+
+
 class LostTime:
-    """What was lost since it was made. Each share is None where the machine does not tell."""
+    """What is lost from when it is made, by turns."""
 
     def __init__(self, tree: FileTree) -> None:
         self._tree = tree
         self._groups = [folder for folder, _ in cgroups.limiting(tree, "cpu")]
         self._ticks, self._periods = self._read_ticks(), self._read_periods()
 
-    @property
-    def stolen_share(self) -> Optional[float]:
-        """Share of the time of all processors that a hypervisor gave to other machines."""
-        return _share(self._ticks, self._read_ticks())
+    def turn(self) -> LostShares:
+        """What was lost since it was made, or since the turn before."""
+        ticks, periods = self._read_ticks(), self._read_periods()
+        found = self._shares(ticks, periods)
+        self._ticks, self._periods = ticks, periods
+        return found
 
-    @property
-    def throttled_share(self) -> Optional[float]:
-        """Share of the periods of the process's quotas that ended with the quota used up.
+    def so_far(self) -> LostShares:
+        """The same without a turn."""
+        return self._shares(self._read_ticks(), self._read_periods())
 
-        That of the cgroup, among the process's own and their ancestors, where it is largest.
-        """
-        shares = [_share(before, after) for before, after in zip(self._periods, self._read_periods())]
-        return max((share for share in shares if share is not None), default=None)
+    def _shares(self, ticks: Optional[Counted], periods: List[Optional[Counted]]) -> LostShares:
+        throttled = [_share(before, after) for before, after in zip(self._periods, periods)]
+        known = [share for share in throttled if share is not None]
+        return LostShares(_share(self._ticks, ticks), max(known, default=None))
 
-    def _read_ticks(self) -> Optional[Tuple[int, int]]:
+    def _read_ticks(self) -> Optional[Counted]:
         try:
             return parse_stolen(self._tree.text("proc/stat"))
         except (Unavailable, ValueError):
             return None
 
-    def _read_periods(self) -> List[Optional[Tuple[int, int]]]:
-        found: List[Optional[Tuple[int, int]]] = []
+    def _read_periods(self) -> List[Optional[Counted]]:
+        found: List[Optional[Counted]] = []
         for folder in self._groups:
             try:
                 found.append(parse_throttled(self._tree.text(folder + "/cpu.stat")))
@@ -47,7 +64,7 @@ class LostTime:
         return found
 
 
-def parse_stolen(text: str) -> Optional[Tuple[int, int]]:
+def parse_stolen(text: str) -> Optional[Counted]:
     """(stolen, all) ticks of all processors, from /proc/stat; None where it tells no stolen ones.
 
     Raises ValueError for what is no number.
@@ -59,7 +76,7 @@ def parse_stolen(text: str) -> Optional[Tuple[int, int]]:
     return numbers[STOLEN], sum(numbers)
 
 
-def parse_throttled(text: str) -> Optional[Tuple[int, int]]:
+def parse_throttled(text: str) -> Optional[Counted]:
     """(used up, all) periods of a quota, from cpu.stat of either version; None without a quota.
 
     Raises ValueError for what is no number.
@@ -70,7 +87,7 @@ def parse_throttled(text: str) -> Optional[Tuple[int, int]]:
     return int(rows["nr_throttled"]), int(rows["nr_periods"])
 
 
-def _share(before: Optional[Tuple[int, int]], after: Optional[Tuple[int, int]]) -> Optional[float]:
+def _share(before: Optional[Counted], after: Optional[Counted]) -> Optional[float]:
     """The part in the whole of what was counted between two reads; None where nothing was."""
     if before is None or after is None or after[1] <= before[1]:
         return None

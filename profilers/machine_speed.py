@@ -4,6 +4,7 @@ Its processor seconds at two times are compared: a machine slows down when it is
 other work shares its caches and its memory. The loop runs beside what it is compared with.
 """
 
+import math
 import threading
 from typing import Callable, List, Optional, Sequence
 
@@ -12,7 +13,7 @@ import numpy as np
 from profilers import cores, stats
 from profilers.cores import thread_cpu_s
 from profilers.file_tree import FileTree
-from profilers.lost_time import LostTime
+from profilers.lost_time import LostShares, LostTime
 from profilers.records.readings import MachineSpeed
 
 #: Share of the usable cores, of one at most, that the loop may take.
@@ -87,24 +88,16 @@ class SpeedMeter:
         self._stop.set()
         self._thread.join()
         self._thread = None
-        return self._speed()
+        return self.turn()
 
     def turn(self) -> MachineSpeed:
         """What was measured since the start or the turn before. The loop goes on in its rhythm."""
-        found, self._lost = self._speed(), LostTime(self._tree)
-        return found
-
-    def _speed(self) -> MachineSpeed:
         taken_s, self._taken_s = self._taken_s, []
-        return MachineSpeed(
-            uninterrupted_s(taken_s) if taken_s else None,
-            stats.stdev(taken_s) if len(taken_s) > 1 else None,
-            len(taken_s),
-            self._lost.stolen_share,
-            self._lost.throttled_share,
-            LOOP,
-            tuple(taken_s),
-        )
+        return _speed(taken_s, self._lost.turn())
+
+    def so_far(self) -> MachineSpeed:
+        """What was measured up to now, without a turn."""
+        return _speed(list(self._taken_s), self._lost.so_far())
 
     def _run(self) -> None:
         wait_s = 0.0
@@ -114,10 +107,30 @@ class SpeedMeter:
             wait_s = period_s(taken_s, self._share)
 
 
+def _speed(taken_s: Sequence[float], lost: LostShares) -> MachineSpeed:
+    return MachineSpeed(
+        uninterrupted_s(taken_s) if taken_s else None,
+        stats.stdev(taken_s) if len(taken_s) > 1 else None,
+        len(taken_s),
+        lost.stolen,
+        lost.throttled,
+        LOOP,
+        tuple(taken_s),
+    )
+
+
 def uninterrupted_s(taken_s: Sequence[float]) -> float:
     """Mean time of the rounds that nothing interrupted, of one or more."""
-    taken = np.array(taken_s)
-    return float(taken[taken <= INTERRUPTED * np.percentile(taken, 25)].mean())
+    limit_s = INTERRUPTED * _lower_quartile(sorted(taken_s))
+    counted_s = [each_s for each_s in taken_s if each_s <= limit_s]
+    return math.fsum(counted_s) / len(counted_s)
+
+
+def _lower_quartile(ascending: Sequence[float]) -> float:
+    """Without numpy, whose functions take longer than this loop where values are few."""
+    index, part = divmod((len(ascending) - 1) / 4.0, 1.0)
+    low, high = ascending[int(index)], ascending[min(int(index) + 1, len(ascending) - 1)]
+    return low + part * (high - low)
 
 
 def period_s(loop_s: float, share: float) -> float:

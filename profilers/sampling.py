@@ -2,9 +2,9 @@
 
 import threading
 import time
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from profilers import energy, stats
+from profilers import cores, energy, stats
 from profilers.cores import thread_cpu_s
 from profilers.counters import UNITS, Counters
 from profilers.energy import Span
@@ -16,7 +16,8 @@ from profilers.sensors.base import Sensor
 from profilers.time_series import MEMORY_S, TOO_SHORT, TimeSeries
 
 PERIOD_S = 0.1
-#: Share of a core that sampling may take. A longer period, up to MAX_PERIOD_S, keeps it.
+#: Share of the usable cores, of one at most, that sampling may take. A longer period, up to
+#: MAX_PERIOD_S, keeps it.
 CPU_SHARE = 0.01
 MAX_PERIOD_S = 1.0
 #: Share of gaps in a window from which on its watts carry a remark.
@@ -28,10 +29,11 @@ NOTHING_LOGGED = "its log holds nothing of this window"
 
 
 class SamplingPeriod:
-    """The sampling period: ``least_s``, or longer to keep the mean cost below CPU_SHARE."""
+    """The sampling period: ``least_s``, or longer to keep the mean cost below a share of a core."""
 
-    def __init__(self, least_s: float) -> None:
+    def __init__(self, least_s: float, share: float = CPU_SHARE) -> None:
         self._least_s = least_s
+        self._share = share
         self._rounds = 0
         self.spent_s = 0.0
 
@@ -41,8 +43,17 @@ class SamplingPeriod:
 
     @property
     def period_s(self) -> float:
-        needed_s = self.spent_s / self._rounds / CPU_SHARE if self._rounds else 0.0
+        needed_s = self.spent_s / self._rounds / self._share if self._rounds else 0.0
         return max(self._least_s, min(MAX_PERIOD_S, needed_s))
+
+
+class _OpenWindow(NamedTuple):
+    """A window that has not ended. spent_s: what sampling took before it."""
+
+    began_s: float
+    spent_s: float
+    counters: Dict[str, TimeSeries]
+    power: List[TimeSeries]
 
 
 class Sampler:
@@ -52,10 +63,12 @@ class Sampler:
     """
 
     def __init__(self, root: Optional[str] = None, period_s: float = PERIOD_S) -> None:
-        self._sampling_period = SamplingPeriod(period_s)
+        self._sampling_period = SamplingPeriod(period_s, CPU_SHARE * min(1.0, cores.usable_cores()))
         self._counters = Counters(FileTree(root))
         self._found = discover(root)
-        self._power_series = [TimeSeries(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
+        power = [TimeSeries(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
+        self._open = self._opened(time.monotonic(), power)
+        self._taking = threading.Lock()
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
 
@@ -64,96 +77,110 @@ class Sampler:
         assert self._thread is None, "stop the window before starting another"
         for name in self._counters.readers:
             TimeSeries(self._counters.readers[name]).take()  # loads count from here
-        self._counter_series = {name: TimeSeries(read) for name, read in self._counters.readers.items()}
-        self._power_series = [
+        power = [
             TimeSeries(sensor.read, sensor.counts_joules, before)
-            for sensor, before in zip(self._found.sensors, self._power_series)
+            for sensor, before in zip(self._found.sensors, self._open.power)
         ]
-        self._stop.clear()
-        self._spent_before_s = self._sampling_period.spent_s
-        self._started_s = time.monotonic()
-        for series in self._power_series:
+        self._open = self._opened(time.monotonic(), power)
+        for series in self._open.power:
             series.take()
+        self._stop.clear()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
 
     def stop(self) -> Window:
         """End the window: means, spreads and counts, or the reasons why there are none."""
-        window = self._end()
+        assert self._thread is not None, "start a window before stopping it"
+        self._stop.set()
+        self._thread.join()
+        self._thread = None
+        self._take()
+        window = self._window(self._open, time.monotonic())
         self._counters.close()
         for sensor in self._found.sensors:
             sensor.close()
         return window
 
     def turn(self) -> Window:
-        """End the window and begin another at once, without a restart of the sensors."""
-        window = self._end()
-        self.start()
-        return window
+        """End the window; the next one begins with its last sample. Sampling goes on."""
+        assert self._thread is not None, "start a window before turning to the next"
+        with self._taking:
+            self._take()
+            ended, now_s = self._open, time.monotonic()
+            self._open = self._opened(now_s, [series.continued() for series in ended.power])
+        return self._window(ended, now_s)
 
-    def _end(self) -> Window:
-        assert self._thread is not None, "start a window before stopping it"
-        self._stop.set()
-        self._thread.join()
-        self._thread = None
-        self._take()
-        span = Span(self._started_s, time.monotonic(), self._sampling_period.period_s)
+    def so_far(self) -> Window:
+        """The window up to now, which goes on."""
+        assert self._thread is not None, "start a window before looking at it"
+        with self._taking:
+            self._take()
+            return self._window(self._open, time.monotonic())
+
+    def _opened(self, began_s: float, power: List[TimeSeries]) -> _OpenWindow:
+        counters = {name: TimeSeries(read) for name, read in self._counters.readers.items()}
+        return _OpenWindow(began_s, self._sampling_period.spent_s, counters, power)
+
+    def _window(self, ended: _OpenWindow, end_s: float) -> Window:
+        span = Span(ended.began_s, end_s, self._sampling_period.period_s)
         sensors = self._found.sensors
-        series = [window_series(sensor, each, span) for sensor, each in zip(sensors, self._power_series)]
+        series = [window_series(sensor, each, span) for sensor, each in zip(sensors, ended.power)]
         readings = tuple(power_reading(sensor, each, span) for sensor, each in zip(sensors, series))
         missing = tuple(
             PowerReading(name, UNAVAILABLE, "", None, None, 0, reason) for name, reason in self._found.missing
         )
         return Window(
             span.end_s - span.begin_s,
-            {name: self._counter(name) for name in UNITS},
+            {name: self._counter(name, ended.counters) for name in UNITS},
             readings + missing,
-            (self._sampling_period.spent_s - self._spent_before_s) / (span.end_s - span.begin_s),
-            self._bin_means(span, series, readings),
+            (self._sampling_period.spent_s - ended.spent_s) / (span.end_s - span.begin_s),
+            _bin_means(span, ended.counters, series, readings),
         )
 
     def _run(self) -> None:
-        due_s = self._started_s + self._sampling_period.period_s
+        due_s = self._open.began_s + self._sampling_period.period_s
         before_s = 0.0  # what a thread has used when it begins
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
-            self._take()
+            with self._taking:
+                self._take()
             now_s = thread_cpu_s()
             self._sampling_period.add_round(now_s - before_s)
             before_s = now_s
             due_s = max(due_s + self._sampling_period.period_s, time.monotonic())
 
     def _take(self) -> None:
-        for series in self._power_series:
+        for series in self._open.power:
             series.take()
-        for series in self._counter_series.values():
+        for series in self._open.counters.values():
             series.take()
 
-    def _counter(self, name: str) -> Reading:
-        if name not in self._counter_series:
+    def _counter(self, name: str, counters: Dict[str, TimeSeries]) -> Reading:
+        if name not in counters:
             return Reading(UNITS[name], None, None, 0, self._counters.reasons[name])
-        series = self._counter_series[name]
+        series = counters[name]
         if not series.usable:
             return Reading(UNITS[name], None, None, len(series.values), series.reason)
         return Reading(
             UNITS[name], stats.mean(series.values), _spread(series.values), len(series.values), series.reason
         )
 
-    def _bin_means(
-        self, span: Span, series_of_window: List[TimeSeries], readings: Tuple[PowerReading, ...]
-    ) -> Dict[str, Tuple[Optional[float], ...]]:
-        """Means over bins, by the name of the series; see ``Window``."""
-        if not energy.bin_count(span):
-            return {}
-        rows = {
-            name: energy.bin_means(span, series.times_s, series.values)
-            for name, series in self._counter_series.items()
-            if series.usable
-        }
-        for reading, series in zip(readings, series_of_window):
-            if reading.watts is not None:
-                used_j = energy.cumulative_joules(series.times_s, series.values, series.counts_joules)
-                rows["power:" + reading.sensor] = energy.bin_watts(span, series.times_s, used_j)
-        return rows
+
+def _bin_means(
+    span: Span, counters: Dict[str, TimeSeries], power: List[TimeSeries], readings: Tuple[PowerReading, ...]
+) -> Dict[str, Tuple[Optional[float], ...]]:
+    """Means over bins, by the name of the series; see ``Window``."""
+    if not energy.bin_count(span):
+        return {}
+    rows = {
+        name: energy.bin_means(span, series.times_s, series.values)
+        for name, series in counters.items()
+        if series.usable
+    }
+    for reading, series in zip(readings, power):
+        if reading.watts is not None:
+            used_j = energy.cumulative_joules(series.times_s, series.values, series.counts_joules)
+            rows["power:" + reading.sensor] = energy.bin_watts(span, series.times_s, used_j)
+    return rows
 
 
 def window_series(sensor: Sensor, series: TimeSeries, span: Span) -> TimeSeries:

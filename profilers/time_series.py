@@ -27,6 +27,7 @@ class TimeSeries:
         self.times_s: List[float] = []
         self.values: List[float] = []
         self.failures = 0
+        self._answered = False
         self._reason = TOO_SHORT
 
     @classmethod
@@ -44,11 +45,22 @@ class TimeSeries:
         try:
             value = self._read()
         except Unavailable as error:
+            self._answered = False
             self.failures += 1
             self._reason = str(error)
         else:
+            self._answered = True
             self.times_s.append(time.monotonic())
             self.values.append(value)
+
+    def continued(self) -> "TimeSeries":
+        """The series over the next window, which begins with the last value of this one."""
+        after = TimeSeries(self._read, self.counts_joules, self)
+        if self._answered:
+            times_s, values = after._past
+            after._past = times_s[:-1], values[:-1]
+            after.times_s, after.values = times_s[-1:], values[-1:]
+        return after
 
     def remembered(self) -> Tuple[List[float], List[float]]:
         """Times and values of this window and of the MEMORY_S before its first read."""

@@ -11,7 +11,6 @@ import time
 from typing import Any, Callable, Tuple, Union
 
 from backends.agent.roles import prepare
-from backends.agent.telemetry import TelemetrySender
 from backends.frameworks.base import framework
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
@@ -22,6 +21,7 @@ from backends.training.compute_clock import clock_of
 from backends.training.rank_heartbeats import RankHeartbeats
 from backends.training.run_spec import RunRank
 from backends.training.step_watch import LEAST_LIMITS, StepWatch
+from backends.training.telemetry import TelemetrySender
 from backends.training.workload import code_of
 from profilers.addresses_and_ports import interface_with
 

@@ -6,7 +6,6 @@ import time
 from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 from backends.agent import files
-from backends.agent.telemetry import TelemetrySender
 from backends.frameworks.base import OWN, Replica, framework
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
@@ -30,6 +29,7 @@ from backends.training.local_round import LocalUpdates
 from backends.training.run_host import RunHost
 from backends.training.run_spec import HostRun, TrainAlone
 from backends.training.step_watch import EXCHANGE_S, LEAST_LIMITS, StepWatch
+from backends.training.telemetry import TelemetrySender
 from backends.training.workload import MemberData, Workload, code_of, member_data, workload
 
 #: How often a task that waits for the go order looks whether it was stopped.

@@ -13,15 +13,17 @@ from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
 from backends.frameworks.base import OWN, SGD, Replica, framework
 from backends.profiling import (
-    after_waits,
     batch_curve,
     between_steps,
     codec_profile,
     cold_caches,
+    cold_gradients,
     own_messages,
     update_costs,
 )
+from backends.profiling.beside_steps import BesideSteps
 from backends.profiling.evaluation_speed import evaluation_s
+from backends.profiling.own_messages import OwnMessages
 from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
@@ -30,10 +32,8 @@ from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import stats, steptime
-from profilers.machine_speed import SpeedMeter
 from profilers.records.readings import Samples
 from profilers.records.steps import Repeat, StepProfile
-from profilers.sampling import Sampler
 
 SYNTHETIC_BATCHES = 8
 #: Gradients in which it is noted when each variable has its own.
@@ -73,21 +73,19 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         first_steps_s.append(sum(loop.step()))
 
     drawn.batch = batch = probe.largest(order.batch, _at(drawn, first_step))
-    sampler, windows = Sampler(), []
-    speed_meter, speeds = SpeedMeter(), []
+    beside, measured = BesideSteps(), []
 
     def begin_window() -> None:
-        sampler.start()
-        speed_meter.start()
+        beside.start()
         loop.restart()
 
-    def end_window() -> None:
-        speeds.append(speed_meter.stop())
-        windows.append(sampler.stop())
-
-    hooks = steptime.Hooks(_progress(task, batch), begin_window, end_window, task.stopping.is_set, task.go.is_set)
+    hooks = steptime.Hooks(
+        _progress(task, batch), begin_window, lambda: measured.append(beside.stop()), task.stopping.is_set,
+        task.go.is_set,
+    )  # fmt: skip
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
+    ((window, speed),) = measured
     parameters = int(replica.weights.size)
     gradients_at = _at(drawn, lambda: step.step(replica, drawn, spec.slowdown, SETTINGS).gradient_s)
     others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
@@ -96,9 +94,9 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn, times.gradient_s, probe)
     timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradients_at(batch)))
     service_s = update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters, timer)
-    wait_cpu_s = after_waits.measure(gradients_at(batch)) if replica.accelerator == "cpu" else 0.0
+    wait_cpu_s = cold_gradients.after_wait_s(gradients_at(batch)) if replica.accelerator == "cpu" else 0.0
     between_s = between_steps.measure(replica, drawn, test, optimizer, loop.between_s)
-    messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4) if order.ends else ()
+    messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4) if order.ends else OwnMessages()
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return StepProfile(
         model=spec.model,
@@ -125,7 +123,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         parameter_bytes=parameters * 4,
         gradient_bytes=parameters * 4,
         state_bytes=int(replica.state.size) * 4,
-        window=windows[0],
+        window=window,
         layers=tuple(variable.size for variable in replica.variables),
         ready=ready,
         group_cpu_s=group_cpu_s,
@@ -140,12 +138,13 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         clip_s=update_costs.clip_s(replica, spec.slowdown),
         optimizers=update_costs.of_others(replica, spec.slowdown, timer, optimizer),
         requested_batch=None if batch == order.batch else order.batch,
-        speed=speeds[0],
+        speed=speed,
         first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
         evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
         between_s=between_s,
-        messages=messages,
+        messages=messages.costs,
         wait_cpu_s=wait_cpu_s,
+        message_cpu_s=messages.gradient_cpu_s if replica.accelerator == "cpu" else 0.0,
     )
 
 
@@ -161,22 +160,19 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
         train, _ = _data(found, built.replica, order.batch)
         drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
         loop = StepLoop(built.replica, drawn, spec.slowdown, _optimizer(built))
-        sampler = Sampler()  # it takes processor time in a run, too
-        speed_meter, speeds = SpeedMeter(), []
+        beside, measured = BesideSteps(), []
 
         def begin_window() -> None:
-            sampler.start()
-            speed_meter.start()
+            beside.start()
             loop.restart()
 
-        def end_window() -> None:
-            speeds.append(speed_meter.stop())
-            sampler.stop()
-
-        hooks = steptime.Hooks(_progress(task), begin_window, end_window, task.stopping.is_set)
+        hooks = steptime.Hooks(
+            _progress(task), begin_window, lambda: measured.append(beside.stop()), task.stopping.is_set
+        )
         times = steptime.measure_repeat(loop.step, hooks)
     _unless_stopped(task, times)
-    return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speeds[0])
+    ((_, speed),) = measured
+    return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speed)
 
 
 def _ready(replica: Replica, batches: BatchSource) -> Tuple[float, ...]:

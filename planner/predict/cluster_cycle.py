@@ -102,8 +102,15 @@ def loads(costs: Costs) -> tuple[Floats, Floats]:
     """
     exchange_s = (costs.pairs.worker_cpu_s / costs.devices.cores[:, None]).T
     served_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T + update_cpu_s(costs)[:, None]
-    waits_s = costs.devices.wait_s * ~np.eye(len(costs.names), dtype=bool)
-    return costs.devices.ready_s + waits_s + exchange_s, served_s
+    return costs.devices.ready_s + _colder_s(costs) + exchange_s, served_s
+
+
+def _colder_s(costs: Costs) -> Floats:
+    """(N, N) [host, worker]: by which a gradient is longer after its exchange.
+
+    On another device it follows a wait, on the server's own one a message.
+    """
+    return np.where(np.eye(len(costs.names), dtype=bool), costs.devices.message_s, costs.devices.wait_s)
 
 
 def _by_quotas_s(costs: Costs, candidates: Candidates) -> Floats:
@@ -135,7 +142,7 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     handled_s = costs.pairs.host_stolen_cpu_s / costs.devices.cores
     exchange_s = costs.pairs.up_s.T + costs.pairs.down_s.T
     np.fill_diagonal(exchange_s, costs.local_exchange_s(np.diagonal(exchange_s)))
-    ready_s = costs.devices.ready_s + costs.devices.after_wait_s * remote
+    ready_s = costs.devices.ready_s + _colder_s(costs) - costs.devices.unused_quota_s * remote
     uncontended_s = ready_s + exchange_s + costs.devices.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(async_server.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.devices.in_bytes_per_s, costs.down_bytes / costs.devices.out_bytes_per_s
@@ -169,7 +176,9 @@ def _waiting(costs: Costs) -> Floats:
 
 def _local_compute_s(costs: Costs) -> Floats:
     """(N,) part of a gradient that loads the processors of a host it shares with the server."""
-    return np.minimum(costs.devices.gradient_s, costs.devices.step_cpu_s / costs.devices.cores)
+    devices = costs.devices
+    colder_s = devices.message_s / np.maximum(1.0, devices.cores)  # one thread
+    return np.minimum(devices.gradient_s, devices.step_cpu_s / devices.cores) + colder_s
 
 
 def _steady(

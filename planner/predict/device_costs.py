@@ -54,8 +54,8 @@ class DeviceCosts(NamedTuple):
     step_cpu_s: processor seconds of a gradient that compete with a server on the same host,
         0 where another accelerator computes.
     cores: processor cores that it gets, fractions for quotas.
-    wait_s: by which a gradient is longer after a wait, as caches are cold; 0 where an accelerator
-        computes.
+    wait_s, message_s: by which a gradient is longer after a wait, and right after a message to
+        itself, as caches are cold; 0 where an accelerator computes.
     quota_period_s: in which a quota of processor time is granted; 0 where none is known.
     in_bytes_per_s, out_bytes_per_s: of its link with all peers at once, infinite where no
         contention shows.
@@ -79,6 +79,7 @@ class DeviceCosts(NamedTuple):
     step_cpu_s: Floats
     cores: Floats
     wait_s: Floats
+    message_s: Floats
     quota_period_s: Floats
     in_bytes_per_s: Floats
     out_bytes_per_s: Floats
@@ -163,7 +164,8 @@ def of_devices(
         add_s=_array(compressor_costs.add_s(strategy, step) for step in timed),
         step_cpu_s=competing_cpu_s * gradient_s / _means(step.gradient_s for step in timed),
         cores=_array(each for each in cores if each is not None),
-        wait_s=_array(_wait_s(step, each or 1.0) for step, each in zip(timed, cores, strict=True)),
+        wait_s=_array(_cold_s(step, step.wait_cpu_s, each) for step, each in zip(timed, cores, strict=True)),
+        message_s=_array(_cold_s(step, step.message_cpu_s, each) for step, each in zip(timed, cores, strict=True)),
         quota_period_s=_array(_quota_period_s(profile.devices[name]) for name in steps),
         in_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
         out_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
@@ -185,9 +187,9 @@ def of_devices(
     )
 
 
-def _wait_s(step: StepProfile, cores: float) -> float:
+def _cold_s(step: StepProfile, cpu_s: float, cores: float | None) -> float:
     """One thread computes where cores are below one; an emulated slow device waits on."""
-    return step.wait_cpu_s * step.slowdown / min(1.0, cores) if step.accelerator == "cpu" else 0.0
+    return cpu_s * step.slowdown / min(1.0, cores or 1.0) if step.accelerator == "cpu" else 0.0
 
 
 def _quota_period_s(device: DeviceProfile) -> float:

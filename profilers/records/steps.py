@@ -125,8 +125,9 @@ class StepProfile(NamedTuple):
         together.
     between_s: seconds that a device alone takes from one step to the next; ``messages``: to itself,
         by size. Both are empty in profiles of older versions.
-    wait_cpu_s: processor seconds that a gradient takes longer after a wait; 0 where an accelerator
-        computes, and in profiles of older versions.
+    wait_cpu_s, message_cpu_s: processor seconds that a gradient takes longer after a wait, and
+        right after a message to itself; 0 where an accelerator computes, and in profiles of older
+        versions.
     """
 
     model: str
@@ -177,6 +178,7 @@ class StepProfile(NamedTuple):
     between_s: Samples = Samples("s", ())
     messages: Tuple[MessageCost, ...] = ()
     wait_cpu_s: float = 0.0
+    message_cpu_s: float = 0.0
 
     @property
     def planned_batch(self) -> int:

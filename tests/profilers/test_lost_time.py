@@ -36,10 +36,12 @@ def quota(folder, periods, throttled):
     return {f"sys/fs/cgroup/cpu/{folder}/cpu.stat": CPU_STAT.format(periods=periods, throttled=throttled)}
 
 
-def test_the_stolen_share_is_of_all_ticks_since_the_beginning(machine):
+def test_the_stolen_share_is_of_all_ticks_since_the_turn_before(machine):
     lost = LostTime(machine(**stat(user=1000, idle=500, stolen=50)))
     machine(**stat(user=1060, idle=520, stolen=70))
-    assert lost.stolen_share == pytest.approx(20 / 100)
+    assert lost.turn().stolen == pytest.approx(20 / 100)
+    machine(**stat(user=1070, idle=530, stolen=70))
+    assert lost.turn().stolen == 0.0
 
 
 def test_guests_are_not_counted_twice():
@@ -47,27 +49,26 @@ def test_guests_are_not_counted_twice():
 
 
 def test_nothing_is_told_where_no_tick_has_passed(machine):
-    assert LostTime(machine(**stat(stolen=5))).stolen_share is None
+    assert LostTime(machine(**stat(stolen=5))).turn().stolen is None
 
 
 @pytest.mark.parametrize("text", ["", "intr 5\n", "cpu 1 2 3 4\n", "cpu one 2 3 4 5 6 7 8\n"])
 def test_a_kernel_that_tells_no_stolen_ticks_makes_the_share_unknown(machine, text):
-    assert LostTime(machine(**{"proc/stat": text})).stolen_share is None
+    assert LostTime(machine(**{"proc/stat": text})).turn().stolen is None
 
 
 def test_the_quota_that_was_used_up_most_often_counts_among_all_ancestors(machine):
     lost = LostTime(machine(**quota("a/b", 100, 10), **quota("a", 100, 0)))
     machine(**quota("a/b", 110, 15), **quota("a", 110, 8))
-    assert lost.throttled_share == pytest.approx(8 / 10)
+    assert lost.turn().throttled == pytest.approx(8 / 10)
 
 
 def test_without_a_quota_nothing_was_withheld_that_is_known_of(machine):
-    assert LostTime(machine(**{"sys/fs/cgroup/cpu/a/cpu.stat": "usage_usec 5\n"})).throttled_share is None
+    assert LostTime(machine(**{"sys/fs/cgroup/cpu/a/cpu.stat": "usage_usec 5\n"})).turn().throttled is None
 
 
 def test_a_machine_without_these_files_tells_nothing(tmp_path):
-    lost = LostTime(FileTree(tmp_path))
-    assert (lost.stolen_share, lost.throttled_share) == (None, None)
+    assert LostTime(FileTree(tmp_path)).turn() == (None, None)
 
 
 @given(st.text())

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from profilers import counters
+from profilers import cores, counters
 from profilers.energy import Span
 from profilers.file_tree import Unavailable
 from profilers.records.readings import UNAVAILABLE
@@ -205,6 +205,13 @@ def test_the_sampling_period_grows_with_its_cost():
     assert SamplingPeriod(10.0).period_s == 10.0
 
 
+def test_sampling_takes_no_more_than_its_share_of_a_part_of_a_core(jetson, monkeypatch):
+    monkeypatch.setattr(cores, "usable_cores", lambda: 0.2)
+    period = Sampler(jetson.root)._sampling_period
+    period.add_round(0.001)
+    assert period.period_s == pytest.approx(0.001 / (0.2 * CPU_SHARE))
+
+
 @pytest.fixture
 def jetson(plant, tx2):
     return plant({**tx2, INA + "rail_name_0": "VDD_IN", INA + "in_power0_input": "3177"})
@@ -251,6 +258,38 @@ def test_a_sensor_that_vanishes_has_a_reason_and_others_continue(jetson, tmp_pat
     assert window.power[0].source == UNAVAILABLE
     assert "reads failed: /" + INA + "in_power0_input does not exist" in window.power[0].reason
     assert window.counters["f_gpu"].mean == 1300.5e6
+
+
+def test_the_next_window_begins_with_the_last_value_of_the_one_before():
+    answers = iter([1.0, 2.0, 3.0, Unavailable("gone"), 5.0])
+
+    def read():
+        answer = next(answers)
+        if isinstance(answer, Unavailable):
+            raise answer
+        return answer
+
+    first = TimeSeries(read)
+    first.take()
+    first.take()
+    second = first.continued()
+    assert (second.values, second.times_s, second.remembered()[1]) == ([2.0], first.times_s[1:], [1.0, 2.0])
+    second.take()
+    second.take()
+    third = second.continued()
+    assert (third.values, third.failures) == ([], 0)
+    third.take()
+    assert (third.values, third.remembered()[1]) == ([5.0], [1.0, 2.0, 3.0, 5.0])
+
+
+def test_sampling_goes_on_over_a_turn(jetson):
+    sampler = Sampler(jetson.root, period_s=0.02)
+    sampler.start()
+    thread = sampler._thread
+    first = sampler.turn()
+    assert sampler._thread is thread
+    second = sampler.stop()
+    assert first.power[0].watts == second.power[0].watts == pytest.approx(3.177)
 
 
 @pytest.mark.parametrize("end", [Sampler.stop, Sampler.turn])

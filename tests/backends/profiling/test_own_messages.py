@@ -1,9 +1,13 @@
 """Messages of a device to itself, after gradients."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from backends.network import framing
-from backends.profiling import own_messages
+from backends.profiling import cold_gradients, own_messages
+from backends.profiling.own_messages import OwnMessages
 from backends.protocol.orders import LoopbackEnds
 from planner.agents.certificates import Authority
 from profilers.records.steps import ORDER_BYTES
@@ -19,8 +23,9 @@ def test_an_order_and_a_message_cost_both_ends_and_follow_a_gradient_each(
     ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(own_messages, "LIMIT_S", 1e9)
+    monkeypatch.setattr(cold_gradients, "added_s", lambda gradient, before: 0.0)
     gradients: list[None] = []
-    found = own_messages.measure(ends, lambda: gradients.append(None), 4_000_000)
+    found = own_messages.measure(ends, lambda: gradients.append(None), 4_000_000).costs
     assert [each.message_bytes for each in found] == [ORDER_BYTES, 4_000_000]
     assert all(each.send_cpu_s > 0 and each.receive_cpu_s > 0 for each in found)
     assert found[1].send_cpu_s > found[0].send_cpu_s
@@ -29,16 +34,34 @@ def test_an_order_and_a_message_cost_both_ends_and_follow_a_gradient_each(
 
 def test_after_long_gradients_a_few_messages_are_timed(ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_messages, "LIMIT_S", -1.0)
+    monkeypatch.setattr(cold_gradients, "added_s", lambda gradient, before: 0.0)
     gradients: list[None] = []
     own_messages.measure(ends, lambda: gradients.append(None), 100)
     assert len(gradients) == 2 * own_messages.FEWEST
 
 
+def test_gradients_are_timed_after_messages(ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch) -> None:
+    def added_s(gradient: Callable[[], Any], before: Callable[[], Any]) -> float:
+        before()
+        return 0.25
+
+    monkeypatch.setattr(cold_gradients, "added_s", added_s)
+    sent: list[int] = []
+    exchange = own_messages.exchange
+    monkeypatch.setattr(
+        own_messages,
+        "exchange",
+        lambda connection, message: [sent.append(len(message)), exchange(connection, message)][1],
+    )
+    assert own_messages.measure(ends, lambda: None, 100_000).gradient_cpu_s == 0.25
+    assert sent[-1] == 100_000
+
+
 def test_a_device_that_cannot_reach_itself_has_none(ends: LoopbackEnds) -> None:
     strangers = ends._replace(sender=Authority().identity("sender"))
-    assert own_messages.measure(strangers, lambda: None, 100) == ()
+    assert own_messages.measure(strangers, lambda: None, 100) == OwnMessages()
 
 
 def test_nor_has_one_that_cannot_listen(ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_messages, "LOOPBACK", "192.0.2.1")
-    assert own_messages.measure(ends, lambda: None, 100) == ()
+    assert own_messages.measure(ends, lambda: None, 100) == OwnMessages()

@@ -10,7 +10,7 @@ import pytest
 
 from backends import models
 from backends.frameworks import base
-from backends.profiling import batch_curve, step_profile, update_costs
+from backends.profiling import batch_curve, beside_steps, step_profile, update_costs
 from backends.protocol.events import StepTimed
 from backends.protocol.member_specs import ReplicaSpec
 from backends.protocol.orders import RepeatSteps, TimeSteps
@@ -99,7 +99,7 @@ def test_sensors_are_sampled_beside_a_model_that_is_timed_again_as_they_are_in_a
             done.append("stop")
             return super().stop()
 
-    monkeypatch.setattr(step_profile, "Sampler", Watched)
+    monkeypatch.setattr(beside_steps, "Sampler", Watched)
     step_profile.repeat_steps(Job(), RepeatSteps(ReplicaSpec("torch", slow), 4))
     assert done == ["start", "stop"]
 

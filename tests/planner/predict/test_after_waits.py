@@ -25,10 +25,10 @@ WAITING = (SYNCHRONOUS, "allreduce", "baseline", "sgp", "crossover", "crossover-
 
 def fleet(
     gradient_s: float = 0.1, cores: float = CORES, period_s: float | None = PERIOD_S, rate: float = 1e6,
-    accelerator: str = "cpu", wait_cpu_s: float = 0.0,
+    accelerator: str = "cpu", wait_cpu_s: float = 0.0, message_cpu_s: float = 0.0,
 ) -> Profile:  # fmt: skip
     step = profiles.step(gradient_s, accelerator=accelerator, cpu_s_per_step=cores * gradient_s)
-    step = step._replace(wait_cpu_s=wait_cpu_s)
+    step = step._replace(wait_cpu_s=wait_cpu_s, message_cpu_s=message_cpu_s)
     spun = SpunCores(cores, cores, 1, period_s)
     devices = {name: profiles.device(step, cores=cores)._replace(spun=spun) for name in "abc"}
     return profiles.profile(devices, dict.fromkeys("abc", rate))
@@ -72,8 +72,10 @@ def test_members_that_wait_find_cold_caches(strategy: str) -> None:
     ("cores", "accelerator", "expected_s"), [(0.5, "cpu", 4e-3), (4.0, "cpu", 2e-3), (1.0, "cuda", 0.0)]
 )
 def test_one_thread_finds_them_so(cores: float, accelerator: str, expected_s: float) -> None:
-    found = costs_of(fleet(cores=cores, accelerator=accelerator, wait_cpu_s=0.002)).devices.wait_s
-    assert found == pytest.approx([expected_s] * 3)
+    cold = fleet(cores=cores, accelerator=accelerator, wait_cpu_s=0.002, message_cpu_s=0.001)
+    devices = costs_of(cold).devices
+    assert devices.wait_s == pytest.approx([expected_s] * 3)
+    assert devices.message_s == pytest.approx([expected_s / 2] * 3)
 
 
 @pytest.mark.parametrize("strategy", WAITING)
@@ -91,6 +93,12 @@ def test_around_an_asynchronous_server_those_on_other_devices_wait() -> None:
     cold = cycles(fleet(period_s=None, wait_cpu_s=0.002), "parameter-server")
     assert cold[0] == pytest.approx(before[0], rel=1e-3)
     assert (cold[1:] > before[1:] + 0.002 / CORES / 4).all()
+
+
+def test_that_beside_an_asynchronous_server_finds_the_caches_as_messages_leave_them() -> None:
+    before, after = (cycles(fleet(period_s=None, message_cpu_s=more_s), "parameter-server") for more_s in (0.0, 0.002))
+    assert after[0] >= before[0] + 0.002 / CORES
+    assert after[1:] == pytest.approx(before[1:], rel=0.05)
 
 
 def test_a_device_alone_and_members_that_wait_for_nobody_keep_their_steps() -> None:

@@ -1,8 +1,10 @@
-"""What a wait adds to a gradient is the difference of turns with waits and without."""
+"""What a wait, or a message, adds to a gradient is the difference of turns with and without."""
+
+from collections.abc import Sequence
 
 import pytest
 
-from backends.profiling import after_waits
+from backends.profiling import cold_gradients
 
 
 class Clocks:
@@ -28,9 +30,9 @@ class Clocks:
 
 
 def measured(monkeypatch: pytest.MonkeyPatch, clocks: Clocks) -> float:
-    monkeypatch.setattr(after_waits, "time", clocks)
-    monkeypatch.setattr(after_waits, "thread_cpu_s", lambda: clocks.cpu_s)
-    return after_waits.measure(clocks.gradient)
+    monkeypatch.setattr(cold_gradients, "time", clocks)
+    monkeypatch.setattr(cold_gradients, "thread_cpu_s", lambda: clocks.cpu_s)
+    return cold_gradients.after_wait_s(clocks.gradient)
 
 
 def test_it_is_what_gradients_after_waits_take_longer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +42,7 @@ def test_it_is_what_gradients_after_waits_take_longer(monkeypatch: pytest.Monkey
 def test_slow_gradients_are_made_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     clocks = Clocks(0.45)
     assert measured(monkeypatch, clocks) == pytest.approx(2.0)
-    assert clocks.made == 1 + 3 * after_waits.FEWEST
+    assert clocks.made == 1 + 3 * cold_gradients.FEWEST
 
 
 def test_of_a_long_gradient_no_wait_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +51,16 @@ def test_of_a_long_gradient_no_wait_counts(monkeypatch: pytest.MonkeyPatch) -> N
     assert clocks.made == 1
 
 
-def test_it_is_never_less_than_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    clocks = Clocks()
-    monkeypatch.setattr(clocks, "sleep", lambda seconds: setattr(clocks, "cpu_s", clocks.cpu_s - seconds))
-    assert measured(monkeypatch, clocks) == 0.0
+@pytest.mark.parametrize("more_s", [(1.0, -0.6, 0.9, -0.8), (-1.0, -1.0, -1.0, -1.0)])
+def test_what_differs_by_chance_counts_for_nothing(more_s: Sequence[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(0.2)  # one gradient a turn: a first one, then by threes an idle, a usual and a later one
+    later_s = iter(more_s * 2)
+
+    def gradient() -> None:
+        clocks.gradient()
+        if clocks.made > 1 and clocks.made % 3 == 1:
+            clocks.cpu_s += next(later_s)
+
+    monkeypatch.setattr(cold_gradients, "time", clocks)
+    monkeypatch.setattr(cold_gradients, "thread_cpu_s", lambda: clocks.cpu_s)
+    assert cold_gradients.added_s(gradient, lambda: None) == 0.0

@@ -4,11 +4,11 @@ import queue
 
 import pytest
 
-from backends.agent.telemetry import TelemetrySender
 from backends.data.arrivals import Arrivals
 from backends.data.injected import Injection
 from backends.protocol.events import MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
+from backends.training.telemetry import TelemetrySender
 from profilers.records.readings import MachineSpeed, Window
 from tests.running import HANG_S
 

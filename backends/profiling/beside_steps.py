@@ -1,0 +1,48 @@
+"""Beside steps that are timed runs what runs beside those of a run.
+
+Sensors are sampled, the reference loop makes its rounds, and a report is made of both every second:
+together 0.5 % of a core, which is 3 % of a fifth of one.
+"""
+
+import json
+from typing import Any, List, Tuple
+
+from backends.protocol.events import MemberTelemetry
+from backends.protocol.json_messages import encode
+from backends.training.telemetry import TelemetrySender
+from profilers.machine_speed import SpeedMeter
+from profilers.records.readings import MachineSpeed, Window
+from profilers.sampling import Sampler
+
+
+class BesideSteps:
+    """What a device measures of itself while steps are timed; ``start`` and ``stop`` bound it."""
+
+    def __init__(self) -> None:
+        self._sampler, self._speed_meter = Sampler(), SpeedMeter()
+        self._reports: List[MemberTelemetry] = []
+
+    def start(self) -> None:
+        """Begin a window."""
+        self._telemetry = TelemetrySender(
+            self._report, sampler=lambda: _Whole(self._sampler), speed_meter=lambda: _Whole(self._speed_meter)
+        )
+        self._telemetry.__enter__()
+
+    def stop(self) -> Tuple[Window, MachineSpeed]:
+        """End the window. What was measured in all of it, and how fast the machine was."""
+        self._telemetry.__exit__(None, None, None)
+        last = self._reports[-1]
+        assert last.speed is not None, "the meter tells one"
+        return last.window, last.speed
+
+    def _report(self, event: MemberTelemetry) -> None:
+        json.dumps(encode(event))  # a run sends it
+        self._reports[:] = [event]
+
+
+class _Whole:
+    """A sampler, or a meter, that tells of all that it has measured at each turn."""
+
+    def __init__(self, meter: Any) -> None:
+        self.start, self.turn, self.stop = meter.start, meter.so_far, meter.stop
