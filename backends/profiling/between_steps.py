@@ -20,7 +20,7 @@ FEWEST, MOST = 3, 20
 LIMIT_S = 1.0
 
 
-def measure(replica: Replica, batches: BatchSource, test: EvaluationSet, kind: str, counted_s: float = 0.0) -> Samples:
+def measure(replica: Replica, batches: BatchSource, test: EvaluationSet, kind: str, counted_s: float) -> Samples:
     """Seconds between steps that are made as in a run, by the clock of their thread.
 
     kind: of the optimizer. None without a test set, with which no run begins.

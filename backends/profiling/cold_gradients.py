@@ -19,8 +19,9 @@ WAIT_S = 0.02
 TURN_S = 0.15
 #: Turns of either kind, and seconds for all but the fewest.
 FEWEST, MOST, LIMIT_S = 3, 6, 2.0
-#: Of a gradient of so many seconds no millisecond counts.
-LONG_S = 0.5
+#: Processor seconds from which on a gradient is too long for this: it differs from one to the next
+#: by more than what is looked for.
+LONG_S = 0.01
 
 
 def after_wait_s(gradient: Callable[[], Any]) -> float:
@@ -29,21 +30,17 @@ def after_wait_s(gradient: Callable[[], Any]) -> float:
 
 
 def added_s(gradient: Callable[[], Any], before: Callable[[], Any]) -> float:
-    """Processor seconds that ``before`` adds to a gradient, by the clock of its thread.
-
-    None where that is within its 95 % interval of nothing: gradients of 30 ms differ by more.
-    """
+    """Processor seconds that ``before`` adds to a gradient, by the clock of its thread."""
     began_s = time.monotonic()
     gradient()
-    if time.monotonic() - began_s > LONG_S:
+    if _mean_s(gradient, None) > LONG_S:
         return 0.0
     more_s: List[float] = []
     while len(more_s) < FEWEST or (len(more_s) < MOST and time.monotonic() - began_s < LIMIT_S):
         gradient()
         usual_s = _mean_s(gradient, None)
         more_s.append(_mean_s(gradient, before) - usual_s)
-    added = stats.mean(more_s)
-    return added if added > stats.interval95(more_s) else 0.0
+    return max(0.0, stats.median(more_s))
 
 
 def _mean_s(gradient: Callable[[], Any], before: Optional[Callable[[], Any]]) -> float:

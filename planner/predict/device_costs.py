@@ -111,10 +111,10 @@ class DeviceCosts(NamedTuple):
     def unused_quota_s(self) -> Floats:
         """(N,) seconds by which a gradient is shorter that begins after a wait.
 
-        It never takes less than its data and its processor time. One thread computes where cores
-        are below one.
+        It never takes less than its data and its processor time, what it takes longer after a wait
+        (``wait_s``) included. One thread computes where cores are below one.
         """
-        throttled_s = np.maximum(0.0, self.gradient_s - self.data_s - self.step_cpu_s)
+        throttled_s = np.maximum(0.0, self.gradient_s - self.data_s - self.step_cpu_s) + self.wait_s * (1 - self.cores)
         saved_s = np.minimum(saved_by_wait_s(self.cores, self.quota_period_s), throttled_s)
         return np.where((self.cores < 1) & (self.step_cpu_s > 0), saved_s, 0.0)
 

@@ -26,7 +26,7 @@ def test_steps_are_made_until_there_is_a_time_between_enough_of_them(monkeypatch
     monkeypatch.setattr(between_steps, "LIMIT_S", 1e9)
     replica, drawn = Counted(), DrawnBatches()
     drawn.batch = 5
-    found = between_steps.measure(replica, drawn, TEST, SGD)
+    found = between_steps.measure(replica, drawn, TEST, SGD, 0.0)
     assert drawn.batch == 5
     assert replica.made == between_steps.MOST + 1
     assert len(found.values) == between_steps.MOST - 1 and len(found.warmup) == 1
@@ -36,7 +36,7 @@ def test_steps_are_made_until_there_is_a_time_between_enough_of_them(monkeypatch
 def test_slow_steps_are_made_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(between_steps, "LIMIT_S", -1.0)
     replica = Counted()
-    between_steps.measure(replica, DrawnBatches(), TEST, SGD)
+    between_steps.measure(replica, DrawnBatches(), TEST, SGD, 0.0)
     assert replica.made == between_steps.FEWEST + 1
 
 
@@ -44,7 +44,7 @@ def test_its_share_of_a_core_stretches_them(monkeypatch: pytest.MonkeyPatch) -> 
     clock = iter(range(1000))
     monkeypatch.setattr(between_steps, "thread_cpu_s", lambda: float(next(clock)))
     monkeypatch.setattr(between_steps, "available_cores", lambda: 0.25)
-    found = between_steps.measure(Softmax(), DrawnBatches(), TEST, SGD)
+    found = between_steps.measure(Softmax(), DrawnBatches(), TEST, SGD, 0.0)
     assert set(found.values) == {4.0}
 
 
@@ -59,4 +59,4 @@ def test_what_is_part_of_a_gradient_already_counts_no_more(monkeypatch: pytest.M
 
 def test_without_a_test_set_no_run_begins_and_nothing_is_measured() -> None:
     images_, labels = images(0)
-    assert between_steps.measure(Softmax(), DrawnBatches(), ArraySamples(images_, labels), SGD).values == ()
+    assert between_steps.measure(Softmax(), DrawnBatches(), ArraySamples(images_, labels), SGD, 0.0).values == ()

@@ -44,6 +44,7 @@ def cycles(profile: Profile, strategy: str, mask: int = 0b111) -> np.ndarray:
     [
         ({}, SAVED_S),
         ({"gradient_s": 0.002}, 0.75 * 0.002),  # which leaves its processor time
+        ({"gradient_s": 0.002, "wait_cpu_s": 0.0005}, 0.75 * (0.002 + 0.002)),  # and that of cold caches
         ({"gradient_s": 1.0, "period_s": 0.1}, 0.75 * 0.1 + 0.005 / 0.25),
         ({"cores": 1.0}, 0.0),
         ({"cores": 2.0}, 0.0),
