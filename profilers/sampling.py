@@ -31,7 +31,7 @@ NOTHING_LOGGED = "its log holds nothing of this window"
 class SamplingPeriod:
     """The sampling period: ``least_s``, or longer to keep the mean cost below a share of a core."""
 
-    def __init__(self, least_s: float, share: float = CPU_SHARE) -> None:
+    def __init__(self, least_s: float, share: float) -> None:
         self._least_s = least_s
         self._share = share
         self._rounds = 0

@@ -1,11 +1,10 @@
 """Beside steps that are timed runs what runs beside those of a run.
 
-Sensors are sampled, the reference loop makes its rounds, and a report is made of both every second:
-together 0.5 % of a core, which is 3 % of a fifth of one.
+Sensors are sampled, the reference loop makes its rounds, and a report is made of both every second.
 """
 
 import json
-from typing import Any, List, Tuple
+from typing import Any, Optional, Tuple
 
 from backends.protocol.events import MemberTelemetry
 from backends.protocol.json_messages import encode
@@ -20,10 +19,10 @@ class BesideSteps:
 
     def __init__(self) -> None:
         self._sampler, self._speed_meter = Sampler(), SpeedMeter()
-        self._reports: List[MemberTelemetry] = []
 
     def start(self) -> None:
         """Begin a window."""
+        self._last: Optional[MemberTelemetry] = None
         self._telemetry = TelemetrySender(
             self._report, sampler=lambda: _Whole(self._sampler), speed_meter=lambda: _Whole(self._speed_meter)
         )
@@ -32,13 +31,12 @@ class BesideSteps:
     def stop(self) -> Tuple[Window, MachineSpeed]:
         """End the window. What was measured in all of it, and how fast the machine was."""
         self._telemetry.__exit__(None, None, None)
-        last = self._reports[-1]
-        assert last.speed is not None, "the meter tells one"
-        return last.window, last.speed
+        assert self._last is not None and self._last.speed is not None, "a sender reports at its end"
+        return self._last.window, self._last.speed
 
     def _report(self, event: MemberTelemetry) -> None:
         json.dumps(encode(event))  # a run sends it
-        self._reports[:] = [event]
+        self._last = event
 
 
 class _Whole:

@@ -33,17 +33,18 @@ class OwnMessages(NamedTuple):
     """What messages cost a device that sends them to itself.
 
     costs: of an order and of a whole message, smallest first; none where it cannot reach itself.
-    gradient_cpu_s: processor seconds that a whole message adds to the next gradient.
+    gradient_cpu_s: processor seconds that a whole message adds to the next gradient; 0 where an
+        accelerator computes it.
     """
 
     costs: Tuple[MessageCost, ...] = ()
     gradient_cpu_s: float = 0.0
 
 
-def measure(ends: LoopbackEnds, gradient: Callable[[], Any], message_bytes: int) -> OwnMessages:
+def measure(ends: LoopbackEnds, gradient: Callable[[], Any], message_bytes: int, by_cpu: bool) -> OwnMessages:
     """Exchange messages of up to that size.
 
-    gradient: computes one, before each message.
+    gradient: computes one, before each message. by_cpu: whether on the processor.
     """
     task = _Task()
     with concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.suppress(WireError):
@@ -57,13 +58,17 @@ def measure(ends: LoopbackEnds, gradient: Callable[[], Any], message_bytes: int)
             with contextlib.closing(framing.connect(LOOPBACK, port, tls, SILENCE_LIMIT_S)) as connection:
                 sizes = sorted({ORDER_BYTES, min(message_bytes, MESSAGE_LIMIT)})
                 costs = tuple(_cost(connection, gradient, size) for size in sizes)
-                message = memoryview(bytearray(sizes[-1]))
-                added_s = cold_gradients.added_s(gradient, lambda: exchange(connection, message))
+                added_s = _added_s(connection, gradient, sizes[-1]) if by_cpu else 0.0
                 connection.send(EndProbe())
                 return OwnMessages(costs, added_s)
         finally:
             task.stopping.set()
     return OwnMessages()
+
+
+def _added_s(connection: framing.Connection, gradient: Callable[[], Any], size: int) -> float:
+    message = memoryview(bytearray(size))
+    return cold_gradients.added_s(gradient, lambda: exchange(connection, message))
 
 
 def _cost(connection: framing.Connection, gradient: Callable[[], Any], size: int) -> MessageCost:

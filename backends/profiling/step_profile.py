@@ -32,7 +32,7 @@ from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import stats, steptime
-from profilers.records.readings import Samples
+from profilers.records.readings import MachineSpeed, Samples, Window
 from profilers.records.steps import Repeat, StepProfile
 
 SYNTHETIC_BATCHES = 8
@@ -45,6 +45,8 @@ LONGEST_GRADIENT_S = 2.0
 GROUP_ARRAYS = 3
 
 Made = TypeVar("Made")
+#: What a window of steps had beside it.
+Measured = Tuple[Window, MachineSpeed]
 
 
 def time_steps(task: Any, order: TimeSteps) -> StepProfile:
@@ -73,16 +75,8 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         first_steps_s.append(sum(loop.step()))
 
     drawn.batch = batch = probe.largest(order.batch, _at(drawn, first_step))
-    beside, measured = BesideSteps(), []
-
-    def begin_window() -> None:
-        beside.start()
-        loop.restart()
-
-    hooks = steptime.Hooks(
-        _progress(task, batch), begin_window, lambda: measured.append(beside.stop()), task.stopping.is_set,
-        task.go.is_set,
-    )  # fmt: skip
+    measured: List[Measured] = []
+    hooks = _hooks(task, loop, measured, batch)._replace(enough=task.go.is_set)
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
     ((window, speed),) = measured
@@ -94,9 +88,12 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn, times.gradient_s, probe)
     timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradients_at(batch)))
     service_s = update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters, timer)
-    wait_cpu_s = cold_gradients.after_wait_s(gradients_at(batch)) if replica.accelerator == "cpu" else 0.0
+    by_cpu = replica.accelerator == "cpu"
+    wait_cpu_s = cold_gradients.after_wait_s(gradients_at(batch)) if by_cpu else 0.0
     between_s = between_steps.measure(replica, drawn, test, optimizer, loop.between_s)
-    messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4) if order.ends else OwnMessages()
+    messages = OwnMessages()
+    if order.ends:
+        messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4, by_cpu)
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return StepProfile(
         model=spec.model,
@@ -144,7 +141,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         between_s=between_s,
         messages=messages.costs,
         wait_cpu_s=wait_cpu_s,
-        message_cpu_s=messages.gradient_cpu_s if replica.accelerator == "cpu" else 0.0,
+        message_cpu_s=messages.gradient_cpu_s,
     )
 
 
@@ -160,19 +157,24 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
         train, _ = _data(found, built.replica, order.batch)
         drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
         loop = StepLoop(built.replica, drawn, spec.slowdown, _optimizer(built))
-        beside, measured = BesideSteps(), []
-
-        def begin_window() -> None:
-            beside.start()
-            loop.restart()
-
-        hooks = steptime.Hooks(
-            _progress(task), begin_window, lambda: measured.append(beside.stop()), task.stopping.is_set
-        )
-        times = steptime.measure_repeat(loop.step, hooks)
+        measured: List[Measured] = []
+        times = steptime.measure_repeat(loop.step, _hooks(task, loop, measured))
     _unless_stopped(task, times)
     ((_, speed),) = measured
     return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speed)
+
+
+def _hooks(task: Any, loop: StepLoop, measured: List[Measured], batch: int = 0) -> steptime.Hooks:
+    """Those of a measurement, whose window adds to ``measured``. batch: as of ``_progress``."""
+    beside = BesideSteps()
+
+    def begin_window() -> None:
+        beside.start()
+        loop.restart()
+
+    return steptime.Hooks(
+        _progress(task, batch), begin_window, lambda: measured.append(beside.stop()), task.stopping.is_set
+    )
 
 
 def _ready(replica: Replica, batches: BatchSource) -> Tuple[float, ...]:

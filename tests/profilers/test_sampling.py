@@ -6,7 +6,7 @@ import pytest
 
 from profilers import cores, counters
 from profilers.energy import Span
-from profilers.file_tree import Unavailable
+from profilers.file_tree import fail
 from profilers.records.readings import UNAVAILABLE
 from profilers.sampling import CPU_SHARE, MAX_PERIOD_S, Sampler, SamplingPeriod, power_reading, window_series
 from profilers.sensors.base import Sensor
@@ -38,6 +38,17 @@ def series(samples, failures=0, counts_joules=False):
     result.times_s, result.values = [s for s, _ in samples], [v for _, v in samples]
     result.failures, result._reason = failures, "bus error"
     return result
+
+
+def answering(*values):
+    """A series whose reader gives these values in turn; None is a failure."""
+    answers = iter(values)
+
+    def read():
+        answer = next(answers)
+        return fail("gone") if answer is None else answer
+
+    return TimeSeries(read)
 
 
 def reading_of(samples, meter=None, failures=0, period_s=1.0):
@@ -179,22 +190,14 @@ def test_a_log_with_a_long_period_has_no_gaps():
 
 
 def test_a_series_continues_after_a_failure():
-    answers = iter([1.0, Unavailable("gone"), 3.0])
-
-    def read():
-        answer = next(answers)
-        if isinstance(answer, Unavailable):
-            raise answer
-        return answer
-
-    window = TimeSeries(read)
+    window = answering(1.0, None, 3.0)
     for _ in range(3):
         window.take()
     assert (window.values, window.failures, window.usable) == ([1.0, 3.0], 1, True)
 
 
 def test_the_sampling_period_grows_with_its_cost():
-    period = SamplingPeriod(0.1)
+    period = SamplingPeriod(0.1, CPU_SHARE)
     assert period.period_s == 0.1
     period.add_round(0.0005)
     assert period.period_s == 0.1
@@ -202,7 +205,7 @@ def test_the_sampling_period_grows_with_its_cost():
     assert period.period_s == pytest.approx(0.003 / CPU_SHARE)
     period.add_round(1.0)
     assert period.period_s == MAX_PERIOD_S
-    assert SamplingPeriod(10.0).period_s == 10.0
+    assert SamplingPeriod(10.0, CPU_SHARE).period_s == 10.0
 
 
 def test_sampling_takes_no_more_than_its_share_of_a_part_of_a_core(jetson, monkeypatch):
@@ -261,15 +264,7 @@ def test_a_sensor_that_vanishes_has_a_reason_and_others_continue(jetson, tmp_pat
 
 
 def test_the_next_window_begins_with_the_last_value_of_the_one_before():
-    answers = iter([1.0, 2.0, 3.0, Unavailable("gone"), 5.0])
-
-    def read():
-        answer = next(answers)
-        if isinstance(answer, Unavailable):
-            raise answer
-        return answer
-
-    first = TimeSeries(read)
+    first = answering(1.0, 2.0, 3.0, None, 5.0)
     first.take()
     first.take()
     second = first.continued()

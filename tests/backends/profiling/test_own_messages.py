@@ -23,9 +23,8 @@ def test_an_order_and_a_message_cost_both_ends_and_follow_a_gradient_each(
     ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(own_messages, "LIMIT_S", 1e9)
-    monkeypatch.setattr(cold_gradients, "added_s", lambda gradient, before: 0.0)
     gradients: list[None] = []
-    found = own_messages.measure(ends, lambda: gradients.append(None), 4_000_000).costs
+    found = own_messages.measure(ends, lambda: gradients.append(None), 4_000_000, False).costs
     assert [each.message_bytes for each in found] == [ORDER_BYTES, 4_000_000]
     assert all(each.send_cpu_s > 0 and each.receive_cpu_s > 0 for each in found)
     assert found[1].send_cpu_s > found[0].send_cpu_s
@@ -34,9 +33,8 @@ def test_an_order_and_a_message_cost_both_ends_and_follow_a_gradient_each(
 
 def test_after_long_gradients_a_few_messages_are_timed(ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_messages, "LIMIT_S", -1.0)
-    monkeypatch.setattr(cold_gradients, "added_s", lambda gradient, before: 0.0)
     gradients: list[None] = []
-    own_messages.measure(ends, lambda: gradients.append(None), 100)
+    own_messages.measure(ends, lambda: gradients.append(None), 100, False)
     assert len(gradients) == 2 * own_messages.FEWEST
 
 
@@ -53,15 +51,15 @@ def test_gradients_are_timed_after_messages(ends: LoopbackEnds, monkeypatch: pyt
         "exchange",
         lambda connection, message: [sent.append(len(message)), exchange(connection, message)][1],
     )
-    assert own_messages.measure(ends, lambda: None, 100_000).gradient_cpu_s == 0.25
+    assert own_messages.measure(ends, lambda: None, 100_000, True).gradient_cpu_s == 0.25
     assert sent[-1] == 100_000
 
 
 def test_a_device_that_cannot_reach_itself_has_none(ends: LoopbackEnds) -> None:
     strangers = ends._replace(sender=Authority().identity("sender"))
-    assert own_messages.measure(strangers, lambda: None, 100) == OwnMessages()
+    assert own_messages.measure(strangers, lambda: None, 100, False) == OwnMessages()
 
 
 def test_nor_has_one_that_cannot_listen(ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_messages, "LOOPBACK", "192.0.2.1")
-    assert own_messages.measure(ends, lambda: None, 100) == OwnMessages()
+    assert own_messages.measure(ends, lambda: None, 100, False) == OwnMessages()
