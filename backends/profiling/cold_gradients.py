@@ -12,8 +12,8 @@ from typing import Any, Callable, List, Optional
 from profilers import stats
 from profilers.cores import thread_cpu_s
 
-#: Seconds of a wait, as members of a cluster with short gradients wait for an exchange: 5 to 9 ms
-#: where a network of 50 kB crossed links of 20 to 1000 Mbit/s (docs/results.md).
+#: Seconds of a wait, as members of a cluster with short gradients wait for an exchange: 6 to 9 ms
+#: with a network of 50 kB (docs/results.md).
 WAIT_S = 0.005
 #: Seconds in which gradients are computed one after another, and with something else before each,
 #: by turns: several periods of a quota, which makes pauses of its own.
