@@ -4,15 +4,15 @@
 
 Each folder holds fleets as `audit_fleets.py` leaves them. A fleet of the same number in two folders
 was built twice, profiled and audited each time. What its two errors of a configuration differ by is
-chance: the profile's, the runs' and the machine's. No prediction from one profile can be better on
-average than what this leaves. Were it all there is, the mean error would be the mean difference
-over the square root of two.
+chance: the profile's, the runs' and the machine's. Were it all there is, the mean error would be
+the mean difference over the square root of two.
 """
 
 import argparse
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -21,7 +21,7 @@ from reporting import parser, show
 
 from planner.audit.folder import AuditFolder
 from planner.audit.scoring.cases import cases_of
-from planner.audit.scoring.comparison import Comparison, compare, without_drift
+from planner.audit.scoring.comparison import Compared, Comparison, compare, without_drift
 
 #: Of a configuration, whichever profile it was predicted from: fleet, audit, workers, server.
 Key = tuple[str, str, frozenset[str], str]
@@ -36,7 +36,7 @@ def main() -> None:
     for each in options.sets:
         for key, comparison in _of_set(each):
             found[key].append(comparison)
-    pairs = [(each[0], each[1]) for each in found.values() if len(each) == 2]
+    pairs = [pair for each in found.values() for pair in combinations(each, 2)]
     show(
         "two profiles",
         [_row(what, pairs, alone) for what, alone in (("alone", True), ("clusters", False))],
@@ -56,17 +56,17 @@ def _row(what: str, pairs: list[tuple[Comparison, Comparison]], alone: bool) -> 
     return {
         "configurations": what,
         "number": len(steps),
-        "measured differ by, %": _differ(steps, "measured"),
-        "predicted differ by, %": _differ(steps, "predicted"),
-        "errors differ by, %": _differ(steps, "error", 1.0),
-        "at equal speed, %": _differ(steps, "steady_error", 1.0),
-        "mean error at equal speed, %": 100 * mean(abs(each.steady_error) for both in steps for each in both),
+        "measured differ by, %": _differ(steps, lambda step: step.measured),
+        "predicted differ by, %": _differ(steps, lambda step: step.predicted),
+        "errors differ by, %": _differ(steps, lambda step: 1 + step.error),
+        "at equal speed, %": _differ(steps, lambda step: 1 + step.steady_error),
+        "mean error at equal speed, %": 100 * mean(abs(step.steady_error) for both in steps for step in both),
     }
 
 
-def _differ(steps: list[tuple[Any, Any]], name: str, beyond: float = 0.0) -> float:
-    ratios = [(beyond + getattr(one, name)) / (beyond + getattr(other, name)) for one, other in steps]
-    return 100 * mean(abs(math.log(ratio)) for ratio in ratios)
+def _differ(steps: list[tuple[Compared, Compared]], value: Callable[[Compared], float]) -> float:
+    """Mean of the absolute logarithms of their ratios, in percent."""
+    return 100 * mean(abs(math.log(value(one) / value(other))) for one, other in steps)
 
 
 if __name__ == "__main__":

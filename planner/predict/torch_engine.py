@@ -49,7 +49,8 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints, pace: float) -> Work:
         )
         hop_cpu_s = GLOO_MESSAGES * _small_messages_s(torch, ranked)
     own_s = torch.own_cpu_s / np.minimum(1.0, devices.cores)  # of one thread
-    # A batch is waited for before its forward pass, and this wait varies as well.
+    # A batch is waited for before its forward pass, and this wait varies as well. After the one for
+    # the others, caches are cold.
     computing_s = np.maximum(devices.gradient_s - devices.data_s, 1e-9) + devices.wait_s
     paced = 1 + (pace - 1) * devices.gradient_s / computing_s
     return Work(
