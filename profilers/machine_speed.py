@@ -6,7 +6,7 @@ other work shares its caches and its memory. The loop runs beside what it is com
 
 import math
 import threading
-from typing import Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
 
@@ -53,6 +53,26 @@ class ReferenceLoop:
         return thread_cpu_s() - began_s
 
 
+class Rounds:
+    """Rounds of a reference loop that are asked for one by one, between parts of a measurement.
+
+    loop, tree: the machine's own, unless others are given.
+    """
+
+    def __init__(self, loop: Optional[Callable[[], float]] = None, tree: Optional[FileTree] = None) -> None:
+        self._loop = ReferenceLoop() if loop is None else loop
+        self._lost = LostTime(FileTree("/") if tree is None else tree)
+        self._taken_s: List[float] = []
+
+    def make(self) -> None:
+        """One more round."""
+        self._taken_s.append(self._loop())
+
+    def speed(self) -> MachineSpeed:
+        """By all rounds so far."""
+        return _speed(self._taken_s, self._lost.so_far())
+
+
 class SpeedMeter:
     """Runs a reference loop in the background, every now and then, while something is measured.
 
@@ -72,6 +92,13 @@ class SpeedMeter:
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
         self._taken_s: List[float] = []
+
+    def __enter__(self) -> "SpeedMeter":
+        self.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Begin a measurement."""

@@ -14,11 +14,23 @@ from backends.network import framing
 from backends.profiling.cold_caches import ColdCaches
 from backends.profiling.interference import REST_S, computing, stolen_cpu_s
 from backends.protocol.events import Listening, MessagePoint, MessageTimes
-from backends.protocol.frames import ComputeBeside, Done, EndProbe, EndTurns, ProbeMessage, ProbeReceived, StolenTime
+from backends.protocol.frames import (
+    ComputeBeside,
+    Done,
+    EndProbe,
+    EndTurns,
+    MakeRound,
+    ProbeMessage,
+    ProbeReceived,
+    StolenTime,
+    TellSpeed,
+    ToldSpeed,
+)
 from backends.protocol.orders import SendMessages, ServeMessages
 from profilers import goodput
 from profilers.cores import thread_cpu_s
 from profilers.goodput import SILENCE_LIMIT_S, LinkError
+from profilers.machine_speed import Rounds
 
 #: Message sizes every link is measured at, unless a model's size is near.
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
@@ -29,6 +41,9 @@ _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 
 #: The answer to a message beside a computation, whose processor time is taken by turns.
 UNTIMED = ProbeReceived(0.0)
+
+#: What a sender asks for.
+_ASKED = (ProbeMessage, MakeRound, TellSpeed, ComputeBeside, EndProbe)
 
 Answer = TypeVar("Answer")
 
@@ -42,21 +57,29 @@ class ProbedMessage(NamedTuple):
 
 
 def serve(task: Any, order: ServeMessages) -> None:
-    """Acknowledge messages of one peer until it has no more; emits the port."""
+    """Acknowledge messages of one peer until it has no more; emits the port.
+
+    In between it makes rounds of the reference loop, when asked.
+    """
     tls = framing.context(order.identity, server_side=True)
     with framing.listen(order.address) as listener:
         task.emit(Listening(listener.getsockname()[1]))
         connection = _admit(task, listener, tls)
-    buffer = _ReceiveBuffer()
+    buffer, rounds = _ReceiveBuffer(), Rounds()
     with contextlib.closing(connection):
         while not task.stopping.is_set():
             before_s = thread_cpu_s()
-            asked: Any = connection.receive(ProbeMessage, ComputeBeside, EndProbe, payload=buffer)
+            asked: Any = connection.receive(*_ASKED, payload=buffer)
             spent_s = thread_cpu_s() - before_s
             if isinstance(asked, EndProbe):
                 return
             if isinstance(asked, ComputeBeside):
                 _serve_beside(task, connection, buffer)
+            elif isinstance(asked, MakeRound):
+                rounds.make()
+                connection.send(Done())
+            elif isinstance(asked, TellSpeed):
+                connection.send(ToldSpeed(rounds.speed()))
             else:
                 connection.send(ProbeReceived(spent_s))
 
@@ -95,12 +118,14 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
     size is left out, and all above it, when not even three messages are expected to pass in
     ``limit_s``. With ``cold`` messages find the caches as a training step leaves them: 7 MB then
     cost the processor 12 to 15 % more, 0.26 MB nearly twice as much.
+
+    Both ends make a round of the reference loop after each message.
     """
     tls = framing.context(order.identity, server_side=False)
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
         trips = [exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
-        caches = ColdCaches() if order.cold else None
+        caches, rounds = ColdCaches() if order.cold else None, Rounds()
         points: List[MessagePoint] = []
         for size in ladder(order.sizes):
             expected_s = _expected_s(points, size, latency_s)
@@ -113,8 +138,11 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
                 if caches is not None:
                     caches.leave()
                 exchanges.append(exchange(connection, message))
+                rounds.make()
+                _ask(connection, MakeRound(), Done)
             points.append(_point(size, exchanges, latency_s))
-        found = MessageTimes(tuple(trips), tuple(points))
+        receive_speed = _ask(connection, TellSpeed(), ToldSpeed).speed
+        found = MessageTimes(tuple(trips), tuple(points), send_speed=rounds.speed(), receive_speed=receive_speed)
         if order.turns:
             found = _send_beside(connection, order, message, found)
         connection.send(EndProbe())

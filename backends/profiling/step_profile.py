@@ -32,6 +32,7 @@ from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import stats, steptime
+from profilers.machine_speed import SpeedMeter
 from profilers.records.readings import MachineSpeed, Samples, Window
 from profilers.records.steps import Repeat, StepProfile
 
@@ -80,69 +81,73 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
     ((window, speed),) = measured
-    parameters = int(replica.weights.size)
-    gradients_at = _at(drawn, lambda: step.step(replica, drawn, spec.slowdown, SETTINGS).gradient_s)
-    others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
-    gradients_at(batch)()  # for what is timed with a gradient at hand: one without enough memory has left none
-    ready = _ready(replica, drawn)
-    group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn, times.gradient_s, probe)
-    timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradients_at(batch)))
-    service_s = update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters, timer)
-    by_cpu = replica.accelerator == "cpu"
-    wait_cpu_s = cold_gradients.after_wait_s(gradients_at(batch)) if by_cpu else 0.0
-    between_s = between_steps.measure(replica, drawn, test, optimizer, loop.between_s)
-    messages = OwnMessages()
-    if order.ends:
-        messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4, by_cpu)
-    half_s = [other.gradient_s for other in others if other.batch == batch // 2]
-    return StepProfile(
-        model=spec.model,
-        fingerprint=_fingerprint(spec),
-        framework=spec.framework,
-        framework_version=framework(spec.framework).version(),
-        accelerator=replica.accelerator,
-        threads=built.threads,
-        slowdown=spec.slowdown,
-        batch=batch,
-        micro_batch=spec.micro_batch,
-        precision=spec.precision,
-        protocol=order.protocol,
-        build_s=built.build_s,
-        gradient_s=times.gradient_s,
-        copy_s=times.copy_s,
-        update_s=times.update_s,
-        half_batch_s=half_s[0] if half_s else Samples("s", ()),
-        service_s=service_s,
-        steady=times.steady,
-        precise=times.precise,
-        cpu_s_per_step=loop.cpu_s_per_step,
-        parameters=parameters,
-        parameter_bytes=parameters * 4,
-        gradient_bytes=parameters * 4,
-        state_bytes=int(replica.state.size) * 4,
-        window=window,
-        layers=tuple(variable.size for variable in replica.variables),
-        ready=ready,
-        group_cpu_s=group_cpu_s,
-        compressors=codec_profile.costs(replica.variables, timer),
-        collectives=framework(spec.framework).collectives(),
-        job=spec.job is not None,
-        samples=found.samples,
-        own_optimizer=optimizer == OWN,
-        data_s=loop.data_s,
-        other_batches=tuple(other for other in others if other.batch != batch // 2),
-        memory=probe.found(),
-        clip_s=update_costs.clip_s(replica, spec.slowdown),
-        optimizers=update_costs.of_others(replica, spec.slowdown, timer, optimizer),
-        requested_batch=None if batch == order.batch else order.batch,
-        speed=speed,
-        first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
-        evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
-        between_s=between_s,
-        messages=messages.costs,
-        wait_cpu_s=wait_cpu_s,
-        message_cpu_s=messages.gradient_cpu_s,
-    )
+    with SpeedMeter() as beside:
+        parameters = int(replica.weights.size)
+        gradients_at = _at(drawn, lambda: step.step(replica, drawn, spec.slowdown, SETTINGS).gradient_s)
+        others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
+        gradients_at(batch)()  # for what is timed with a gradient at hand: one without enough memory has left none
+        ready = _ready(replica, drawn)
+        group_cpu_s = _group_cpu_s(framework(spec.framework), replica, drawn, times.gradient_s, probe)
+        timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradients_at(batch)))
+        service_s = (
+            update_costs.own_service_s(replica) if optimizer == OWN else update_costs.service_s(parameters, timer)
+        )
+        by_cpu = replica.accelerator == "cpu"
+        wait_cpu_s = cold_gradients.after_wait_s(gradients_at(batch)) if by_cpu else 0.0
+        between_s = between_steps.measure(replica, drawn, test, optimizer, loop.between_s)
+        messages = OwnMessages()
+        if order.ends:
+            messages = own_messages.measure(order.ends, gradients_at(batch), parameters * 4, by_cpu)
+        half_s = [other.gradient_s for other in others if other.batch == batch // 2]
+        return StepProfile(
+            model=spec.model,
+            fingerprint=_fingerprint(spec),
+            framework=spec.framework,
+            framework_version=framework(spec.framework).version(),
+            accelerator=replica.accelerator,
+            threads=built.threads,
+            slowdown=spec.slowdown,
+            batch=batch,
+            micro_batch=spec.micro_batch,
+            precision=spec.precision,
+            protocol=order.protocol,
+            build_s=built.build_s,
+            gradient_s=times.gradient_s,
+            copy_s=times.copy_s,
+            update_s=times.update_s,
+            half_batch_s=half_s[0] if half_s else Samples("s", ()),
+            service_s=service_s,
+            steady=times.steady,
+            precise=times.precise,
+            cpu_s_per_step=loop.cpu_s_per_step,
+            parameters=parameters,
+            parameter_bytes=parameters * 4,
+            gradient_bytes=parameters * 4,
+            state_bytes=int(replica.state.size) * 4,
+            window=window,
+            layers=tuple(variable.size for variable in replica.variables),
+            ready=ready,
+            group_cpu_s=group_cpu_s,
+            compressors=codec_profile.costs(replica.variables, timer),
+            collectives=framework(spec.framework).collectives(),
+            job=spec.job is not None,
+            samples=found.samples,
+            own_optimizer=optimizer == OWN,
+            data_s=loop.data_s,
+            other_batches=tuple(other for other in others if other.batch != batch // 2),
+            memory=probe.found(),
+            clip_s=update_costs.clip_s(replica, spec.slowdown),
+            optimizers=update_costs.of_others(replica, spec.slowdown, timer, optimizer),
+            requested_batch=None if batch == order.batch else order.batch,
+            speed=speed,
+            first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
+            evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
+            between_s=between_s,
+            messages=messages.costs,
+            wait_cpu_s=wait_cpu_s,
+            message_cpu_s=messages.gradient_cpu_s,
+            parts_speed=beside.so_far(),
+        )
 
 
 def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:

@@ -260,12 +260,16 @@ class MessageTimes(NamedTuple):
 
     send_stolen_cpu_s, receive_stolen_cpu_s: processor seconds per byte that a computation on all
         processors lacks meanwhile; None where none was asked for, or other work hid it.
+    send_speed, receive_speed: of the machines at both ends, by a round of the reference loop after
+        each message.
     """
 
     latency_s: Tuple[float, ...]  # half round trips of empty messages
     points: Tuple[MessagePoint, ...]  # smallest first
     send_stolen_cpu_s: Optional[float] = None
     receive_stolen_cpu_s: Optional[float] = None
+    send_speed: Optional[MachineSpeed] = None
+    receive_speed: Optional[MachineSpeed] = None
 
 
 class MemberAccount(NamedTuple):

@@ -5,6 +5,7 @@ messages in a row do not show.
 """
 
 from backends.protocol.events import MessagePoint, MessageTimes
+from planner.profile.machine_speed import joined_speed
 from profilers.goodput import LinkThroughput
 from profilers.records.links import CurvePoint, LinkProfile
 from profilers.records.readings import Samples
@@ -28,6 +29,8 @@ def first(source: str, target: str, throughput: LinkThroughput, curve: MessageTi
         repeats=1,
         plain_send_cpu_s=throughput.send_cpu_s,
         plain_receive_cpu_s=throughput.receive_cpu_s,
+        send_speed=curve.send_speed,
+        receive_speed=curve.receive_speed,
     )
     return _by_byte(link)
 
@@ -49,6 +52,8 @@ def pooled(link: LinkProfile, curve: MessageTimes) -> LinkProfile:
         send_stolen_cpu_s=_mean(link.send_stolen_cpu_s, curve.send_stolen_cpu_s, link.repeats),
         receive_stolen_cpu_s=_mean(link.receive_stolen_cpu_s, curve.receive_stolen_cpu_s, link.repeats),
         repeats=link.repeats + 1,
+        send_speed=joined_speed([link.send_speed, curve.send_speed]),
+        receive_speed=joined_speed([link.receive_speed, curve.receive_speed]),
     )
     return _by_byte(both)
 

@@ -2,7 +2,7 @@
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from profilers.records.readings import Samples
+from profilers.records.readings import MachineSpeed, Samples
 
 
 class CurvePoint(NamedTuple):
@@ -27,6 +27,7 @@ class LinkProfile(NamedTuple):
         iperf3; None without it, and in profiles of older versions.
     measured_s: seconds since the epoch by the operator's clock.
     repeats: repeats, minutes apart, behind all but the goodput; 0 in profiles without this count.
+    send_speed, receive_speed: of the machines at both ends, meanwhile; None in older profiles.
     """
 
     source: str
@@ -43,6 +44,8 @@ class LinkProfile(NamedTuple):
     repeats: int = 0
     plain_send_cpu_s: Optional[float] = None
     plain_receive_cpu_s: Optional[float] = None
+    send_speed: Optional[MachineSpeed] = None
+    receive_speed: Optional[MachineSpeed] = None
 
     @classmethod
     def former_keys(cls) -> Dict[str, str]:

@@ -128,6 +128,8 @@ class StepProfile(NamedTuple):
     wait_cpu_s, message_cpu_s: processor seconds that a gradient takes longer after a wait, and
         right after a message to itself; 0 where an accelerator computes, and in profiles of older
         versions.
+    parts_speed: of the machine while all but whole steps was timed: updates of a server,
+        compressors, messages, evaluations; None in profiles of older versions.
     """
 
     model: str
@@ -179,6 +181,7 @@ class StepProfile(NamedTuple):
     messages: Tuple[MessageCost, ...] = ()
     wait_cpu_s: float = 0.0
     message_cpu_s: float = 0.0
+    parts_speed: Optional[MachineSpeed] = None
 
     @property
     def planned_batch(self) -> int:
