@@ -23,7 +23,7 @@ from backends.frameworks.base import GradientSettings, OptimizerSettings, framew
 from backends.training import step
 from backends.training.workload import batches
 from profilers.cores import thread_cpu_s
-from profilers.machine_speed import INTERPRETED, SIDE, ReferenceLoop
+from profilers.machine_speed import INTERPRETED, ROWS, SIDE, ReferenceLoop
 
 #: Small enough that nothing overflows on noise.
 RATE = 1e-4
@@ -65,14 +65,14 @@ def _parts() -> dict[str, Callable[[], Any]]:
     matrix = random.uniform(size=(SIDE, SIDE)).astype(np.float32)
     vector = np.linspace(0.5, 1.5, 1 << 16, dtype=np.float32)
     source, places = random.uniform(size=1 << 20).astype(np.float32), random.integers(0, 1 << 20, 1 << 15)
-    product, result, read = np.empty_like(matrix), np.empty_like(vector), np.empty(places.size, np.float32)
+    product, result, read = np.empty((ROWS, SIDE), np.float32), np.empty_like(vector), np.empty(places.size, np.float32)
 
     def passes() -> None:
         for _ in range(16):
             np.multiply(vector, vector, out=result)
 
     return {
-        "product of matrices": lambda: np.einsum("ij,kj->ik", matrix, matrix, out=product),
+        "product of matrices": lambda: np.einsum("ij,kj->ik", matrix[:ROWS], matrix, out=product),
         "interpreted code": lambda: sum(number * number for number in range(INTERPRETED)),
         "passes over a vector": passes,
         "random reads": lambda: np.take(source, places, out=read, mode="clip"),

@@ -19,20 +19,21 @@ from profilers.records.readings import MachineSpeed
 #: Share of the usable cores, of one at most, that the loop may take.
 CPU_SHARE = 0.005
 #: Shortest and longest seconds between two rounds of the loop.
-LEAST_PERIOD_S, MOST_PERIOD_S = 0.05, 5.0
+LEAST_PERIOD_S, MOST_PERIOD_S = 0.02, 5.0
 #: The number of this loop, to be raised with every change of its work, or of what is told of it.
-LOOP = 4
+LOOP = 5
 #: Rounds that take more than so many times their lower quartile do not count. In runs with much
 #: traffic up to half of the rounds take several times as long, probably because packets that arrive
-#: are handled on their account. Gradients follow the mean of all others (docs/results.md).
-INTERRUPTED = 1.5
-#: A round is the product of two square matrices, a quarter of a millisecond on a server of 2023,
-#: and interpreted code, a third of that. Passes over a vector and reads from random places, which
-#: the first loop had, vary two to three times as much as training steps do
+#: are handled on their account. Gradients follow the mean of all others (docs/results.md). A
+#: machine often has two speeds, of which one takes 1.5 times as long as the other: both count.
+INTERRUPTED = 2.0
+#: A round is the product of some rows of a square matrix and all of them, 60 microseconds on a
+#: server of 2023, and interpreted code, a third of that. Passes over a vector and reads from random
+#: places, which the first loop had, vary two to three times as much as training steps do
 #: (benchmarks/machine_speed.py). Many short rounds tell more than a few long ones, for a round sees
 #: a moment only.
-SIDE = 128
-INTERPRETED = 3000
+SIDE, ROWS = 128, 32
+INTERPRETED = 750
 
 
 class ReferenceLoop:
@@ -40,13 +41,13 @@ class ReferenceLoop:
 
     def __init__(self) -> None:
         self._matrix = np.random.RandomState(0).uniform(size=(SIDE, SIDE)).astype(np.float32)
-        self._product = np.empty_like(self._matrix)
+        self._product = np.empty((ROWS, SIDE), np.float32)
         self()  # the first round brings the arrays into the memory
 
     def __call__(self) -> float:
         began_s = thread_cpu_s()
         # Without a BLAS, whose threads would do a part that this thread's time does not show.
-        np.einsum("ij,kj->ik", self._matrix, self._matrix, out=self._product)
+        np.einsum("ij,kj->ik", self._matrix[:ROWS], self._matrix, out=self._product)
         total = 0
         for number in range(INTERPRETED):
             total += number * number
@@ -146,9 +147,9 @@ def _speed(taken_s: Sequence[float], lost: LostShares) -> MachineSpeed:
     )
 
 
-def uninterrupted_s(taken_s: Sequence[float]) -> float:
+def uninterrupted_s(taken_s: Sequence[float], interrupted: float = INTERRUPTED) -> float:
     """Mean time of the rounds that nothing interrupted, of one or more."""
-    limit_s = INTERRUPTED * _lower_quartile(sorted(taken_s))
+    limit_s = interrupted * _lower_quartile(sorted(taken_s))
     counted_s = [each_s for each_s in taken_s if each_s <= limit_s]
     return math.fsum(counted_s) / len(counted_s)
 

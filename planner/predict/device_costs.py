@@ -63,7 +63,8 @@ class DeviceCosts(NamedTuple):
     evaluation_s: of one sample of the test set, NaN where unknown.
     variation: the times of a gradient that were measured over their mean, of each device.
     startups: how runs begin on them; None where that was not measured.
-    speeds: of their processors while gradients were timed; None where unknown, or a GPU computes.
+    speeds, parts_speeds: of their processors while whole steps were timed, and parts of steps; None
+        where unknown, or a GPU computes.
     """
 
     gradient_s: Floats
@@ -89,6 +90,7 @@ class DeviceCosts(NamedTuple):
     evaluation_s: Floats
     variation: tuple[Floats, ...]
     speeds: tuple[MachineSpeed | None, ...]
+    parts_speeds: tuple[MachineSpeed | None, ...]
     startups: tuple[Startup | None, ...]
     errors: DeviceErrors
 
@@ -117,6 +119,11 @@ class DeviceCosts(NamedTuple):
         throttled_s = np.maximum(0.0, self.gradient_s - self.data_s - self.step_cpu_s) + self.wait_s * (1 - self.cores)
         saved_s = np.minimum(saved_by_wait_s(self.cores, self.quota_period_s), throttled_s)
         return np.where((self.cores < 1) & (self.step_cpu_s > 0), saved_s, 0.0)
+
+    def slowed(self, updates: Floats, parts: Floats) -> "DeviceCosts":
+        """The same where updates alone and parts of steps take so many times as long: (N,) each."""
+        names = ("encode_s", "between_s", "service_s", "add_s", "wait_s", "message_s")
+        return self._replace(update_s=self.update_s * updates, **{name: getattr(self, name) * parts for name in names})
 
 
 def saved_by_wait_s(cores: Floats, period_s: Floats) -> Floats:
@@ -175,6 +182,7 @@ def of_devices(
         evaluation_s=_array(math.nan if step.evaluation_s is None else step.evaluation_s for step in timed),
         variation=tuple(_over_mean(step.gradient_s) for step in timed),
         speeds=tuple(step.speed if step.accelerator == "cpu" else None for step in timed),
+        parts_speeds=tuple(step.parts_speed if step.accelerator == "cpu" else None for step in timed),
         startups=tuple(profile.devices[name].startup for name in steps),
         errors=DeviceErrors(
             gradient=_array(each.error for each in gradients),

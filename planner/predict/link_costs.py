@@ -1,7 +1,7 @@
 """Link costs are those of an exchange on every pair of devices, and the capacity of a link."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +10,9 @@ from planner.arrays import Bools, Floats
 from planner.predict.compressor_costs import MessageBytes
 from planner.predict.message_time import processor_s, rate_bytes_per_s, relative_error, transfer_s
 from planner.profile.file import DeviceProfile, Profile
+from planner.profile.machine_speed import joined_speed
 from profilers.records.links import CurvePoint, LinkProfile
-from profilers.records.readings import Samples
+from profilers.records.readings import MachineSpeed, Samples
 from profilers.records.steps import ORDER_BYTES, MessageCost, StepProfile
 
 Links = dict[tuple[str, str], LinkProfile]
@@ -40,6 +41,7 @@ class PairCosts(NamedTuple):
     latency_s: seconds of an empty message, one way, [from, to].
     order_cpu_s: on the diagonal, processor seconds of an end that receives an order and sends a
         report; 0 elsewhere, and where no loopback was measured.
+    speeds: (N,) of their processors while links were probed; None where unknown.
     """
 
     up_s: Floats
@@ -53,11 +55,36 @@ class PairCosts(NamedTuple):
     weights_s: Floats
     latency_s: Floats
     order_cpu_s: Floats
+    speeds: tuple[MachineSpeed | None, ...]
 
     @property
     def reachable(self) -> Bools:
         """(N, N): worker i has measured links with host k both ways."""
         return np.isfinite(self.up_s + self.down_s)
+
+    def slowed(self, own: Floats, others: Floats) -> "PairCosts":
+        """The same where messages take processors so many times as long: (N,).
+
+        own: messages within a device, whose seconds are its processor's. others: those to others,
+        whose seconds stay.
+        """
+        within = np.eye(own.size, dtype=bool)
+        worker, host = np.where(within, own, others[:, None]), np.where(within, own, others)
+        local = np.where(within, own, 1.0)
+        return self._replace(
+            up_s=self.up_s * local,
+            down_s=self.down_s * local,
+            worker_cpu_s=self.worker_cpu_s * worker,
+            host_cpu_s=self.host_cpu_s * host,
+            host_stolen_cpu_s=self.host_stolen_cpu_s * host,
+            send_stolen_cpu_s=self.send_stolen_cpu_s * worker,
+            receive_stolen_cpu_s=self.receive_stolen_cpu_s * host,
+            order_cpu_s=self.order_cpu_s * host,
+        )
+
+
+#: Fields of ``PairCosts`` that have a value for each pair.
+_OF_PAIRS = tuple(field for field in PairCosts._fields if field != "speeds")
 
 
 def measured(profile: Profile) -> Links:
@@ -83,7 +110,15 @@ def of_pairs(
         if step.messages and (name, name) in links:
             links[name, name] = _after_gradients(links[name, name], step.messages)
     pairs = [[_pair(links, worker, host, caps, sizes) for host in names] for worker in names]
-    return PairCosts(**{field: np.array([[each[field] for each in row] for row in pairs]) for field in pairs[0][0]})
+    costs = {field: np.array([[each[field] for each in row] for row in pairs]) for field in pairs[0][0]}
+    return PairCosts(speeds=tuple(_speed(profile.links, name) for name in names), **costs)
+
+
+def _speed(links: Iterable[LinkProfile], device: str) -> MachineSpeed | None:
+    """That of a device while its links were probed."""
+    sent = (link.send_speed for link in links if link.source == device)
+    received = (link.receive_speed for link in links if link.target == device)
+    return joined_speed((*sent, *received))
 
 
 def _after_gradients(link: LinkProfile, messages: Sequence[MessageCost]) -> LinkProfile:
@@ -102,7 +137,7 @@ def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes
     """The costs of one pair, by field of ``PairCosts``. No cap holds a loopback."""
     up, down = links.get((worker, host)), links.get((host, worker))
     cap = math.inf if worker == host else min(caps[worker], caps[host])
-    found = dict.fromkeys(PairCosts._fields, 0.0)
+    found = dict.fromkeys(_OF_PAIRS, 0.0)
     found["weights_s"] = math.inf if up is None else transfer_s(up, sizes.weights, cap)
     found["latency_s"] = math.inf if up is None else transfer_s(up, 0, cap)
     if up is None or down is None:

@@ -54,6 +54,16 @@ class TorchCosts(NamedTuple):
         """Whether these members exchange through NCCL."""
         return self.engine.backend != "gloo" and bool(self.nccl[list(ranked)].all())
 
+    def slowed(self, gradients: Floats, messages: Floats) -> "TorchCosts":
+        """The same where processors take so many times as long for gradients and messages: (N,)."""
+        return self._replace(
+            send_cpu_s=self.send_cpu_s * messages[:, None],
+            receive_cpu_s=self.receive_cpu_s * messages,
+            alone=self.alone.slowed(messages),
+            beside=self.beside.slowed(messages),
+            own_cpu_s=self.own_cpu_s * gradients,
+        )
+
 
 def of_profile(
     profile: Profile, steps: Mapping[str, StepProfile], caps: Mapping[str, float], chosen: Engine

@@ -3,15 +3,19 @@
 import math
 from collections.abc import Iterable
 
-from profilers.machine_speed import LOOP, uninterrupted_s
+from profilers.machine_speed import INTERRUPTED, LOOP, uninterrupted_s
 from profilers.records.readings import MachineSpeed
 from profilers.stats import stdev
+
+#: From how many times the lower quartile on rounds do not count, by loop: of those whose rounds,
+#: where they are kept, are counted together. The fleets in benchmarks/audits have the former one.
+_LIMITS = {4: 1.5, LOOP: INTERRUPTED}
 
 
 def joined_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
     """The speed over several times, by all their rounds; None without one.
 
-    Of times whose rounds are not kept, and of former loops, each counts as many times as it had
+    Of times whose rounds are not kept, and of older loops, each counts as many times as it had
     rounds. Of several loops the newest counts. Shares of lost time are means over the times that
     tell them.
     """
@@ -23,11 +27,12 @@ def joined_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
         return None
     stdev_s = stdev(taken_s) if len(taken_s) > 1 else None
     stolen, throttled = ([getattr(each, name) for each in known] for name in ("stolen_share", "throttled_share"))
-    return MachineSpeed(uninterrupted_s(taken_s), stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest)
+    loop_s = uninterrupted_s(taken_s, _LIMITS.get(newest, INTERRUPTED))
+    return MachineSpeed(loop_s, stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest)
 
 
 def _rounds_s(speed: MachineSpeed) -> tuple[float, ...]:
-    kept = speed.taken_s if speed.loop == LOOP else ()
+    kept = speed.taken_s if speed.loop in _LIMITS else ()
     return kept or speed.rounds * (speed.loop_s or 0.0,)
 
 

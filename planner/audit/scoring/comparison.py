@@ -12,6 +12,7 @@ from planner.audit.scoring.cases import Case, Estimates, Key
 from planner.audit.scoring.measured import SteadyWorker
 from planner.predict.cluster_cycle import BOTTLENECKS
 from planner.predict.clusters import ClusterConfig
+from planner.predict.equal_speed import at_speeds
 from planner.predict.kernel_regimes import of_cluster
 from planner.predict.predict import Prediction, Predictions, predict
 from planner.profile.machine_speed import slowdown
@@ -124,12 +125,9 @@ def _medians(runs: Sequence[Comparison]) -> Comparison:
 
 def _without_drift(case: Case, index: int) -> Predictions:
     """One configuration, predicted for devices as fast as they were while it ran."""
-    costs, drifts = case.costs, _drifts(case, index)
-    drift = np.array([drifts.get(name, 1.0) for name in costs.names])
-    drifted = costs.with_gradients(costs.devices.gradient_s * drift)
-    if drifted.torch is not None:
-        drifted = drifted._replace(torch=drifted.torch._replace(own_cpu_s=drifted.torch.own_cpu_s * drift))
-    return predict(drifted, case.candidates.at(np.array([index])), case.steps)
+    timed = of_cluster(case.costs, case.candidates, index).devices.speeds
+    now = {name: worker.speed for name, worker in case.runs[index].workers.items()}
+    return predict(at_speeds(case.costs, now, timed), case.candidates.at(np.array([index])), case.steps)
 
 
 def _drifts(case: Case, index: int) -> dict[str, float]:
