@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from profilers import machine_speed
 from profilers.cores import thread_cpu_s
 from profilers.file_tree import FileTree
-from profilers.machine_speed import INTERRUPTED, ReferenceLoop, SpeedMeter, period_s, uninterrupted_s
+from profilers.machine_speed import INTERRUPTED, ReferenceLoop, Rounds, SpeedMeter, period_s, uninterrupted_s
 
 HANG_S = 20.0
 
@@ -90,11 +90,29 @@ def test_all_others_count_alike(taken_s):
     assert uninterrupted_s(taken_s) == pytest.approx(statistics.mean(taken_s))
 
 
+def test_rounds_are_made_one_by_one_between_parts_of_a_measurement(tmp_path):
+    rounds = Rounds(Loop(0.002, 0.003), FileTree(tmp_path))
+    assert (rounds.speed().loop_s, rounds.speed().rounds) == (None, 0)
+    rounds.make()
+    assert (rounds.speed().loop_s, rounds.speed().rounds) == (0.002, 1)
+    rounds.make()
+    assert (rounds.speed().loop_s, rounds.speed().taken_s) == (0.0025, (0.002, 0.003))
+
+
+def test_a_block_bounds_a_measurement(tmp_path):
+    loop = Loop(0.002, 0.004)
+    with meter(loop, tmp_path) as beside:
+        assert loop.made.wait(HANG_S)
+        assert beside.so_far().rounds >= 1
+    with beside:  # it has ended, or it could not begin again
+        pass
+
+
 def test_rounds_take_no_more_than_their_share_of_a_slow_device(monkeypatch):
     monkeypatch.setattr(machine_speed, "MOST_PERIOD_S", 5.0)
     assert period_s(0.001, 0.005) == pytest.approx(0.2)
     assert period_s(0.001, 0.005 * 0.15) == pytest.approx(1 / 0.75)
-    assert period_s(0.0, 0.005) == 0.05
+    assert period_s(0.0, 0.005) == 0.02
     assert period_s(1.0, 0.005) == 5.0
 
 

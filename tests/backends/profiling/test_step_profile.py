@@ -43,6 +43,7 @@ def test_the_first_step_tells_what_it_takes_longer_and_a_sample_what_its_evaluat
     assert found.first_step_s >= 0.0
     assert found.evaluation_s is not None and found.evaluation_s > 0.0
     assert found.speed is not None and found.speed.rounds > 0
+    assert found.parts_speed is not None and found.parts_speed.rounds > 0
 
 
 @pytest.fixture

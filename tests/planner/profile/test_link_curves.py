@@ -7,10 +7,12 @@ import pytest
 from backends.protocol.events import MessagePoint, MessageTimes
 from planner.profile import link_curves
 from profilers.goodput import LinkThroughput
+from profilers.machine_speed import LOOP
 from profilers.records.links import LinkProfile
+from profilers.records.readings import MachineSpeed
 
 
-def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **stolen_cpu_s: float | None) -> MessageTimes:
+def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **others: Any) -> MessageTimes:
     """A curve of 1 µs a byte with 0.1 and 0.2 µs of processor time, times ``scale``."""
     points = [
         MessagePoint(
@@ -22,7 +24,7 @@ def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **stolen_cp
         )
         for size in sizes
     ]
-    return MessageTimes((1e-4 * scale,), tuple(points), **stolen_cpu_s)
+    return MessageTimes((1e-4 * scale,), tuple(points), **others)
 
 
 def link(**options: Any) -> LinkProfile:
@@ -50,6 +52,15 @@ def test_processor_seconds_are_the_mean_of_all_probes_and_times_are_appended() -
     thrice = link_curves.pooled(twice, curve(scale=3.5))
     assert thrice.repeats == 3
     assert thrice.send_cpu_s == pytest.approx(2e-7)  # the mean of 1, 1.5 and 3.5
+
+
+def test_speeds_of_both_ends_are_joined_over_all_probes() -> None:
+    slow, fast = (MachineSpeed(seconds, None, 10, loop=LOOP) for seconds in (3e-4, 1e-4))
+    once = link(send_speed=slow, receive_speed=fast)
+    assert (once.send_speed, once.receive_speed) == (slow, fast)
+    twice = link_curves.pooled(once, curve(send_speed=slow, receive_speed=None))
+    assert twice.send_speed is not None and (twice.send_speed.loop_s, twice.send_speed.rounds) == (3e-4, 20)
+    assert twice.receive_speed is not None and (twice.receive_speed.loop_s, twice.receive_speed.rounds) == (1e-4, 10)
 
 
 def test_a_size_that_a_later_probe_left_out_stays_as_it_was() -> None:

@@ -43,11 +43,11 @@ def test_the_figures_of_a_device_alone_by_hand() -> None:
     assert found.worst_error == pytest.approx(-0.2)
 
 
-def test_drift_is_removed_by_predicting_again_with_the_gradient_of_the_run() -> None:
+def test_drift_is_removed_by_predicting_again_for_the_speed_of_the_run() -> None:
     run = audits.run({"a": 1 / 0.1})  # 0.09 s of gradient and 0.01 s of update
-    slowed = run._replace(workers={"a": run.workers["a"]._replace(steps_per_s=1 / 0.118, speed=audits.loop(1.2))})
+    slowed = run._replace(workers={"a": run.workers["a"]._replace(steps_per_s=1 / 0.12, speed=audits.loop(1.2))})
     step = judged(audits.fleet(0.09, **PROCESSOR), [slowed])["a", "a"].figures["step"]
-    assert step.error == pytest.approx(0.1 / 0.118 - 1)
+    assert step.error == pytest.approx(0.1 / 0.12 - 1)
     assert step.steady_error == pytest.approx(0.0)
 
 
@@ -77,7 +77,22 @@ def test_with_torch_gradients_are_timed_beside_exchanges_and_the_drift_of_all_co
     (found,) = compare(cases, [without_drift(case) for case in cases])
     cycle_s = 1 / pair.workers["a"].steps_per_s
     for worker in found.workers.values():
-        assert worker.cycle_s.steady_error == pytest.approx(0.02 / cycle_s, rel=1e-3)
+        assert worker.cycle_s.steady_error == pytest.approx(0.022 / cycle_s, rel=1e-3)
+
+
+def test_the_drift_of_exchanges_goes_by_the_speed_while_links_were_probed() -> None:
+    speeds = {"send_speed": audits.loop(1.2), "receive_speed": audits.loop(1.2)}
+    fleet = audits.fleet(0.1, 0.1, accelerator="cpu")._replace(
+        links=profiles.links("ab", send_cpu_s=4e-8, receive_cpu_s=4e-8)
+    )
+    probed = fleet._replace(links=tuple(link._replace(**speeds) for link in fleet.links))
+    pair = next(run for run in audits.as_predicted(fleet) if len(run.workers) == 2)
+    slow = {name: worker._replace(speed=audits.loop(1.2)) for name, worker in pair.workers.items()}
+    as_slow, unknown = (judged(each, [pair._replace(workers=slow)])["ab", pair.server] for each in (probed, fleet))
+    fast = {name: worker._replace(speed=audits.loop(1.0)) for name, worker in pair.workers.items()}
+    faster = judged(probed, [pair._replace(workers=fast)])["ab", pair.server]
+    assert as_slow.figures["step"] == unknown.figures["step"]  # messages were as slow in the profile
+    assert (faster.figures["step"].steady_error or 0.0) < -1e-3
 
 
 def test_drift_goes_by_the_speed_beside_the_other_members() -> None:
