@@ -10,6 +10,7 @@ is left of the drift of a machine at equal speed.
 """
 
 import argparse
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +28,8 @@ STATISTICS: dict[str, Callable[[np.ndarray], float]] = {
     "lower quartile": lambda taken_s: float(np.percentile(taken_s, 25)),
     "median": lambda taken_s: float(np.median(taken_s)),
     "mean": lambda taken_s: float(np.mean(taken_s)),
-    "mean of uninterrupted rounds": uninterrupted_s,
+    "mean of rounds up to 1.5 times their lower quartile": functools.partial(uninterrupted_s, interrupted=1.5),
+    "mean of rounds up to twice their lower quartile": functools.partial(uninterrupted_s, interrupted=2.0),
 }
 FEWEST_ROUNDS = 10
 

@@ -1,17 +1,21 @@
-"""This measures how well the reference loop follows the speed of training steps on a machine.
+"""This measures how well the reference loop follows the speed of training steps and of messages.
 
     python benchmarks/machine_speed.py --model resnet --seconds 60
 
-In one process a few steps, a round of the loop and of parts that it has or might have take turns,
-each timed by its processor seconds, while other work may run on the machine. Shown are, of means
-over so many turns, how much steps and each part vary, their correlation, and how much the ratio of
-both varies: what is left of the drift of a machine at equal speed.
+In one process a few steps, a message to itself, a round of the loop and of parts that it has or
+might have take turns, each timed by its processor seconds, while other work may run on the machine.
+Shown are, of means over so many turns, how much steps and each part vary, and how much the ratios
+of steps and of messages to it vary: what is left of the drift of a machine at equal speed.
 """
 
 import argparse
+import concurrent.futures
+import contextlib
+import queue
 import statistics
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,13 +24,23 @@ from reporting import parser, show
 from backends.data import dataset
 from backends.data.loader import ArraySamples
 from backends.frameworks.base import GradientSettings, OptimizerSettings, framework
+from backends.network import framing
+from backends.profiling.message_probe import exchange, serve
+from backends.protocol.frames import EndProbe
+from backends.protocol.orders import ServeMessages
 from backends.training import step
 from backends.training.workload import batches
+from planner.agents.certificates import Authority
 from profilers.cores import thread_cpu_s
 from profilers.machine_speed import INTERPRETED, ROWS, SIDE, ReferenceLoop
 
 #: Small enough that nothing overflows on noise.
 RATE = 1e-4
+LOOPBACK = "127.0.0.1"
+MESSAGE, MESSAGE_BYTES, PATIENCE_S = "a message of 256 kB", 1 << 18, 10.0
+
+#: Makes something, and gives its processor seconds.
+Part = Callable[[], float]
 
 
 def main() -> None:
@@ -38,10 +52,12 @@ def main() -> None:
     arguments.add_argument("--turns", type=int, default=8, help="in a mean")
     arguments.add_argument("--seconds", type=float, default=60.0)
     options = arguments.parse_args()
-    steps = _steps(options.model, options.batch, options.steps)
-    taken = _taken({"steps": steps, "the loop": ReferenceLoop(), **_parts()}, options.seconds)
+    steps = _timed(_steps(options.model, options.batch, options.steps), time.process_time)  # of all its threads
+    others = {name: _timed(part, thread_cpu_s) for name, part in _parts().items()}
+    with _messages() as message:
+        taken = _taken({"steps": steps, MESSAGE: message, "the loop": ReferenceLoop(), **others}, options.seconds)
     means = {name: np.log(_means(np.array(seconds), options.turns)) for name, seconds in taken.items()}
-    rows = [_row(name, taken[name], means["steps"], means[name]) for name in means]
+    rows = [_row(name, taken[name], means) for name in means]
     show(f"{options.model}, batch {options.batch}, means of {options.turns} turns", rows, options.json)
 
 
@@ -79,7 +95,40 @@ def _parts() -> dict[str, Callable[[], Any]]:
     }
 
 
-def _taken(parts: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+@contextlib.contextmanager
+def _messages() -> Iterator[Part]:
+    """A message of this process to itself, whose seconds are those of both ends."""
+    authority, served = Authority(), _Served()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(serve, served, ServeMessages(LOOPBACK, authority.identity(framing.SERVER)))
+        port, tls = served.ports.get(), framing.context(authority.identity("sender"), server_side=False)
+        with contextlib.closing(framing.connect(LOOPBACK, port, tls, PATIENCE_S)) as connection:
+            message = memoryview(bytearray(MESSAGE_BYTES))
+            yield lambda: sum(exchange(connection, message)[1:])
+            connection.send(EndProbe())
+
+
+class _Served:
+    """Serving, which tells its port."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.ports: queue.Queue[int] = queue.Queue()
+
+    def emit(self, event: Any) -> None:
+        self.ports.put(event.port)
+
+
+def _timed(work: Callable[[], Any], clock: Callable[[], float]) -> Part:
+    def part() -> float:
+        began_s = clock()
+        work()
+        return clock() - began_s
+
+    return part
+
+
+def _taken(parts: Mapping[str, Part], seconds: float) -> dict[str, list[float]]:
     """Processor seconds of each part in each turn; every part comes first after steps in turn."""
     names = list(parts)
     found: dict[str, list[float]] = {name: [] for name in names}
@@ -88,17 +137,9 @@ def _taken(parts: Mapping[str, Callable[[], Any]], seconds: float) -> dict[str, 
     others = names[1:]
     while time.monotonic() < end_s:
         for name in ("steps", *others):
-            found[name].append(_cpu_s(parts[name], name == "steps"))
+            found[name].append(parts[name]())
         others = [*others[1:], others[0]]
     return found
-
-
-def _cpu_s(part: Callable[[], Any], by_process: bool) -> float:
-    """Steps may have threads of the framework."""
-    clock = time.process_time if by_process else thread_cpu_s
-    began_s = clock()
-    part()
-    return clock() - began_s
 
 
 def _means(seconds: np.ndarray, turns: int) -> np.ndarray:
@@ -107,14 +148,15 @@ def _means(seconds: np.ndarray, turns: int) -> np.ndarray:
     return means
 
 
-def _row(name: str, taken: list[float], steps: np.ndarray, part: np.ndarray) -> dict[str, Any]:
+def _row(name: str, taken: list[float], means: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    part = means[name]
     return {
         "part": name,
         "ms": 1e3 * statistics.fmean(taken),
         "means": len(part),
         "varies by, %": 100 * float(part.std(ddof=1)),
-        "correlation with steps": float(np.corrcoef(steps, part)[0, 1]),
-        "steps over it vary by, %": 100 * float((steps - part).std(ddof=1)),
+        "steps over it vary by, %": 100 * float((means["steps"] - part).std(ddof=1)),
+        "messages over it vary by, %": 100 * float((means[MESSAGE] - part).std(ddof=1)),
     }
 
 
