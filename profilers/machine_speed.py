@@ -54,7 +54,7 @@ class ReferenceLoop:
         return thread_cpu_s() - began_s
 
 
-class Rounds:
+class ReferenceRounds:
     """Rounds of a reference loop that are asked for one by one, between parts of a measurement.
 
     loop, tree: the machine's own, unless others are given.

@@ -30,7 +30,7 @@ from backends.protocol.orders import SendMessages, ServeMessages
 from profilers import goodput
 from profilers.cores import thread_cpu_s
 from profilers.goodput import SILENCE_LIMIT_S, LinkError
-from profilers.machine_speed import Rounds
+from profilers.machine_speed import ReferenceRounds
 
 #: Message sizes every link is measured at, unless a model's size is near.
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
@@ -65,7 +65,7 @@ def serve(task: Any, order: ServeMessages) -> None:
     with framing.listen(order.address) as listener:
         task.emit(Listening(listener.getsockname()[1]))
         connection = _admit(task, listener, tls)
-    buffer, rounds = _ReceiveBuffer(), Rounds()
+    buffer, rounds = _ReceiveBuffer(), ReferenceRounds()
     with contextlib.closing(connection):
         while not task.stopping.is_set():
             before_s = thread_cpu_s()
@@ -125,7 +125,7 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
         trips = [exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
-        caches, rounds = ColdCaches() if order.cold else None, Rounds()
+        caches, rounds = ColdCaches() if order.cold else None, ReferenceRounds()
         points: List[MessagePoint] = []
         for size in ladder(order.sizes):
             expected_s = _expected_s(points, size, latency_s)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from profilers import machine_speed
 from profilers.cores import thread_cpu_s
 from profilers.file_tree import FileTree
-from profilers.machine_speed import INTERRUPTED, ReferenceLoop, Rounds, SpeedMeter, period_s, uninterrupted_s
+from profilers.machine_speed import INTERRUPTED, ReferenceLoop, ReferenceRounds, SpeedMeter, period_s, uninterrupted_s
 
 HANG_S = 20.0
 
@@ -91,7 +91,7 @@ def test_all_others_count_alike(taken_s):
 
 
 def test_rounds_are_made_one_by_one_between_parts_of_a_measurement(tmp_path):
-    rounds = Rounds(Loop(0.002, 0.003), FileTree(tmp_path))
+    rounds = ReferenceRounds(Loop(0.002, 0.003), FileTree(tmp_path))
     assert (rounds.speed().loop_s, rounds.speed().rounds) == (None, 0)
     rounds.make()
     assert (rounds.speed().loop_s, rounds.speed().rounds) == (0.002, 1)

@@ -1,4 +1,4 @@
-"""Costs at other speeds: steps, their parts and messages were each timed at a speed of their own."""
+"""Costs at other speeds: steps, their parts and messages were timed at speeds of their own."""
 
 import numpy as np
 import pytest
