@@ -101,7 +101,10 @@ def _messages() -> Iterator[Part]:
     authority, served = Authority(), _Served()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         pool.submit(serve, served, ServeMessages(LOOPBACK, authority.identity(framing.SERVER)))
-        port, tls = served.ports.get(), framing.context(authority.identity("sender"), server_side=False)
+        port, tls = (
+            served.ports.get(timeout=PATIENCE_S),
+            framing.context(authority.identity("sender"), server_side=False),
+        )
         with contextlib.closing(framing.connect(LOOPBACK, port, tls, PATIENCE_S)) as connection:
             message = memoryview(bytearray(MESSAGE_BYTES))
             yield lambda: sum(exchange(connection, message)[1:])

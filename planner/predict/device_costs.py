@@ -63,8 +63,9 @@ class DeviceCosts(NamedTuple):
     evaluation_s: of one sample of the test set, NaN where unknown.
     variation: the times of a gradient that were measured over their mean, of each device.
     startups: how runs begin on them; None where that was not measured.
-    speeds, parts_speeds: of their processors while whole steps were timed, and parts of steps; None
-        where unknown, or a GPU computes.
+    speeds: of their processors while whole steps were timed; None where unknown, or a GPU computes.
+    parts_speeds: of their processors while parts of steps and messages within a device were timed;
+        None where unknown.
     """
 
     gradient_s: Floats
@@ -182,7 +183,7 @@ def of_devices(
         evaluation_s=_array(math.nan if step.evaluation_s is None else step.evaluation_s for step in timed),
         variation=tuple(_over_mean(step.gradient_s) for step in timed),
         speeds=tuple(step.speed if step.accelerator == "cpu" else None for step in timed),
-        parts_speeds=tuple(step.parts_speed if step.accelerator == "cpu" else None for step in timed),
+        parts_speeds=tuple(step.parts_speed for step in timed),
         startups=tuple(profile.devices[name].startup for name in steps),
         errors=DeviceErrors(
             gradient=_array(each.error for each in gradients),

@@ -21,14 +21,24 @@ def at_speeds(costs: Costs, now: Mapping[str, MachineSpeed | None], timed: Seque
     timed at an unknown speed stays as it is, and what a GPU computes. So do the seconds of a link
     between devices, which are mostly the network's.
     """
-
-    def slowdowns(before: Sequence[MachineSpeed | None]) -> Floats:
-        return np.array([slowdown(now.get(name), each) or 1.0 for name, each in zip(costs.names, before, strict=True)])
-
-    gradients, parts, messages = map(slowdowns, (timed, costs.devices.parts_speeds, costs.pairs.speeds))
-    slower = costs.with_gradients(costs.devices.gradient_s * gradients)
-    return slower._replace(
-        devices=slower.devices.slowed(updates=gradients, parts=parts),
-        pairs=costs.pairs.slowed(own=parts, others=messages),
-        torch=costs.torch and costs.torch.slowed(gradients=gradients, messages=messages),
+    devices, pairs = costs.devices, costs.pairs
+    present = [now.get(name) for name in costs.names]
+    gradients, updates, parts, own, others = (
+        _slowdowns(present, before)
+        for before in (timed, devices.speeds, devices.parts_speeds, pairs.own_speeds, pairs.speeds)
     )
+    # What DistributedDataParallel adds was timed with the parts; beside others it slows as
+    # gradients do.
+    added = gradients * _slowdowns(devices.speeds, devices.parts_speeds)
+    by_processor = devices.step_cpu_s > 0
+    slower = costs.with_gradients(devices.gradient_s * gradients)
+    return slower._replace(
+        devices=slower.devices.slowed(updates=updates, parts=np.where(by_processor, parts, 1.0)),
+        pairs=pairs.slowed(parts=parts, own=own, others=others),
+        torch=costs.torch and costs.torch.slowed(added=added, messages=others),
+    )
+
+
+def _slowdowns(now: Sequence[MachineSpeed | None], before: Sequence[MachineSpeed | None]) -> Floats:
+    """(N,) how many times as long the loops take; 1 where that is unknown."""
+    return np.array([slowdown(after, each) or 1.0 for after, each in zip(now, before, strict=True)])

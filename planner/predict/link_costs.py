@@ -41,7 +41,8 @@ class PairCosts(NamedTuple):
     latency_s: seconds of an empty message, one way, [from, to].
     order_cpu_s: on the diagonal, processor seconds of an end that receives an order and sends a
         report; 0 elsewhere, and where no loopback was measured.
-    speeds: (N,) of their processors while links were probed; None where unknown.
+    speeds, own_speeds: (N,) of their processors while links to others were probed, and within a
+        device; None where unknown.
     """
 
     up_s: Floats
@@ -56,35 +57,45 @@ class PairCosts(NamedTuple):
     latency_s: Floats
     order_cpu_s: Floats
     speeds: tuple[MachineSpeed | None, ...]
+    own_speeds: tuple[MachineSpeed | None, ...]
 
     @property
     def reachable(self) -> Bools:
         """(N, N): worker i has measured links with host k both ways."""
         return np.isfinite(self.up_s + self.down_s)
 
-    def slowed(self, own: Floats, others: Floats) -> "PairCosts":
-        """The same where messages take processors so many times as long: (N,).
+    def slowed(self, parts: Floats, own: Floats, others: Floats) -> "PairCosts":
+        """The same where processors take so many times as long: (N,) each.
 
-        own: messages within a device, whose seconds are its processor's. others: those to others,
-        whose seconds stay.
+        parts: orders, and processor time of messages within a device. own: seconds of these
+        messages. others: messages to others, whose seconds stay.
         """
         within = np.eye(own.size, dtype=bool)
-        worker, host = np.where(within, own, others[:, None]), np.where(within, own, others)
+        order_s = np.diagonal(self.order_cpu_s)
+
+        def slower(cost_s: Floats, at_worker: bool, with_order: bool = False) -> Floats:
+            of_others, of_parts, of_orders = (
+                each[:, None] if at_worker else each for each in (others, parts, order_s * with_order)
+            )
+            ordered_s = np.minimum(cost_s, of_orders)
+            apart_s = (cost_s - ordered_s) * of_others + ordered_s * of_parts
+            return np.asarray(np.where(within, cost_s * of_parts, apart_s))
+
         local = np.where(within, own, 1.0)
         return self._replace(
             up_s=self.up_s * local,
             down_s=self.down_s * local,
-            worker_cpu_s=self.worker_cpu_s * worker,
-            host_cpu_s=self.host_cpu_s * host,
-            host_stolen_cpu_s=self.host_stolen_cpu_s * host,
-            send_stolen_cpu_s=self.send_stolen_cpu_s * worker,
-            receive_stolen_cpu_s=self.receive_stolen_cpu_s * host,
-            order_cpu_s=self.order_cpu_s * host,
+            worker_cpu_s=slower(self.worker_cpu_s, at_worker=True, with_order=True),
+            host_cpu_s=slower(self.host_cpu_s, at_worker=False, with_order=True),
+            host_stolen_cpu_s=slower(self.host_stolen_cpu_s, at_worker=False, with_order=True),
+            send_stolen_cpu_s=slower(self.send_stolen_cpu_s, at_worker=True),
+            receive_stolen_cpu_s=slower(self.receive_stolen_cpu_s, at_worker=False),
+            order_cpu_s=self.order_cpu_s * np.where(within, parts, 1.0),
         )
 
 
 #: Fields of ``PairCosts`` that have a value for each pair.
-_OF_PAIRS = tuple(field for field in PairCosts._fields if field != "speeds")
+_OF_PAIRS = tuple(field for field in PairCosts._fields if not field.endswith("speeds"))
 
 
 def measured(profile: Profile) -> Links:
@@ -111,11 +122,14 @@ def of_pairs(
             links[name, name] = _after_gradients(links[name, name], step.messages)
     pairs = [[_pair(links, worker, host, caps, sizes) for host in names] for worker in names]
     costs = {field: np.array([[each[field] for each in row] for row in pairs]) for field in pairs[0][0]}
-    return PairCosts(speeds=tuple(_speed(profile.links, name) for name in names), **costs)
+    within = [link for link in profile.links if link.source == link.target]
+    between = [link for link in profile.links if link.source != link.target]
+    speeds, own_speeds = (tuple(_speed(each, name) for name in names) for each in (between, within))
+    return PairCosts(speeds=speeds, own_speeds=own_speeds, **costs)
 
 
 def _speed(links: Iterable[LinkProfile], device: str) -> MachineSpeed | None:
-    """That of a device while its links were probed."""
+    """That of a device while it was an end of these links."""
     sent = (link.send_speed for link in links if link.source == device)
     received = (link.receive_speed for link in links if link.target == device)
     return joined_speed((*sent, *received))

@@ -54,14 +54,14 @@ class TorchCosts(NamedTuple):
         """Whether these members exchange through NCCL."""
         return self.engine.backend != "gloo" and bool(self.nccl[list(ranked)].all())
 
-    def slowed(self, gradients: Floats, messages: Floats) -> "TorchCosts":
-        """The same where processors take so many times as long for gradients and messages: (N,)."""
+    def slowed(self, added: Floats, messages: Floats) -> "TorchCosts":
+        """The same where ``own_cpu_s`` and messages take so many times as long: (N,) each."""
         return self._replace(
             send_cpu_s=self.send_cpu_s * messages[:, None],
             receive_cpu_s=self.receive_cpu_s * messages,
             alone=self.alone.slowed(messages),
             beside=self.beside.slowed(messages),
-            own_cpu_s=self.own_cpu_s * gradients,
+            own_cpu_s=self.own_cpu_s * added,
         )
 
 

@@ -69,12 +69,11 @@ def checked(timed: StepProfile, second: Repeat) -> StepProfile:
 def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfile:
     """The timing after a third, whole repeat; its steps count, with those of one that agrees.
 
-    Where no two agree, all count: then the machine's speed varies, and their mean is nearer to its
-    speed in runs than any of them (docs/results.md). Steps beside others count as before.
+    Steps beside others count as before.
     """
     made = third._replace(repeats=(*timed.repeats, step_s(third)), crowded=timed.crowded)
     if not agree(made):
-        return _pooled(_pooled(made, second), timed)
+        return made
     return _pooled(made, timed if timed.repeats[0] in nearest(made.repeats) else second)
 
 
