@@ -153,8 +153,12 @@ def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(
 
 def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
     strategy = "parameter-server:batching=dynamic,aggregation=weighted,optimizer=lars"
-    command = run(pair, *training("--strategy", strategy, "--steps", "60", "--json"))
-    assert command.popen.returncode == 0, command.errors
+    hold(pair, 1)
+    command = start(pair, "--strategy", strategy, "--steps", "60", "--json")
+    for name in ("desktop", "tx2"):
+        command.says(f"{name} joined")
+    release(pair)
+    assert command.ended() == 0, command.errors
     (first,) = run_folders(pair)
     saved, _ = checkpoint.read(str(first / "checkpoint.npz"))
     assert set(saved.member_states) == {"/global batch", "/timed desktop", "/timed tx2"}
