@@ -35,7 +35,7 @@ from tests.planner.pairs import (
     start,
     training,
 )
-from tests.running import HANG_S, agents, gone, run, signal_all, until
+from tests.running import HANG_S, Command, agents, gone, run, signal_all, until
 from tests.tensorboards import scalars
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
@@ -131,14 +131,20 @@ def test_a_run_listens_at_the_data_address_only(pair: Path, strategy: str) -> No
     assert {fields[3].rpartition(":")[0] for fields in ours} == {"127.0.0.1"}
 
 
-def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
-    strategy = "layer-drop:sync=synchronous"
-    hold(pair, 1)
-    command = start(pair, "--strategy", strategy, "--steps", "60", "--json")
+def run_together(folder: Path, *arguments: str) -> Command:
+    """A whole run in which both devices have joined before either goes beyond its first step."""
+    hold(folder, 1)
+    command = start(folder, *arguments)
     for name in ("desktop", "tx2"):
         command.says(f"{name} joined")
-    release(pair)
+    release(folder)
     assert command.ended() == 0, command.errors
+    return command
+
+
+def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
+    strategy = "layer-drop:sync=synchronous"
+    command = run_together(pair, "--strategy", strategy, "--steps", "60", "--json")
     workers = json.loads(command.output)["workers"]
     assert abs(workers["desktop"]["steps"] - workers["tx2"]["steps"]) <= 5  # one may have begun before the other
     (first,) = run_folders(pair)
@@ -153,12 +159,7 @@ def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(
 
 def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
     strategy = "parameter-server:batching=dynamic,aggregation=weighted,optimizer=lars"
-    hold(pair, 1)
-    command = start(pair, "--strategy", strategy, "--steps", "60", "--json")
-    for name in ("desktop", "tx2"):
-        command.says(f"{name} joined")
-    release(pair)
-    assert command.ended() == 0, command.errors
+    run_together(pair, "--strategy", strategy, "--steps", "60", "--json")
     (first,) = run_folders(pair)
     saved, _ = checkpoint.read(str(first / "checkpoint.npz"))
     assert set(saved.member_states) == {"/global batch", "/timed desktop", "/timed tx2"}
@@ -169,12 +170,7 @@ def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
 
 
 def test_the_figures_of_a_run_are_written_for_tensorboard_and_prometheus(pair: Path) -> None:
-    hold(pair, 1)  # so that both devices make a step
-    command = start(pair, "--steps", "40", "--tensorboard", "runs", "--metrics-file", "run.prom", "--json")
-    for name in ("desktop", "tx2"):
-        command.says(f"{name} joined")
-    release(pair)
-    assert command.ended() == 0, command.errors
+    command = run_together(pair, "--steps", "40", "--tensorboard", "runs", "--metrics-file", "run.prom", "--json")
     result, (folder,) = json.loads(command.output), run_folders(pair)
     written = scalars(folder)
     evaluated = [(each["step"], pytest.approx(each["metrics"]["accuracy"])) for each in result["evaluations"]]
