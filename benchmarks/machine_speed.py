@@ -9,13 +9,10 @@ of steps and of messages to it vary: what is left of the drift of a machine at e
 """
 
 import argparse
-import concurrent.futures
-import contextlib
-import queue
+import functools
 import statistics
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,9 +22,9 @@ from backends.data import dataset
 from backends.data.loader import ArraySamples
 from backends.frameworks.base import GradientSettings, OptimizerSettings, framework
 from backends.network import framing
-from backends.profiling.message_probe import exchange, serve
-from backends.protocol.frames import EndProbe
-from backends.protocol.orders import ServeMessages
+from backends.profiling import own_messages
+from backends.profiling.message_probe import exchange
+from backends.protocol.orders import LoopbackEnds
 from backends.training import step
 from backends.training.workload import batches
 from planner.agents.certificates import Authority
@@ -36,8 +33,7 @@ from profilers.machine_speed import INTERPRETED, ROWS, SIDE, ReferenceLoop
 
 #: Small enough that nothing overflows on noise.
 RATE = 1e-4
-LOOPBACK = "127.0.0.1"
-MESSAGE, MESSAGE_BYTES, PATIENCE_S = "a message of 256 kB", 1 << 18, 10.0
+MESSAGE, MESSAGE_BYTES = "a message of 256 kB", 1 << 18
 
 #: Makes something, and gives its processor seconds.
 Part = Callable[[], float]
@@ -54,7 +50,10 @@ def main() -> None:
     options = arguments.parse_args()
     steps = _timed(_steps(options.model, options.batch, options.steps), time.process_time)  # of all its threads
     others = {name: _timed(part, thread_cpu_s) for name, part in _parts().items()}
-    with _messages() as message:
+    authority = Authority()
+    ends = LoopbackEnds(authority.identity(framing.SERVER), authority.identity("sender"))
+    with own_messages.to_itself(ends) as connection:
+        message = functools.partial(_message, connection, memoryview(bytearray(MESSAGE_BYTES)))
         taken = _taken({"steps": steps, MESSAGE: message, "the loop": ReferenceLoop(), **others}, options.seconds)
     means = {name: np.log(_means(np.array(seconds), options.turns)) for name, seconds in taken.items()}
     rows = [_row(name, taken[name], means) for name in means]
@@ -95,31 +94,9 @@ def _parts() -> dict[str, Callable[[], Any]]:
     }
 
 
-@contextlib.contextmanager
-def _messages() -> Iterator[Part]:
-    """A message of this process to itself, whose seconds are those of both ends."""
-    authority, served = Authority(), _Served()
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        pool.submit(serve, served, ServeMessages(LOOPBACK, authority.identity(framing.SERVER)))
-        port, tls = (
-            served.ports.get(timeout=PATIENCE_S),
-            framing.context(authority.identity("sender"), server_side=False),
-        )
-        with contextlib.closing(framing.connect(LOOPBACK, port, tls, PATIENCE_S)) as connection:
-            message = memoryview(bytearray(MESSAGE_BYTES))
-            yield lambda: sum(exchange(connection, message)[1:])
-            connection.send(EndProbe())
-
-
-class _Served:
-    """Serving, which tells its port."""
-
-    def __init__(self) -> None:
-        self.stopping = threading.Event()
-        self.ports: queue.Queue[int] = queue.Queue()
-
-    def emit(self, event: Any) -> None:
-        self.ports.put(event.port)
+def _message(connection: framing.Connection, message: memoryview) -> float:
+    """Sends a message; processor seconds of both ends."""
+    return sum(exchange(connection, message)[1:])
 
 
 def _timed(work: Callable[[], Any], clock: Callable[[], float]) -> Part:

@@ -16,7 +16,8 @@ from reporting import Spread, parser, show
 from runs import agents, measure, train
 from synthetic import device, profile
 
-from backends.profiling import step_profile
+from backends.profiling import update_costs
+from backends.profiling.cold_caches import ColdCaches, ColdTimer
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import costs_of
 from planner.predict.predict import predict
@@ -86,7 +87,7 @@ def _case(case: Case) -> dict[tuple[str, int], list[Cluster]]:
 
 
 def _clusters(star: Star, measured: list[LinkProfile | IncastProfile], parameters: int) -> list[Cluster]:
-    service_s = step_profile.service(parameters)
+    service_s = update_costs.service_s(parameters, ColdTimer(ColdCaches().leave))
     devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
     links = [link for link in measured if isinstance(link, LinkProfile)]
     incasts = [each for each in measured if isinstance(each, IncastProfile)]

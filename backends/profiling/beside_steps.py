@@ -40,7 +40,17 @@ class BesideSteps:
 
 
 class _Whole:
-    """A sampler, or a meter, that tells of all that it has measured at each turn."""
+    """A sampler, or a meter, of which a window lasts until it is stopped.
+
+    Each turn tells of the first interval: those of a run are as long, and to tell of all that has
+    passed takes longer and longer.
+    """
 
     def __init__(self, meter: Any) -> None:
-        self.start, self.turn, self.stop = meter.start, meter.so_far, meter.stop
+        self.start, self.stop, self._so_far = meter.start, meter.stop, meter.so_far
+        self._first: Any = None
+
+    def turn(self) -> Any:
+        if self._first is None:
+            self._first = self._so_far()
+        return self._first

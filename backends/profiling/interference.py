@@ -70,13 +70,16 @@ class InterferenceProbe:
         cores = available_cores()
         self.throttled = cores < affinity()
         command = [sys.executable, "-S", "-E", "-c", _PROGRAM]
-        self._processes = [
-            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-            for _ in range(max(1, math.ceil(cores)))
-        ]
-        for process in self._processes:
-            assert process.stdout is not None
-            process.stdout.read(1)  # it computes now
+        self._processes: List["subprocess.Popen[bytes]"] = []
+        try:
+            for _ in range(max(1, math.ceil(cores))):
+                self._processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE))
+            for process in self._processes:
+                assert process.stdout is not None
+                process.stdout.read(1)  # it computes now
+        except BaseException:
+            self.close()
+            raise
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ import contextlib
 import socket
 import statistics
 import time
-from typing import Any, Callable, ContextManager, List, NamedTuple, Sequence, Type, TypeVar
+from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Sequence, Type, TypeVar
 
 from backends.network import framing
 from backends.profiling.cold_caches import ColdCaches
@@ -56,10 +56,11 @@ class ProbedMessage(NamedTuple):
     receive_cpu_s: float
 
 
-def serve(task: Any, order: ServeMessages) -> None:
+def serve(task: Any, order: ServeMessages, silence_s: Optional[float] = SILENCE_LIMIT_S) -> None:
     """Acknowledge messages of one peer until it has no more; emits the port.
 
     In between it makes rounds of the reference loop, when asked.
+    silence_s: of a peer that counts as gone; None where that shows anyway.
     """
     tls = framing.context(order.identity, server_side=True)
     with framing.listen(order.address) as listener:
@@ -67,6 +68,7 @@ def serve(task: Any, order: ServeMessages) -> None:
         connection = _admit(task, listener, tls)
     buffer, rounds = _ReceiveBuffer(), ReferenceRounds()
     with contextlib.closing(connection):
+        connection.settimeout(silence_s)
         while not task.stopping.is_set():
             before_s = thread_cpu_s()
             asked: Any = connection.receive(*_ASKED, payload=buffer)

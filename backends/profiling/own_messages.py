@@ -11,7 +11,7 @@ import queue
 import statistics
 import threading
 import time
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 from backends.network import framing
 from backends.network.framing import WireError
@@ -46,24 +46,34 @@ def measure(ends: LoopbackEnds, gradient: Callable[[], Any], message_bytes: int,
 
     gradient: computes one, before each message. by_cpu: whether on the processor.
     """
+    with contextlib.suppress(WireError), to_itself(ends) as connection:
+        sizes = sorted({ORDER_BYTES, min(message_bytes, MESSAGE_LIMIT)})
+        costs = tuple(_cost(connection, gradient, size) for size in sizes)
+        return OwnMessages(costs, _added_s(connection, gradient, sizes[-1]) if by_cpu else 0.0)
+    return OwnMessages()
+
+
+@contextlib.contextmanager
+def to_itself(ends: LoopbackEnds) -> Iterator[framing.Connection]:
+    """A connection of this process to a thread of it that answers messages.
+
+    Raises WireError where there can be none.
+    """
     task = _Task()
-    with concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.suppress(WireError):
-        served = pool.submit(serve, task, ServeMessages(LOOPBACK, ends.server))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        # This process is the peer, which may compute for long from one message to the next.
+        served = pool.submit(serve, task, ServeMessages(LOOPBACK, ends.server), None)
         served.add_done_callback(lambda _: task.ports.put(None))
         try:
             port = task.ports.get()
-            if port is None:  # it could not listen
-                return OwnMessages()
+            if port is None:
+                raise WireError("cannot listen on %s" % LOOPBACK)
             tls = framing.context(ends.sender, server_side=False)
             with contextlib.closing(framing.connect(LOOPBACK, port, tls, SILENCE_LIMIT_S)) as connection:
-                sizes = sorted({ORDER_BYTES, min(message_bytes, MESSAGE_LIMIT)})
-                costs = tuple(_cost(connection, gradient, size) for size in sizes)
-                added_s = _added_s(connection, gradient, sizes[-1]) if by_cpu else 0.0
+                yield connection
                 connection.send(EndProbe())
-                return OwnMessages(costs, added_s)
         finally:
             task.stopping.set()
-    return OwnMessages()
 
 
 def _added_s(connection: framing.Connection, gradient: Callable[[], Any], size: int) -> float:

@@ -20,13 +20,12 @@ class StepLoop:
 
     What passes between two of them is part of the second one's gradient: a device whose processor
     time is rationed pauses there, and training, too, has something to do there.
+    optimizer: the kind of it that updates the replica.
     """
 
-    def __init__(self, replica: Replica, batches: BatchSource, slowdown: float, kind: str = SGD) -> None:
-        self._replica = replica
-        self._optimizer = OptimizerSettings(momentum=update_costs.MOMENTUM, kind=kind)
-        self._batches = batches
-        self._slowdown = slowdown
+    def __init__(self, replica: Replica, batches: BatchSource, slowdown: float, optimizer: str = SGD) -> None:
+        self.replica, self.batches, self.slowdown, self.optimizer = replica, batches, slowdown, optimizer
+        self._settings = OptimizerSettings(momentum=update_costs.MOMENTUM, kind=optimizer)
         self.restart()
 
     def restart(self) -> None:
@@ -56,14 +55,14 @@ class StepLoop:
         began_s = time.perf_counter() if self._ended_s is None else self._ended_s
         self._between_cpu_s += thread_cpu_s() - self._ended_cpu_s
         cpu_s = time.process_time()
-        taken = step.step(self._replica, self._batches, self._slowdown, SETTINGS)
+        taken = step.step(self.replica, self.batches, self.slowdown, SETTINGS)
         self._cpu_s += time.process_time() - cpu_s
         self._data_s += taken.data_s
         self._steps += 1
         fetched_s = time.perf_counter()
-        self._replica.update(self._optimizer)
-        step.stretch(time.perf_counter() - fetched_s, self._slowdown)
+        self.replica.update(self._settings)
+        step.stretch(time.perf_counter() - fetched_s, self.slowdown)
         updated_s = time.perf_counter()
-        self._replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
+        self.replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
         self._ended_s, self._ended_cpu_s = time.perf_counter(), thread_cpu_s()
         return fetched_s - taken.copy_s - began_s, taken.copy_s + self._ended_s - updated_s, updated_s - fetched_s

@@ -91,5 +91,5 @@ def audited_values(
     timed, _ = timed_steps(profile, chosen[0], framework, batch)
     if not timed:
         raise AuditError(f"{chosen[0]} was not timed completely on any device; run `planner profile` again")
-    batch = batch or next(iter(timed.values())).batch
+    batch = batch or next(iter(timed.values())).planned_batch
     return chosen, framework, batch, profile.steps_planned if steps is None else steps

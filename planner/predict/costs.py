@@ -1,6 +1,6 @@
 """Costs are what a step takes on every device and an exchange on every pair, without contention."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +9,6 @@ from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.streams.spec import StreamSpec
 from planner.arrays import Floats
-from planner.errors import PlanError
 from planner.predict import (
     batch_shares,
     batch_size,
@@ -25,9 +24,10 @@ from planner.predict import (
 from planner.predict.batch_shares import BatchShares
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts, wattage
-from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
+from planner.predict.device_timings import gradient_times, pick
 from planner.predict.kernel_mates import KernelMates
 from planner.predict.link_costs import PairCosts
+from planner.predict.participants import nobody, participants
 from planner.predict.sample_efficiency import RoundsEfficiency
 from planner.predict.step_memory import Further, ServerRoom, StepRoom
 from planner.predict.stream_rates import StreamRates
@@ -127,6 +127,14 @@ class Costs(NamedTuple):
         step_cpu_s = self.devices.step_cpu_s * gradient_s / self.devices.gradient_s
         return self._replace(devices=self.devices._replace(gradient_s=gradient_s, step_cpu_s=step_cpu_s))
 
+    def with_slower_gradients(self, factors: Floats) -> "Costs":
+        """The same where gradients of any number of images take so many times as long: (N,)."""
+        found, shares = self.with_gradients(self.devices.gradient_s * factors), self.shares
+        return found._replace(
+            devices=found.devices._replace(image_s=self.devices.image_s * factors),
+            shares=shares and shares._replace(gradient_s=shares.gradient_s * factors[:, None]),
+        )
+
 
 def costs_of(
     profile: Profile,
@@ -155,44 +163,15 @@ def costs_of(
     """
     rates = rates or {}
     model = pick(profile, "model", model)
-    with_torch = engine.name == TORCH
-    framework = TORCH if with_torch and framework is None else framework
-    steps, left_out = timed_steps(
-        profile, model, pick_framework(profile, framework, model), batch, any_batch=global_batch is not None
+    found = participants(
+        profile, model, framework, batch, strategy, engine, allow_plaintext, global_batch, clips, stream
     )
-    if with_torch:
-        unable = torch_costs.unable(profile, steps, engine, allow_plaintext)
-        steps, left_out = {name: step for name, step in steps.items() if name not in unable}, left_out | unable
-    if clips:
-        steps = {name: update_costs.clipping(step, engine) for name, step in steps.items()}
-    planned = batch or next((step.planned_batch for step in steps.values()), 1)
-    rooms = {
-        name: StepRoom.on(profile.devices[name], step, Further.of_member(step, strategy, engine))
-        for name, step in steps.items()
-    }
-    if global_batch is None:
-        too_small = step_memory.too_small(rooms, steps, planned)
-    else:
-        too_small = batch_shares.too_small(profile, steps, rooms)
-    steps, left_out = {name: step for name, step in steps.items() if name not in too_small}, left_out | too_small
-    if stream is not None:
-        unknown = stream_rates.unknown_rates(profile, steps, stream)
-        steps, left_out = {name: step for name, step in steps.items() if name not in unknown}, left_out | unknown
-        if unknown and not steps:
-            raise PlanError(f"--stream: {'; '.join(dict.fromkeys(unknown.values()))}")
-    _check_names(profile, "--rate", rates, left_out, "leave the option out")
-    _check_names(profile, "--include", include, left_out, "do not include it")
-    if not steps:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        if with_torch and unable:
-            raise PlanError(f"--engine {engine.text}: no device can take part ({reasons})")
-        if too_small:
-            raise PlanError(f"no device can train {model} ({reasons})")
-        is_job = any(step.job for device in profile.devices.values() for step in device.steps if step.model == model)
-        named = f" {'--job' if is_job else '--model'} {model}"
-        option = "" if batch is None else f"{named} --batch-size {batch}"
-        raise PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
-    first, batch = next(iter(steps.values())), planned
+    found.check_names(profile, "--rate", rates, "leave the option out")
+    found.check_names(profile, "--include", include, "do not include it")
+    if not found.steps:
+        raise nobody(found, profile, model, engine, batch)
+    steps, rooms, batch = found.steps, found.rooms, found.batch
+    first, with_torch = next(iter(steps.values())), engine.name == TORCH
     names, timed = tuple(steps), list(steps.values())
     sizes = compressor_costs.message_bytes(strategy, first, len(steps))
     caps = {name: link_costs.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
@@ -228,7 +207,7 @@ def costs_of(
         down_bytes=sizes.down,
         devices=device_costs.of_devices(profile, steps, watts, caps, usual, strategy),
         pairs=pairs,
-        left_out=left_out,
+        left_out=found.left_out,
         what_if=(*(f"--rate {name}" for name in rates), *unlike),
         notes=(
             *compressor_costs.notes(strategy, timed),
@@ -296,11 +275,3 @@ def _sensor_notes(profile: Profile, steps: Mapping[str, StepProfile]) -> list[st
 def _precision_notes(step: StepProfile) -> list[str]:
     computed = f"steps compute in {step.precision}, as they were profiled; weights and gradients stay {FP32}"
     return [] if step.precision == FP32 else [computed]
-
-
-def _check_names(profile: Profile, option: str, names: Iterable[str], left_out: Mapping[str, str], remedy: str) -> None:
-    for name in names:
-        if name not in profile.devices:
-            raise PlanError(f"{option} {name}: no such device; devices: {', '.join(profile.devices)}")
-        if name in left_out:
-            raise PlanError(f"{option} {name}: {left_out[name]}; profile it again or {remedy}")

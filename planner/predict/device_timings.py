@@ -10,7 +10,7 @@ from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: What timings at two batch sizes must have in common to lie on one line.
-_SAME = ("model", "framework", "fingerprint", "accelerator", "threads", "slowdown", "precision")
+_SAME = ("model", "framework", "fingerprint", "accelerator", "threads", "slowdown", "precision", "micro_batch")
 
 
 def gradient_times(device: DeviceProfile, step: StepProfile) -> GradientTimes:

@@ -31,7 +31,7 @@ def at_speeds(costs: Costs, now: Mapping[str, MachineSpeed | None], timed: Seque
     # gradients do.
     added = gradients * _slowdowns(devices.speeds, devices.parts_speeds)
     by_processor = devices.step_cpu_s > 0
-    slower = costs.with_gradients(devices.gradient_s * gradients)
+    slower = costs.with_slower_gradients(gradients)
     return slower._replace(
         devices=slower.devices.slowed(updates=updates, parts=np.where(by_processor, parts, 1.0)),
         pairs=pairs.slowed(parts=parts, own=own, others=others),

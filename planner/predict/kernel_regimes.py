@@ -25,16 +25,13 @@ def _beside(costs: Costs, beside: Bools) -> Costs:
     """The costs of clusters in which devices compute beside others on their kernels, (N,)."""
     assert costs.mates is not None, "the caller asked"
     slower, errors = costs.mates.slowdowns(beside), costs.devices.errors
-    found = costs.with_gradients(costs.devices.gradient_s * slower)
+    found, own = costs.with_slower_gradients(slower), costs.torch
     devices = found.devices._replace(
-        image_s=costs.devices.image_s * slower,
         speeds=costs.mates.speeds(beside, costs.devices.speeds),
         errors=errors._replace(gradient=np.hypot(errors.gradient, costs.mates.errors(beside))),
     )
-    shares, own = costs.shares, costs.torch
     return found._replace(
         devices=devices,
-        shares=shares and shares._replace(gradient_s=shares.gradient_s * slower[:, None]),
         torch=own and own._replace(own_cpu_s=own.own_cpu_s * slower),
         mates=None,
     )

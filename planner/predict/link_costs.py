@@ -70,28 +70,29 @@ class PairCosts(NamedTuple):
         parts: orders, and processor time of messages within a device. own: seconds of these
         messages. others: messages to others, whose seconds stay.
         """
-        within = np.eye(own.size, dtype=bool)
+        local = np.where(np.eye(own.size, dtype=bool), own, 1.0)
         order_s = np.diagonal(self.order_cpu_s)
-
-        def slower(cost_s: Floats, at_worker: bool, with_order: bool = False) -> Floats:
-            of_others, of_parts, of_orders = (
-                each[:, None] if at_worker else each for each in (others, parts, order_s * with_order)
-            )
-            ordered_s = np.minimum(cost_s, of_orders)
-            apart_s = (cost_s - ordered_s) * of_others + ordered_s * of_parts
-            return np.asarray(np.where(within, cost_s * of_parts, apart_s))
-
-        local = np.where(within, own, 1.0)
+        worker, host = (parts[:, None], others[:, None]), (parts, others)
         return self._replace(
             up_s=self.up_s * local,
             down_s=self.down_s * local,
-            worker_cpu_s=slower(self.worker_cpu_s, at_worker=True, with_order=True),
-            host_cpu_s=slower(self.host_cpu_s, at_worker=False, with_order=True),
-            host_stolen_cpu_s=slower(self.host_stolen_cpu_s, at_worker=False, with_order=True),
-            send_stolen_cpu_s=slower(self.send_stolen_cpu_s, at_worker=True),
-            receive_stolen_cpu_s=slower(self.receive_stolen_cpu_s, at_worker=False),
-            order_cpu_s=self.order_cpu_s * np.where(within, parts, 1.0),
+            worker_cpu_s=_slowed(self.worker_cpu_s, *worker, order_s[:, None]),
+            host_cpu_s=_slowed(self.host_cpu_s, *host, order_s),
+            host_stolen_cpu_s=_slowed(self.host_stolen_cpu_s, *host, order_s),
+            send_stolen_cpu_s=_slowed(self.send_stolen_cpu_s, *worker),
+            receive_stolen_cpu_s=_slowed(self.receive_stolen_cpu_s, *host),
+            order_cpu_s=self.order_cpu_s * parts,
         )
+
+
+def _slowed(cost_s: Floats, parts: Floats, others: Floats, order_s: Floats | float = 0.0) -> Floats:
+    """(N, N) processor seconds of one end, as ``PairCosts.slowed`` has them.
+
+    parts, others: of that end of each pair. order_s: of the seconds, those of an order.
+    """
+    ordered_s = np.minimum(cost_s, order_s)
+    apart_s = (cost_s - ordered_s) * others + ordered_s * parts
+    return np.asarray(np.where(np.eye(len(cost_s), dtype=bool), cost_s * parts, apart_s))
 
 
 #: Fields of ``PairCosts`` that have a value for each pair.

@@ -135,11 +135,14 @@ class DeviceProfiler:
         self._note_timing(device, timed, repeats.crowded(timed, names, found), took)
 
     def _current(self, device: Device) -> list[StepProfile]:
-        """The timings of what this request asks for."""
+        """The timings of what this request asks for; none without a framework for it."""
         known = self._known(device)
         if not self._request.models:
             return []
-        asked = self._framework(device), self._request.precision, self._request.batch
+        try:
+            asked = self._framework(device), self._request.precision, self._request.batch
+        except PlanError:
+            return []
         return [
             timed
             for timed in known.steps

@@ -158,4 +158,5 @@ class StepTimer(NamedTuple):
         if event.stage == "timed":
             precise = steptime.PRECISION / max(event.precision, steptime.PRECISION)
             share = max(event.steps / steptime.TIMED_ENOUGH, precise)
-        self.on_progress(name, f"{model}: {event.stage} step {event.steps}", share)
+        what = "parts of a step" if event.stage == "parts" else f"{event.stage} step {event.steps}"
+        self.on_progress(name, f"{model}: {what}", share)

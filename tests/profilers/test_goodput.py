@@ -3,6 +3,7 @@
 import json
 import math
 import socket
+import statistics
 import struct
 import threading
 
@@ -103,6 +104,18 @@ def test_a_short_interval_at_the_end_is_left_out():
 
 def test_where_most_intervals_are_empty_the_total_counts():
     assert goodput.parse_iperf3(json.dumps(report([(0, 0.1), (150, 0.1), (0, 0.1)]))) == ([150.0], None)
+
+
+def test_a_few_empty_intervals_are_intervals():
+    rates, _ = goodput.parse_iperf3(json.dumps(report([(0, 0.1)] + [(100, 0.1)] * 3)))
+    assert rates == [0.0, 1000.0, 1000.0, 1000.0]
+
+
+@given(st.lists(st.sampled_from([0, 0, 100, 150]), min_size=1, max_size=60))
+def test_no_rate_is_nothing_once_a_ramp_up_is_left_out(counts):
+    values, error = goodput.parse_iperf3(json.dumps(report([(count, 0.1) for count in counts])))
+    edge = len(values) // 5
+    assert error or statistics.median(values[edge:]) > 0 < statistics.median(values[edge : len(values) - edge])
 
 
 def test_a_report_of_zero_bytes_is_an_error():

@@ -38,6 +38,7 @@ def test_the_window_and_the_speed_are_of_all_that_passed(monkeypatch: pytest.Mon
         assert reports.two.wait(HANG_S)
         window, speed = beside.stop()
         told = [each["window"]["duration_s"] for each in reports.made]
+        assert len(set(told[:-1])) == 1, "a report is as long in every second"
         assert told == sorted(told) and window.duration_s == told[-1]
         assert speed.rounds == max(each["speed"]["rounds"] for each in reports.made) >= 1
         assert json.dumps(reports.made)

@@ -4,12 +4,14 @@ import contextlib
 import itertools
 import math
 import os
+import subprocess
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from backends.profiling import interference
 from backends.profiling.interference import ComputedBlocks, InterferenceProbe, TransferTurn, excess_s, stolen_cpu_s
 from profilers.cores import usable_cores
 
@@ -57,6 +59,22 @@ def test_any_loss_is_found(share, lasted_s):
     begin_s, end_s = 1.0, 1.0 + lasted_s
     each = rounds((0.0, begin_s, 1e-3), (begin_s, end_s, 1e-3 / (1 - share)), (end_s, end_s + 1, 1e-3))
     assert excess_s(each, each.ended_s, turn(begin_s, end_s)) == pytest.approx(share * lasted_s, abs=0.05)
+
+
+def test_where_a_process_cannot_start_none_goes_on(monkeypatch):
+    started, popen = [], subprocess.Popen
+
+    def one(*given, **how):
+        if started:
+            raise OSError("Resource temporarily unavailable")
+        started.append(popen(*given, **how))
+        return started[0]
+
+    monkeypatch.setattr(interference, "available_cores", lambda: 2.0)
+    monkeypatch.setattr(subprocess, "Popen", one)
+    with pytest.raises(OSError, match="temporarily"):
+        InterferenceProbe()
+    assert started[0].returncode is not None
 
 
 class Finished:

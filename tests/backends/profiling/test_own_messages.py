@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from backends.network import framing
-from backends.profiling import cold_gradients, own_messages
+from backends.profiling import cold_gradients, message_probe, own_messages
 from backends.profiling.own_messages import OwnMessages
-from backends.protocol.orders import LoopbackEnds
+from backends.protocol.orders import LoopbackEnds, ServeMessages
 from planner.agents.certificates import Authority
 from profilers.records.steps import ORDER_BYTES
 
@@ -53,6 +53,20 @@ def test_gradients_are_timed_after_messages(ends: LoopbackEnds, monkeypatch: pyt
     )
     assert own_messages.measure(ends, lambda: None, 100_000, True).gradient_cpu_s == 0.25
     assert sent[-1] == 100_000
+
+
+def test_however_long_a_gradient_takes_messages_are_waited_for(
+    ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[float | None] = []
+
+    def serve(task: Any, order: ServeMessages, silence_s: float | None) -> None:
+        limits.append(silence_s)
+        message_probe.serve(task, order, silence_s)
+
+    monkeypatch.setattr(own_messages, "serve", serve)
+    assert len(own_messages.measure(ends, lambda: None, 100, False).costs) == 2
+    assert limits == [None]
 
 
 def test_a_device_that_cannot_reach_itself_has_none(ends: LoopbackEnds) -> None:

@@ -123,6 +123,15 @@ def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) ->
     assert (found.group_cpu_s is None) == (framework == "tensorflow" or found.accelerator == "cuda")
 
 
+def test_while_parts_of_a_step_are_timed_it_tells_that_it_goes_on(slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_profile, "TELL_S", 0.0)
+    job = Job(go_after=1)
+    found = time_steps(job, slow, "torch", 4)
+    parts = [event for event in job.events if event.stage == "parts"]
+    assert len(parts) > sum(batch_curve.SMALLER_STEPS) and parts == job.events[-len(parts) :]
+    assert all(event.step_s > min(found.gradient_s.values) and event.rest_s == 0.0 for event in parts)
+
+
 def test_told_to_go_on_it_ends_with_the_fewest_steps(slow: str) -> None:
     found = time_steps(Job(go_after=1), slow, "torch", 4)
     assert len(found.gradient_s.warmup) == 10 and len(found.gradient_s.values) == 30

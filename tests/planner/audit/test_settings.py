@@ -24,6 +24,11 @@ def test_what_is_not_asked_for_is_as_profiled() -> None:
     assert (found.models, found.framework, found.batch, found.steps) == (("net",), "torch", 32, 7_000)
 
 
+def test_a_device_whose_memory_holds_a_part_of_the_batch_does_not_make_it_smaller() -> None:
+    small = step(0.1)._replace(batch=16, requested_batch=32)
+    assert requested(profile({"a": device(small), "b": device(step(0.2))})).batch == 32
+
+
 def test_where_several_frameworks_were_profiled_each_device_has_its_own() -> None:
     mixed = profile({"a": device(step(0.1)), "b": device(step(0.2, framework="tensorflow"))})
     assert requested(mixed).framework is None

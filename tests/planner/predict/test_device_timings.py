@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import PlanError
-from planner.predict.device_timings import pick_framework, timed_steps
+from planner.predict.device_timings import gradient_times, pick_framework, timed_steps
 from planner.profile.file import Profile
 from profilers.records.steps import StepProfile
 from tests.planner import profiles
@@ -45,6 +45,13 @@ def test_the_batch_size_that_was_timed_counts_before_the_speed_of_another() -> N
     assert used(both, batch=64) == {"a": "tensorflow"}
     with pytest.raises(PlanError, match="several batch sizes"):
         used(both)
+
+
+def test_a_batch_in_parts_lies_on_no_line_with_whole_ones() -> None:
+    whole = TORCH._replace(half_batch_s=profiles.seconds(0.1))
+    in_parts = whole._replace(batch=64, micro_batch=8, gradient_s=profiles.seconds(0.9))
+    held_both = profiles.device()._replace(steps=(whole, in_parts))
+    assert gradient_times(held_both, whole).at(48) == gradient_times(profiles.device(whole), whole).at(48)
 
 
 def test_why_one_framework_failed_does_not_take_the_other_from_a_device() -> None:

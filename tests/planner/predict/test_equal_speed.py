@@ -54,6 +54,16 @@ def test_each_part_changes_by_the_speed_at_which_it_was_timed() -> None:
         assert ratio(getattr(after.devices, part), getattr(before.devices, part)) == pytest.approx([1.76, 1.0])
 
 
+def test_more_images_change_as_a_gradient_does() -> None:
+    by_image = costs_of(two())
+    after = slowed(by_image, a=2.2)
+    assert ratio(after.devices.image_s, by_image.devices.image_s) == pytest.approx([2.0, 1.0])
+    divided = costs_of(two(), global_batch=48)
+    shares, slower = divided.shares, slowed(divided, a=2.2).shares
+    assert shares is not None and slower is not None
+    assert ratio(slower.gradient_s, shares.gradient_s)[:, -1] == pytest.approx([2.0, 1.0])
+
+
 def test_messages_change_at_each_end_by_the_speed_of_its_device() -> None:
     before = costs_of(two())
     after = slowed(before, a=3.0, b=2.0)  # 1.5 and 1 between devices, 2.4 and 1.6 of the parts

@@ -105,6 +105,15 @@ def test_what_a_run_begins_with_is_measured_where_the_disk_has_room(tmp_path: Pa
     assert (kept.startup, kept.error) == (before, None)
 
 
+def test_a_device_without_the_framework_that_is_asked_for_has_no_timing_of_it(tmp_path: Path) -> None:
+    profiler, recorder = profiler_of(tmp_path, known(), framework="tensorflow")
+    no_tensorflow = profiles.facts()._replace(frameworks={"tensorflow": {"error": "tensorflow is not installed"}})
+    recorder.note("pc", facts=no_tensorflow)
+    assert profiler.timed(PC, "net") is None
+    profiler.repeat(PC, cast(AgentClient, Answers(RATE)))
+    assert recorder.profile.devices["pc"].error is None
+
+
 class Imports(Answers):
     """An agent whose imports fail, as each ``failing`` says, one after the other."""
 
@@ -121,8 +130,10 @@ class Imports(Answers):
         return None
 
 
-def profiler_of(folder: Path, before: DeviceProfile) -> tuple[DeviceProfiler, ProfileRecorder]:
-    request = ProfileRequest(("net",))
+def profiler_of(
+    folder: Path, before: DeviceProfile, framework: str | None = None
+) -> tuple[DeviceProfiler, ProfileRecorder]:
+    request = ProfileRequest(("net",), framework=framework)
     recorder = ProfileRecorder(Profile(1, "test", 0.0, {"pc": before}, (), (), {}), folder / "p.json", lambda *_: None)
     timer = StepTimer(request, {"net": "abc"}, TimeBudget(100, 1, 0.0), lambda _: 1, lambda *_: None)
     return DeviceProfiler(request, timer, recorder), recorder

@@ -1,0 +1,103 @@
+"""Parts of a step are timed one by one, after gradients, whose caches they find."""
+
+import functools
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from backends.data.loader import EvaluationSet
+from backends.frameworks.base import OWN
+from backends.profiling import between_steps, codec_profile, cold_caches, cold_gradients, own_messages, update_costs
+from backends.profiling.own_messages import OwnMessages
+from backends.profiling.step_loop import SETTINGS, StepLoop
+from backends.profiling.step_memory import MemoryProbe
+from backends.protocol.orders import LoopbackEnds
+from backends.training import step
+from profilers.records.readings import Samples
+from profilers.records.steps import CodecCost, MessageCost, UpdateCost
+
+#: Gradients in which it is noted when each variable has its own.
+READY_GRADIENTS = 3
+#: Seconds of a gradient beyond which a few milliseconds of a process group do not matter, and
+#: 18 more gradients would.
+LONGEST_GRADIENT_S = 2.0
+#: Arrays of the model's size that DistributedDataParallel takes: buckets, and copies at its start.
+GROUP_ARRAYS = 3
+
+
+class StepParts(NamedTuple):
+    """The fields of ``StepProfile`` with these names."""
+
+    ready: Tuple[float, ...]
+    group_cpu_s: Optional[float]
+    service_s: Samples
+    wait_cpu_s: float
+    between_s: Samples
+    messages: Tuple[MessageCost, ...]
+    message_cpu_s: float
+    compressors: Dict[str, CodecCost]
+    clip_s: Samples
+    optimizers: Dict[str, UpdateCost]
+
+
+def measure(
+    loop: StepLoop,
+    gradient: Callable[[], float],
+    test: EvaluationSet,
+    backend: Any,
+    probe: MemoryProbe,
+    ends: Optional[LoopbackEnds],
+) -> StepParts:
+    """Time the parts of a step of this loop, at its batch size.
+
+    gradient: computes one, and returns its seconds. backend: the framework. ends: None to send no
+    messages.
+    """
+    replica, parameters = loop.replica, int(loop.replica.weights.size)
+    by_cpu = replica.accelerator == "cpu"
+    quick = gradient() <= LONGEST_GRADIENT_S
+    # That one is also at hand for what needs one: a size without enough memory has left none.
+    ready = _ready(loop)
+    group_cpu_s = _group_cpu_s(loop, backend, probe) if quick else None
+    timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradient))
+    own = loop.optimizer == OWN
+    service_s = update_costs.own_service_s(replica) if own else update_costs.service_s(parameters, timer)
+    wait_cpu_s = cold_gradients.after_wait_s(gradient) if by_cpu else 0.0
+    between_s = between_steps.measure(replica, loop.batches, test, loop.optimizer, loop.between_s)
+    messages = own_messages.measure(ends, gradient, parameters * 4, by_cpu) if ends else OwnMessages()
+    return StepParts(
+        ready=ready,
+        group_cpu_s=group_cpu_s,
+        service_s=service_s,
+        wait_cpu_s=wait_cpu_s,
+        between_s=between_s,
+        messages=messages.costs,
+        message_cpu_s=messages.gradient_cpu_s,
+        compressors=codec_profile.costs(replica.variables, timer),
+        clip_s=update_costs.clip_s(replica, loop.slowdown),
+        optimizers=update_costs.of_others(replica, loop.slowdown, timer, loop.optimizer),
+    )
+
+
+def _ready(loop: StepLoop) -> Tuple[float, ...]:
+    """``StepProfile.ready``, the median of several gradients."""
+    drawn = [next(loop.batches) for _ in range(READY_GRADIENTS)]
+    shares = [loop.replica.ready_shares(_gradient(loop, each)) for each in drawn]
+    known = [each for each in shares if each is not None]
+    return tuple(np.median(known, axis=0).tolist()) if known else ()
+
+
+def _gradient(loop: StepLoop, batch: Any) -> Callable[[], Any]:
+    return functools.partial(step.gradient, loop.replica, batch, SETTINGS)
+
+
+def _group_cpu_s(loop: StepLoop, backend: Any, probe: MemoryProbe) -> Optional[float]:
+    """``StepProfile.group_cpu_s``; unknown where it would take too much memory."""
+    if not (backend.collectives() and probe.leaves_room_for(GROUP_ARRAYS * loop.replica.weights.nbytes)):
+        return None
+
+    def draw() -> Callable[[step.ComputePart], Any]:
+        return functools.partial(step.combine_parts, loop.replica, next(loop.batches), SETTINGS)
+
+    found: Optional[float] = backend.group_cpu_s(loop.replica, draw)
+    return found
