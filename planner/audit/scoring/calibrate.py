@@ -23,7 +23,7 @@ from planner.audit.scoring.coverage import Z90, Interval
 from planner.errors import AuditError
 from planner.predict.calibration import OTHERS, Calibration, ExchangeError, exchange_kind
 from planner.predict.costs import Costs, ModelErrors
-from planner.predict.predict import predict
+from planner.predict.predict import Predictions, predict
 from planner.profile.file import Profile
 from planner.provenance import NAMEPLATE
 from profilers.records.json_values import SCHEMA
@@ -36,9 +36,10 @@ WEIGHINGS = 20
 LEAST_VARIANCE = 0.05
 #: Fewest fleets of which one can be left out.
 FEWEST_FLEETS = 2
-#: Fewest runs of clusters by which a kind of exchange has an error of its own. Of 21, whose
-#: exchanges were a small part of their time, it would be 1.8 of such a part (docs/results.md).
-FEWEST_RUNS = 40
+#: A kind of exchange has an error of its own if its runs tell as much of it as so many that do
+#: nothing but exchange. A run counts x^2 whose exchanges take a share x of its time: 66 runs of
+#: local SGD told as much as one, and the error would be 0.8 of such a part (docs/results.md).
+FEWEST_EXCHANGES = 10.0
 
 
 class Residuals(NamedTuple):
@@ -77,8 +78,11 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
         raise AuditError(
             f"--calibrate: give audits of {FEWEST_FLEETS} fleets or more, of which one is left out in turn"
         )
-    kinds = _kinds(cases)
-    of_time, of_power = zip(*(_residuals(case, kinds) for case in cases), strict=True)
+    units = [predict(_unit(case.costs), case.candidates, case.steps) for case in cases]
+    kinds = _kinds(cases, units)
+    of_time, of_power = zip(
+        *(_residuals(case, unit, kinds) for case, unit in zip(cases, units, strict=True)), strict=True
+    )
     time, power = _joined(of_time), _joined(of_power)
     variances, spread = _fit(time, fleets)
     stretch = _stretch(time, spread)
@@ -116,12 +120,12 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
     )
 
 
-def _kinds(cases: Sequence[Case]) -> list[str]:
+def _kinds(cases: Sequence[Case], units: Sequence[Predictions]) -> list[str]:
     """The kinds of exchange with an error of their own; all others share one."""
-    runs: Counter[str] = Counter()
-    for case in cases:
-        runs[exchange_kind(case.costs.strategy, case.costs.engine)] += int(np.sum(case.members.sum(axis=1) > 1))
-    return [*sorted(kind for kind, count in runs.items() if count >= FEWEST_RUNS), OTHERS]
+    told: Counter[str] = Counter()
+    for case, unit in zip(cases, units, strict=True):
+        told[exchange_kind(case.costs.strategy, case.costs.engine)] += (unit.time_errors.exchange**2).sum()
+    return [*sorted(kind for kind, exchanges in told.items() if exchanges >= FEWEST_EXCHANGES), OTHERS]
 
 
 def _kind(case: Case, kinds: Sequence[str]) -> str:
@@ -129,13 +133,13 @@ def _kind(case: Case, kinds: Sequence[str]) -> str:
     return found if found in kinds else OTHERS
 
 
-def _residuals(case: Case, kinds: Sequence[str]) -> tuple[Residuals, Residuals]:
+def _residuals(case: Case, unit: Predictions, kinds: Sequence[str]) -> tuple[Residuals, Residuals]:
     """Those of time, by steps, the run and each kind of exchange; those of power, by busy watts.
 
-    A calibration says nothing of watts from a fleet file, so that runs with such are not counted.
+    unit: predicted by ``_unit`` costs. A calibration says nothing of watts from a fleet file, so
+    that runs with such are not counted.
     """
     found = predict(case.costs, case.candidates, case.steps)
-    unit = predict(_unit(case.costs), case.candidates, case.steps)
     exchange = np.zeros((len(case.runs), len(kinds)))
     exchange[:, kinds.index(_kind(case, kinds))] = unit.time_errors.exchange[:, 0] ** 2
     steps = (unit.time_errors.gradient**2).sum(axis=1)

@@ -88,7 +88,13 @@ def watts_of(run: MeasuredRun) -> list[float]:
     return [each.watts for each in run.workers.values() if each.watts is not None]
 
 
-def test_kinds_with_few_runs_share_one_error() -> None:
+def test_kinds_whose_runs_tell_little_of_exchanges_share_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = made_up(0.0, 0.0, exchange=0.2)
+    monkeypatch.setattr("planner.audit.scoring.calibrate.FEWEST_EXCHANGES", float(len(cases) * len(cases[0].runs)))
+    assert [each.kind for each in calibrate(cases, TODAY).calibration.exchanges] == [OTHERS]
+
+
+def test_so_do_kinds_with_few_runs() -> None:
     few = [case for case in made_up(0.0, 0.0, exchange=0.2) if case.audit == "fleet-1"]
     others = calibrate(
         [*few, *cases_of(audits.audit(FEW, audits.as_predicted(FEW), "few"))], TODAY
