@@ -85,6 +85,13 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
                     group: {name: _coverage_json(board, **{group: name}) for name in board.names(group)}
                     for group in ERROR_GROUPS
                 },
+                "coverage_by_exchange": {
+                    kind: {
+                        "clusters": board.coverage(alone=False, exchange=kind),
+                        "left_out": board.left_out_coverage(alone=False, exchange=kind),
+                    }
+                    for kind in board.exchanges
+                },
                 "worst_run": {"alone": board.worst_run(alone=True), "clusters": board.worst_run(alone=False)},
                 "single_runs": board.single,
                 "extrapolation": board.extrapolated(),
@@ -142,6 +149,9 @@ def _summary(board: Scoreboard) -> TextTable:
         made.add_row(f"time inside its 90 % interval, {who}", _hits(board.coverage(alone)), "-")
         if board.left_out:
             made.add_row("  fleets left out in turn", _hits(board.left_out_coverage(alone)), "-")
+    counted = board.left_out_coverage if board.left_out else board.coverage
+    for kind in board.exchanges if len(board.exchanges) > 1 else ():
+        made.add_row(f"  exchange: {kind}", _hits(counted(False, exchange=kind)), "-")
     if board.single.repeated is not None:
         made.add_row("time of one run, clusters: mean, worst", _error(board.single.predicted), "-")
         made.add_row("  predicted by its other repetitions", _error(board.single.repeated), "-")

@@ -114,7 +114,9 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
     return CalibrationFit(
         calibration,
         tuple(
-            Interval(case.audit, case.model, not cluster, bool(held))
+            Interval(
+                case.audit, case.model, exchange_kind(case.costs.strategy, case.costs.engine), not cluster, bool(held)
+            )
             for case, cluster, held in zip(owners, clusters, inside, strict=True)
         ),
     )

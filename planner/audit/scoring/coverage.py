@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.audit.scoring.cases import Case
 from planner.audit.scoring.selections import Hits
-from planner.predict.calibration import Calibration
+from planner.predict.calibration import Calibration, exchange_kind
 from planner.predict.predict import predict
 
 #: Half of the two-sided 90 % interval of a normal distribution, in standard deviations.
@@ -20,10 +20,14 @@ ROUNDING = 1e-9
 
 
 class Interval(NamedTuple):
-    """A single run beside its predicted interval. inside: None where no spread is known."""
+    """A single run beside its predicted interval.
+
+    exchange: the kind of it between members. inside: None where no spread is known.
+    """
 
     audit: str
     model: str
+    exchange: str
     alone: bool
     inside: bool | None
 
@@ -36,7 +40,7 @@ def intervals(cases: Sequence[Case], calibration: Calibration | None) -> tuple[I
 def coverage(of: Iterable[Interval], alone: bool, **where: str) -> Hits | None:
     """The runs inside, among those of devices alone or of clusters; None where none is known.
 
-    where: restricts to one model or one audit.
+    where: restricts to one model, one audit or one kind of exchange.
     """
     return Hits.among(
         each.inside
@@ -51,6 +55,7 @@ def _of_case(case: Case, calibration: Calibration | None) -> Iterable[Interval]:
     spread = np.sqrt(predicted.time_errors.variance())
     off = np.abs(np.log(case.measured.time_s) - np.log(predicted.time_s))
     alone = case.members.sum(axis=1) == 1
+    exchange = exchange_kind(case.costs.strategy, case.costs.engine)
     for row in range(alone.size):
         inside = bool(off[row] <= Z90 * spread[row]) if spread[row] > ROUNDING else None
-        yield Interval(case.audit, case.model, bool(alone[row]), inside)
+        yield Interval(case.audit, case.model, exchange, bool(alone[row]), inside)

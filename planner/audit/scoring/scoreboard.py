@@ -139,9 +139,14 @@ class Scoreboard(NamedTuple):
         """Runs whose time is inside of its 90 % interval, of devices alone or of clusters."""
         return coverage(self.intervals, alone, **where)
 
-    def left_out_coverage(self, alone: bool) -> Hits | None:
+    def left_out_coverage(self, alone: bool, **where: str) -> Hits | None:
         """The same where each fleet's intervals were calibrated on the others; None without."""
-        return coverage(self.left_out, alone)
+        return coverage(self.left_out, alone, **where)
+
+    @property
+    def exchanges(self) -> tuple[str, ...]:
+        """The kinds of exchange of clusters."""
+        return tuple(sorted({each.exchange for each in self.intervals if not each.alone}))
 
     def worst_run(self, alone: bool) -> float | None:
         """The largest error of the time of a single run."""

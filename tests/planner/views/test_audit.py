@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.audit.scoring.coverage import Interval
 from planner.audit.scoring.measured import Extrapolation, MeasuredRun
 from planner.audit.scoring.scoreboard import Scoreboard, score
 from planner.errors import AuditError
@@ -62,6 +63,22 @@ def test_the_summary_says_that_emulated_power_has_the_form_of_the_prediction() -
         (EMULATED, "an emulation of its form"), (audits.SOURCE, "sensors"), (declared, "its own form")
     ):  # fmt: skip
         assert view.to_json(board(source))["power_scored_against"] == against
+
+
+def test_intervals_of_clusters_are_counted_by_kind_of_exchange_where_there_are_several() -> None:
+    def run(exchange: str, alone: bool, inside: bool) -> Interval:
+        return Interval("lab", "net", exchange, alone, inside)
+
+    kinds = [run("ring, rounds", False, True), run("pairs, asynchronous", False, False), run("other", True, False)]
+    several = board()._replace(intervals=tuple(kinds))
+    text = shown(view.render(several))
+    assert "1 of 1" in row(text, "  exchange: ring, rounds")
+    assert "exchange: other" not in text and "exchange:" not in shown(view.render(board()))
+    left_out = several._replace(left_out=(run("ring, rounds", False, False),))
+    assert "0 of 1" in row(shown(view.render(left_out)), "  exchange: ring, rounds")
+    assert view.to_json(left_out)["summary"]["coverage_by_exchange"]["ring, rounds"] == {
+        "clusters": {"hits": 1, "of": 1}, "left_out": {"hits": 0, "of": 1}
+    }  # fmt: skip
 
 
 def test_json_is_complete_and_has_no_nan() -> None:

@@ -37,12 +37,16 @@ def test_without_a_spread_nothing_is_told() -> None:
     assert coverage([found], alone=True) is None
 
 
-def test_runs_are_counted_by_size_model_and_audit() -> None:
+def test_runs_are_counted_by_size_model_audit_and_exchange() -> None:
     found = [
-        Interval("lab", "resnet", True, True), Interval("lab", "cipher", True, False),
-        Interval("lab", "resnet", False, False), Interval("other", "resnet", True, None),
+        Interval("lab", "resnet", "server, asynchronous", True, True),
+        Interval("lab", "cipher", "server, asynchronous", True, False),
+        Interval("lab", "resnet", "server, asynchronous", False, False),
+        Interval("lab", "resnet", "ring, rounds", False, True),
+        Interval("other", "resnet", "server, asynchronous", True, None),
     ]  # fmt: skip
     assert coverage(found, alone=True) == Hits(1, 2)
     assert coverage(found, alone=True, model="resnet") == Hits(1, 1)
-    assert coverage(found, alone=False, audit="lab") == Hits(0, 1)
+    assert coverage(found, alone=False, audit="lab") == Hits(1, 2)
+    assert coverage(found, alone=False, exchange="ring, rounds") == Hits(1, 1)
     assert coverage(found, alone=True, audit="other") is None
