@@ -21,8 +21,6 @@ from planner.predict.costs import Costs, ModelErrors
 from planner.provenance import NAMEPLATE
 
 SHIPPED = Path(__file__).with_suffix(".json")
-#: Of the error that all kinds of exchange share whose audits do not tell one of their own.
-OTHERS = "others"
 REMEDY = "make it again with `planner audit --calibrate`, or remove it"
 
 
@@ -55,9 +53,9 @@ class Calibration(NamedTuple):
     date: str
 
     def of_exchange(self, kind: str) -> float:
-        """That of a kind, else the one that others share, or the largest if none was audited."""
-        known = {each.kind: each.error for each in self.exchanges if each.runs}
-        return known.get(kind, known.get(OTHERS, max(known.values(), default=0.0)))
+        """That of a kind; of one that was never audited the largest there is."""
+        known = {each.kind: each.error for each in self.exchanges}
+        return known.get(kind, max(known.values(), default=0.0))
 
     def fits(self, costs: Costs) -> bool:
         """Whether it tells of such devices."""

@@ -73,10 +73,6 @@ class ByteCosts(NamedTuple):
         handled_s: Floats = (shares * self.send_s).sum(axis=1) + (shares * self.receive_s).sum(axis=0)
         return handled_s
 
-    def slowed(self, factors: Floats) -> "ByteCosts":
-        """Where the processors of members take so many times as long: (n,)."""
-        return ByteCosts(self.send_s * factors[:, None], self.receive_s * factors)
-
 
 class SynchronousStep(NamedTuple):
     """A step of n members that wait for one another.

@@ -1,7 +1,7 @@
 """Costs at the speeds that processors have at another time, by their reference loops. Pure.
 
 What took a processor some time at one speed takes as many times as long as the loop does. Whole
-steps, parts of them and messages were timed minutes apart, each beside rounds of the loop.
+steps and parts of them were timed minutes apart, each beside rounds of the loop.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ def at_speeds(costs: Costs, now: Mapping[str, MachineSpeed | None], timed: Seque
     """The costs where processors are as fast as ``now``, by device.
 
     timed: (N,) speeds while gradients were timed as in the cluster that is predicted. What was
-    timed at an unknown speed stays as it is, and what a GPU computes. So do the seconds of a link
-    between devices, which are mostly the network's.
+    timed at an unknown speed stays as it is, and what a GPU computes. So do messages: a round of
+    the loop right after one takes up to a third more or less than beside a gradient, which tells
+    nothing of the machine (docs/results.md).
     """
-    devices, pairs = costs.devices, costs.pairs
+    devices, own = costs.devices, costs.torch
     present = [now.get(name) for name in costs.names]
-    gradients, updates, parts, own, others = (
-        _slowdowns(present, before)
-        for before in (timed, devices.speeds, devices.parts_speeds, pairs.own_speeds, pairs.speeds)
+    gradients, updates, parts = (
+        _slowdowns(present, before) for before in (timed, devices.speeds, devices.parts_speeds)
     )
     # What DistributedDataParallel adds was timed with the parts; beside others it slows as
     # gradients do.
@@ -34,8 +34,7 @@ def at_speeds(costs: Costs, now: Mapping[str, MachineSpeed | None], timed: Seque
     slower = costs.with_slower_gradients(gradients)
     return slower._replace(
         devices=slower.devices.slowed(updates=updates, parts=np.where(by_processor, parts, 1.0)),
-        pairs=pairs.slowed(parts=parts, own=own, others=others),
-        torch=costs.torch and costs.torch.slowed(added=added, messages=others),
+        torch=own and own._replace(own_cpu_s=own.own_cpu_s * added),
     )
 
 

@@ -1,7 +1,7 @@
 """Link costs are those of an exchange on every pair of devices, and the capacity of a link."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +10,8 @@ from planner.arrays import Bools, Floats
 from planner.predict.compressor_costs import MessageBytes
 from planner.predict.message_time import processor_s, rate_bytes_per_s, relative_error, transfer_s
 from planner.profile.file import DeviceProfile, Profile
-from planner.profile.machine_speed import joined_speed
 from profilers.records.links import CurvePoint, LinkProfile
-from profilers.records.readings import MachineSpeed, Samples
+from profilers.records.readings import Samples
 from profilers.records.steps import ORDER_BYTES, MessageCost, StepProfile
 
 Links = dict[tuple[str, str], LinkProfile]
@@ -41,8 +40,6 @@ class PairCosts(NamedTuple):
     latency_s: seconds of an empty message, one way, [from, to].
     order_cpu_s: on the diagonal, processor seconds of an end that receives an order and sends a
         report; 0 elsewhere, and where no loopback was measured.
-    speeds, own_speeds: (N,) of their processors while links to others were probed, and within a
-        device; None where unknown.
     """
 
     up_s: Floats
@@ -56,47 +53,11 @@ class PairCosts(NamedTuple):
     weights_s: Floats
     latency_s: Floats
     order_cpu_s: Floats
-    speeds: tuple[MachineSpeed | None, ...]
-    own_speeds: tuple[MachineSpeed | None, ...]
 
     @property
     def reachable(self) -> Bools:
         """(N, N): worker i has measured links with host k both ways."""
         return np.isfinite(self.up_s + self.down_s)
-
-    def slowed(self, parts: Floats, own: Floats, others: Floats) -> "PairCosts":
-        """The same where processors take so many times as long: (N,) each.
-
-        parts: orders, and processor time of messages within a device. own: seconds of these
-        messages. others: messages to others, whose seconds stay.
-        """
-        local = np.where(np.eye(own.size, dtype=bool), own, 1.0)
-        order_s = np.diagonal(self.order_cpu_s)
-        worker, host = (parts[:, None], others[:, None]), (parts, others)
-        return self._replace(
-            up_s=self.up_s * local,
-            down_s=self.down_s * local,
-            worker_cpu_s=_slowed(self.worker_cpu_s, *worker, order_s[:, None]),
-            host_cpu_s=_slowed(self.host_cpu_s, *host, order_s),
-            host_stolen_cpu_s=_slowed(self.host_stolen_cpu_s, *host, order_s),
-            send_stolen_cpu_s=_slowed(self.send_stolen_cpu_s, *worker),
-            receive_stolen_cpu_s=_slowed(self.receive_stolen_cpu_s, *host),
-            order_cpu_s=self.order_cpu_s * parts,
-        )
-
-
-def _slowed(cost_s: Floats, parts: Floats, others: Floats, order_s: Floats | float = 0.0) -> Floats:
-    """(N, N) processor seconds of one end, as ``PairCosts.slowed`` has them.
-
-    parts, others: of that end of each pair. order_s: of the seconds, those of an order.
-    """
-    ordered_s = np.minimum(cost_s, order_s)
-    apart_s = (cost_s - ordered_s) * others + ordered_s * parts
-    return np.asarray(np.where(np.eye(len(cost_s), dtype=bool), cost_s * parts, apart_s))
-
-
-#: Fields of ``PairCosts`` that have a value for each pair.
-_OF_PAIRS = tuple(field for field in PairCosts._fields if not field.endswith("speeds"))
 
 
 def measured(profile: Profile) -> Links:
@@ -123,17 +84,7 @@ def of_pairs(
             links[name, name] = _after_gradients(links[name, name], step.messages)
     pairs = [[_pair(links, worker, host, caps, sizes) for host in names] for worker in names]
     costs = {field: np.array([[each[field] for each in row] for row in pairs]) for field in pairs[0][0]}
-    within = [link for link in profile.links if link.source == link.target]
-    between = [link for link in profile.links if link.source != link.target]
-    speeds, own_speeds = (tuple(_speed(each, name) for name in names) for each in (between, within))
-    return PairCosts(speeds=speeds, own_speeds=own_speeds, **costs)
-
-
-def _speed(links: Iterable[LinkProfile], device: str) -> MachineSpeed | None:
-    """That of a device while it was an end of these links."""
-    sent = (link.send_speed for link in links if link.source == device)
-    received = (link.receive_speed for link in links if link.target == device)
-    return joined_speed((*sent, *received))
+    return PairCosts(**costs)
 
 
 def _after_gradients(link: LinkProfile, messages: Sequence[MessageCost]) -> LinkProfile:
@@ -152,7 +103,7 @@ def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes
     """The costs of one pair, by field of ``PairCosts``. No cap holds a loopback."""
     up, down = links.get((worker, host)), links.get((host, worker))
     cap = math.inf if worker == host else min(caps[worker], caps[host])
-    found = dict.fromkeys(_OF_PAIRS, 0.0)
+    found = dict.fromkeys(PairCosts._fields, 0.0)
     found["weights_s"] = math.inf if up is None else transfer_s(up, sizes.weights, cap)
     found["latency_s"] = math.inf if up is None else transfer_s(up, 0, cap)
     if up is None or down is None:

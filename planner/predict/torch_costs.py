@@ -54,16 +54,6 @@ class TorchCosts(NamedTuple):
         """Whether these members exchange through NCCL."""
         return self.engine.backend != "gloo" and bool(self.nccl[list(ranked)].all())
 
-    def slowed(self, added: Floats, messages: Floats) -> "TorchCosts":
-        """The same where ``own_cpu_s`` and messages take so many times as long: (N,) each."""
-        return self._replace(
-            send_cpu_s=self.send_cpu_s * messages[:, None],
-            receive_cpu_s=self.receive_cpu_s * messages,
-            alone=self.alone.slowed(messages),
-            beside=self.beside.slowed(messages),
-            own_cpu_s=self.own_cpu_s * added,
-        )
-
 
 def of_profile(
     profile: Profile, steps: Mapping[str, StepProfile], caps: Mapping[str, float], chosen: Engine

@@ -21,7 +21,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.audit.scoring.cases import Case
 from planner.audit.scoring.coverage import Z90, Interval
 from planner.errors import AuditError
-from planner.predict.calibration import OTHERS, Calibration, ExchangeError, exchange_kind
+from planner.predict.calibration import Calibration, ExchangeError, exchange_kind
 from planner.predict.costs import Costs, ModelErrors
 from planner.predict.predict import Predictions, predict
 from planner.profile.file import Profile
@@ -40,6 +40,8 @@ FEWEST_FLEETS = 2
 #: nothing but exchange. A run counts x^2 whose exchanges take a share x of its time: 66 runs of
 #: local SGD told as much as one, and the error would be 0.8 of such a part (docs/results.md).
 FEWEST_EXCHANGES = 10.0
+#: All kinds that tell less, which share one.
+OTHERS = "others"
 
 
 class Residuals(NamedTuple):
@@ -93,15 +95,15 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
     known = np.isfinite(power.off)
     watts = _fit(power.at(known), fleets[known])[0] if len(set(fleets[known])) >= FEWEST_FLEETS else np.zeros(1)
     clusters = np.concatenate([case.members.sum(axis=1) > 1 for case in cases])
-    of_kind = np.array([_kind(case, kinds) for case in cases for _ in case.runs])
+    audited = Counter(exchange for case in cases for exchange in _exchanges(case))
     errors = stretch * np.sqrt(variances)
+    of_kind = dict(zip(kinds, errors[2:].tolist(), strict=True))
     calibration = Calibration(
         schema=SCHEMA,
         step=float(errors[0]),
         run=float(errors[1]),
         exchanges=tuple(
-            ExchangeError(kind, float(error), int(np.sum(clusters & (of_kind == kind))))
-            for kind, error in zip(kinds, errors[2:], strict=True)
+            ExchangeError(kind, of_kind.get(kind, of_kind[OTHERS]), runs) for kind, runs in sorted(audited.items())
         ),
         watts=float(np.sqrt(watts[0])),
         fleets=len(set(fleets)),
@@ -128,6 +130,11 @@ def _kinds(cases: Sequence[Case], units: Sequence[Predictions]) -> list[str]:
     for case, unit in zip(cases, units, strict=True):
         told[exchange_kind(case.costs.strategy, case.costs.engine)] += (unit.time_errors.exchange**2).sum()
     return [*sorted(kind for kind, exchanges in told.items() if exchanges >= FEWEST_EXCHANGES), OTHERS]
+
+
+def _exchanges(case: Case) -> list[str]:
+    """The kind of exchange of each run of a cluster."""
+    return [exchange_kind(case.costs.strategy, case.costs.engine)] * int(np.sum(case.members.sum(axis=1) > 1))
 
 
 def _kind(case: Case, kinds: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from planner.paths import CALIBRATION
 from planner.plan.recommend import UNCALIBRATED, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import calibration
-from planner.predict.calibration import OTHERS, Calibration, ExchangeError, exchange_kind
+from planner.predict.calibration import Calibration, ExchangeError, exchange_kind
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import OWN_ENGINE, costs_of
 from planner.predict.predict import predict
@@ -53,15 +53,9 @@ def test_an_error_of_exchanges_counts_for_the_share_that_they_take() -> None:
     assert 0.0 < math.sqrt(found[2]) < 0.2
 
 
-def test_a_kind_without_an_error_of_its_own_has_that_of_others() -> None:
+def test_a_kind_that_was_never_audited_has_the_largest_error() -> None:
     assert KNOWN.of_exchange("ring, synchronous") == 0.1
-    shared = KNOWN._replace(exchanges=(*KNOWN.exchanges, ExchangeError(OTHERS, 0.15, 3)))
-    assert shared.of_exchange("ring, rounds") == 0.15
-
-
-def test_where_no_other_was_audited_it_has_the_largest() -> None:
-    none = KNOWN._replace(exchanges=(*KNOWN.exchanges, ExchangeError(OTHERS, 0.0, 0)))
-    assert none.of_exchange("ring, rounds") == KNOWN.of_exchange("ring, rounds") == 0.2
+    assert KNOWN.of_exchange("ring, rounds") == 0.2
     assert KNOWN._replace(exchanges=()).of_exchange("ring, rounds") == 0.0
 
 

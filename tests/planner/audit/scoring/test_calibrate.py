@@ -7,18 +7,17 @@ import random
 import numpy as np
 import pytest
 
+from backends.strategies.strategy import Strategy
 from planner.audit.scoring.calibrate import calibrate
 from planner.audit.scoring.cases import Case, cases_of
 from planner.audit.scoring.coverage import coverage, intervals
 from planner.audit.scoring.measured import MeasuredRun
 from planner.errors import AuditError
-from planner.predict.calibration import OTHERS, ExchangeError
 from planner.provenance import NAMEPLATE, Provenance
 from tests.planner import audits
 
 TODAY = datetime.date(2026, 11, 26)
 FLEETS = 40
-FEW = audits.fleet(0.05, 0.05, spread=0.0)
 
 
 def made_up(step: float, run: float, exchange: float = 0.0, seed: int = 1) -> list[Case]:
@@ -55,8 +54,8 @@ def test_an_error_of_all_steps_of_a_run_is_told_from_those_of_its_devices() -> N
 
 def test_an_error_of_exchanges_counts_for_clusters_alone() -> None:
     found = calibrate(made_up(0.01, 0.0, exchange=0.2), TODAY)
-    exchange, others = found.calibration.exchanges
-    assert (exchange.kind, others) == ("server, asynchronous", ExchangeError(OTHERS, 0.0, 0))
+    (exchange,) = found.calibration.exchanges
+    assert exchange.kind == "server, asynchronous"
     assert exchange.error > 0.1
     assert math.hypot(found.calibration.step, found.calibration.run) < 0.04
     assert exchange.runs == sum(1 for each in found.left_out if not each.alone)
@@ -89,17 +88,13 @@ def watts_of(run: MeasuredRun) -> list[float]:
 
 
 def test_kinds_whose_runs_tell_little_of_exchanges_share_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = made_up(0.0, 0.0, exchange=0.2)
-    monkeypatch.setattr("planner.audit.scoring.calibrate.FEWEST_EXCHANGES", float(len(cases) * len(cases[0].runs)))
-    assert [each.kind for each in calibrate(cases, TODAY).calibration.exchanges] == [OTHERS]
-
-
-def test_so_do_kinds_with_few_runs() -> None:
-    few = [case for case in made_up(0.0, 0.0, exchange=0.2) if case.audit == "fleet-1"]
-    others = calibrate(
-        [*few, *cases_of(audits.audit(FEW, audits.as_predicted(FEW), "few"))], TODAY
-    ).calibration.exchanges
-    assert [each.kind for each in others] == [OTHERS]
+    cases = [case for case in made_up(0.0, 0.0, exchange=0.2) if case.audit <= "fleet-2"]
+    waits = Strategy.from_text("parameter-server:sync=synchronous")
+    synchronous = [case._replace(costs=case.costs._replace(strategy=waits)) for case in cases]
+    monkeypatch.setattr("planner.audit.scoring.calibrate.FEWEST_EXCHANGES", 1e9)
+    found = calibrate([*cases, *synchronous], TODAY).calibration.exchanges
+    assert [each.kind for each in found] == ["server, asynchronous", "server, synchronous"]
+    assert found[0].error == found[1].error and found[0].runs == found[1].runs > 0
 
 
 def test_one_fleet_leaves_none_to_test_with() -> None:

@@ -80,19 +80,16 @@ def test_with_torch_gradients_are_timed_beside_exchanges_and_the_drift_of_all_co
         assert worker.cycle_s.steady_error == pytest.approx(0.022 / cycle_s, rel=1e-3)
 
 
-def test_the_drift_of_exchanges_goes_by_the_speed_while_links_were_probed() -> None:
+def test_exchanges_stay_as_they_were_probed_whatever_a_loop_took_meanwhile() -> None:
     speeds = {"send_speed": audits.loop(1.2), "receive_speed": audits.loop(1.2)}
     fleet = audits.fleet(0.1, 0.1, accelerator="cpu")._replace(
         links=profiles.links("ab", send_cpu_s=4e-8, receive_cpu_s=4e-8)
     )
     probed = fleet._replace(links=tuple(link._replace(**speeds) for link in fleet.links))
     pair = next(run for run in audits.as_predicted(fleet) if len(run.workers) == 2)
-    slow = {name: worker._replace(speed=audits.loop(1.2)) for name, worker in pair.workers.items()}
-    as_slow, unknown = (judged(each, [pair._replace(workers=slow)])["ab", pair.server] for each in (probed, fleet))
-    fast = {name: worker._replace(speed=audits.loop(1.0)) for name, worker in pair.workers.items()}
-    faster = judged(probed, [pair._replace(workers=fast)])["ab", pair.server]
-    assert as_slow.figures["step"] == unknown.figures["step"]  # messages were as slow in the profile
-    assert (faster.figures["step"].steady_error or 0.0) < -1e-3
+    now = {name: worker._replace(speed=audits.loop(1.0)) for name, worker in pair.workers.items()}
+    beside, unknown = (judged(each, [pair._replace(workers=now)])["ab", pair.server] for each in (probed, fleet))
+    assert beside.figures["step"] == unknown.figures["step"]
 
 
 def test_drift_goes_by_the_speed_beside_the_other_members() -> None:
