@@ -32,6 +32,7 @@ from backends.peers.exchanges.registry import exchange
 from backends.protocol.frames import PeerMessage
 from backends.strategies.message import Message
 from backends.strategies.strategy import Strategy
+from backends.training import step
 from planner.train import orders
 
 HERE = Path(__file__).parent
@@ -117,9 +118,9 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
     def trained(own: Exchange, batches: BatchLoader) -> float:
         """A worker's accuracy at its end."""
         replica = own.parts.replica
-        for step in range(options.steps):
+        for number in range(options.steps):
             step.step(replica, batches, 1.0, GradientSettings(optimizer.rate))
-            own.step(step, batch, optimizer)
+            own.step(number, batch, optimizer)
             replica.load()
         return float(step.evaluate(replica, ArraySamples(*test)).metrics[ACCURACY])
 
