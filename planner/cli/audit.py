@@ -80,7 +80,7 @@ def audit(
     from planner.plan.request import parse_engine, parse_strategy
     from planner.predict.calibration import newest
     from planner.views import audit as view
-    from planner.views import auditplot
+    from planner.views import audit_json, auditplot
     from profilers.records.json_values import SCHEMA
 
     options.check_known("--servers", servers, SERVERS)
@@ -111,7 +111,7 @@ def audit(
             board = _calibrated(board, audits, calibrate)
         if plot is not None:
             auditplot.save(board, plot)
-        console.show(view.to_json(board) if as_json else view.render(board, top))
+        console.show(audit_json.to_json(board) if as_json else view.render(board, top))
     if failures:
         what = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
         raise AuditError(f"{len(failures)} runs failed; the same command tries them again: {what}")

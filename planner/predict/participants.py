@@ -54,7 +54,10 @@ def participants(
     clips: bool,
     stream: StreamSpec | None,
 ) -> Participants:
-    """Those of a profile; arguments are those of ``costs_of``. Raises PlanError where none can."""
+    """Those of a profile, which may be none; arguments are those of ``costs_of``.
+
+    Raises PlanError where the framework is unknown, or samples arrive at no device.
+    """
     with_torch = engine.name == TORCH
     framework = TORCH if with_torch and framework is None else framework
     steps, untimed = timed_steps(

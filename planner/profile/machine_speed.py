@@ -9,7 +9,8 @@ from profilers.stats import stdev
 
 #: From how many times the lower quartile on rounds do not count, by loop: of those whose rounds,
 #: where they are kept, are counted together. Most fleets in benchmarks/audits have the former one.
-_LIMITS = {4: 1.5, LOOP: INTERRUPTED}
+FORMERLY_INTERRUPTED = 1.5
+_LIMITS = {4: FORMERLY_INTERRUPTED, LOOP: INTERRUPTED}
 
 
 def joined_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
@@ -27,7 +28,7 @@ def joined_speed(speeds: Iterable[MachineSpeed | None]) -> MachineSpeed | None:
         return None
     stdev_s = stdev(taken_s) if len(taken_s) > 1 else None
     stolen, throttled = ([getattr(each, name) for each in known] for name in ("stolen_share", "throttled_share"))
-    loop_s = uninterrupted_s(taken_s, _LIMITS.get(newest, 1.5))
+    loop_s = uninterrupted_s(taken_s, _LIMITS.get(newest, FORMERLY_INTERRUPTED))
     return MachineSpeed(loop_s, stdev_s, len(taken_s), _mean(stolen), _mean(throttled), newest)
 
 

@@ -1,8 +1,6 @@
-"""A scoreboard is shown as tables, and everything it holds as JSON."""
+"""A scoreboard is shown as tables."""
 
-import math
 from collections.abc import Iterable
-from typing import Any
 
 from rich.console import RenderableType
 
@@ -11,7 +9,6 @@ from planner.audit.scoring.comparison import Comparison
 from planner.audit.scoring.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
 from planner.audit.scoring.selections import Hits, Selection, Spread, Summary
 from planner.predict.clusters import ClusterConfig
-from planner.provenance import COUNTER, SENSOR
 from planner.units import percent, seconds
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 
@@ -50,82 +47,6 @@ def render(board: Scoreboard, top: int = 10) -> RenderableType:
     return stack(tables, [*_notes(board), DRIFT_NOTE, *RULE_NOTES])
 
 
-def to_json(board: Scoreboard) -> dict[str, Any]:
-    """{"audits", "emulated", "power_scored_against", "summary", "rules", "configurations",
-    "paper"}; what is unknown is null.
-    """
-    made: dict[str, Any] = _plain(
-        {
-            "audits": {
-                label: {
-                    "steps": steps,
-                    "fitted": board.fitted[label],
-                    "missing_runs": board.missing[label],
-                    "extrapolations": [{**e._asdict(), "error": e.error} for e in board.extrapolations[label]],
-                    "overheads": [{**each._asdict(), "share": each.share} for each in board.overheads[label]],
-                }
-                for label, steps in board.steps.items()
-            },
-            "emulated": board.emulated,
-            "power_scored_against": _power_scored_against(board),
-            "summary": {
-                "selections": board.planner.summary,
-                "breakdown": {group: board.breakdown(group) for group in GROUPS},
-                "errors": _errors_json(board),
-                "errors_by": {
-                    group: {name: _errors_json(board, **{group: name}) for name in board.names(group)}
-                    for group in ERROR_GROUPS
-                },
-                "coverage": _coverage_json(board),
-                "coverage_left_out": {
-                    "alone": board.left_out_coverage(alone=True),
-                    "clusters": board.left_out_coverage(alone=False),
-                },
-                "coverage_by": {
-                    group: {name: _coverage_json(board, **{group: name}) for name in board.names(group)}
-                    for group in ERROR_GROUPS
-                },
-                "coverage_by_exchange": {
-                    kind: {
-                        "clusters": board.coverage(alone=False, exchange=kind),
-                        "left_out": board.left_out_coverage(alone=False, exchange=kind),
-                    }
-                    for kind in board.exchanges
-                },
-                "worst_run": {"alone": board.worst_run(alone=True), "clusters": board.worst_run(alone=False)},
-                "single_runs": board.single,
-                "extrapolation": board.extrapolated(),
-            },
-            "rules": {
-                name: {"summary": rule.summary, "errors": rule.errors, "selections": rule.selections}
-                for name, rule in board.rules.items()
-            },
-            "configurations": board.configurations,
-            "paper": {
-                **scoreboard.REPORTED._asdict(),
-                "by_model": {"best": scoreboard.BEST, "step_error": scoreboard.STEP_ERROR},
-                "source": scoreboard.SOURCE,
-            },
-        }
-    )
-    return made
-
-
-def _power_scored_against(board: Scoreboard) -> str:
-    if board.emulated:
-        return "an emulation of its form"
-    kinds = {part.provenance.kind for each in board.configurations for part in each.workers.values()}
-    return "sensors" if kinds <= {COUNTER, SENSOR} else "its own form"
-
-
-def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
-    return {who: board.errors(alone, **where) for who, alone in (("alone", True), ("clusters", False))}
-
-
-def _coverage_json(board: Scoreboard, **where: str) -> dict[str, Any]:
-    return {who: board.coverage(alone, **where) for who, alone in (("alone", True), ("clusters", False))}
-
-
 def _summary(board: Scoreboard) -> TextTable:
     made = TextTable(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
     paper, ours, mark = scoreboard.REPORTED, board.planner.summary, "*" * board.emulated
@@ -145,7 +66,7 @@ def _summary(board: Scoreboard) -> TextTable:
                 made.add_row(f"error of {quantity}{marks}, {who}: mean, worst", _error(errors.raw), _range(reported))
                 made.add_row("  no drift", _error(errors.steady), "-")
                 if quantity == "power" and errors.raw is not None:
-                    made.add_row("  scored against", _power_scored_against(board), "-")
+                    made.add_row("  scored against", board.power_scored_against, "-")
         made.add_row(f"time inside its 90 % interval, {who}", _hits(board.coverage(alone)), "-")
         if board.left_out:
             made.add_row("  fleets left out in turn", _hits(board.left_out_coverage(alone)), "-")
@@ -307,12 +228,3 @@ def _emulated(judged: Iterable[Comparison]) -> set[str]:
 
 def _stand_ins(board: Scoreboard, of: Selection) -> set[str]:
     return _emulated(each for each in board.configurations if (each.audit, each.model) == (of.audit, of.model))
-
-
-def _plain(value: Any) -> Any:
-    """JSON values of records, null for what is no finite number."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return _plain(value._asdict()) if hasattr(value, "_asdict") else [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -21,7 +21,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.audit.scoring.cases import Case
 from planner.audit.scoring.coverage import Z90, Interval
 from planner.errors import AuditError
-from planner.predict.calibration import Calibration, ExchangeError, exchange_kind
+from planner.predict.calibration import Calibration, ExchangeError
 from planner.predict.costs import Costs, ModelErrors
 from planner.predict.predict import Predictions, predict
 from planner.profile.file import Profile
@@ -95,7 +95,8 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
     known = np.isfinite(power.off)
     watts = _fit(power.at(known), fleets[known])[0] if len(set(fleets[known])) >= FEWEST_FLEETS else np.zeros(1)
     clusters = np.concatenate([case.members.sum(axis=1) > 1 for case in cases])
-    audited = Counter(exchange for case in cases for exchange in _exchanges(case))
+    exchanges = np.array([case.exchange for case in cases for _ in case.runs])
+    audited = Counter(exchanges[clusters].tolist())
     errors = stretch * np.sqrt(variances)
     of_kind = dict(zip(kinds, errors[2:].tolist(), strict=True))
     calibration = Calibration(
@@ -116,9 +117,7 @@ def calibrate(cases: Sequence[Case], today: datetime.date) -> CalibrationFit:
     return CalibrationFit(
         calibration,
         tuple(
-            Interval(
-                case.audit, case.model, exchange_kind(case.costs.strategy, case.costs.engine), not cluster, bool(held)
-            )
+            Interval(case.audit, case.model, case.exchange, not cluster, bool(held))
             for case, cluster, held in zip(owners, clusters, inside, strict=True)
         ),
     )
@@ -128,18 +127,8 @@ def _kinds(cases: Sequence[Case], units: Sequence[Predictions]) -> list[str]:
     """The kinds of exchange with an error of their own; all others share one."""
     told: Counter[str] = Counter()
     for case, unit in zip(cases, units, strict=True):
-        told[exchange_kind(case.costs.strategy, case.costs.engine)] += (unit.time_errors.exchange**2).sum()
+        told[case.exchange] += (unit.time_errors.exchange**2).sum()
     return [*sorted(kind for kind, exchanges in told.items() if exchanges >= FEWEST_EXCHANGES), OTHERS]
-
-
-def _exchanges(case: Case) -> list[str]:
-    """The kind of exchange of each run of a cluster."""
-    return [exchange_kind(case.costs.strategy, case.costs.engine)] * int(np.sum(case.members.sum(axis=1) > 1))
-
-
-def _kind(case: Case, kinds: Sequence[str]) -> str:
-    found = exchange_kind(case.costs.strategy, case.costs.engine)
-    return found if found in kinds else OTHERS
 
 
 def _residuals(case: Case, unit: Predictions, kinds: Sequence[str]) -> tuple[Residuals, Residuals]:
@@ -150,7 +139,7 @@ def _residuals(case: Case, unit: Predictions, kinds: Sequence[str]) -> tuple[Res
     """
     found = predict(case.costs, case.candidates, case.steps)
     exchange = np.zeros((len(case.runs), len(kinds)))
-    exchange[:, kinds.index(_kind(case, kinds))] = unit.time_errors.exchange[:, 0] ** 2
+    exchange[:, kinds.index(case.exchange if case.exchange in kinds else OTHERS)] = unit.time_errors.exchange[:, 0] ** 2
     steps = (unit.time_errors.gradient**2).sum(axis=1)
     from_file = np.array([source.kind == NAMEPLATE for source in case.costs.power_sources])
     power_w = np.where((case.members & from_file).any(axis=1), np.nan, found.power_w)

@@ -11,6 +11,7 @@ from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from planner.plan.request import RecommendRequest
 from planner.predict.batch_size import RunLength
+from planner.predict.calibration import exchange_kind
 from planner.predict.clusters import Candidates, ClusterConfig
 from planner.predict.costs import Costs, costs_of
 from planner.profile.file import Profile
@@ -59,6 +60,11 @@ class Case(NamedTuple):
     @property
     def keys(self) -> tuple[Key, ...]:
         return tuple((self.audit, self.model, config) for config in self.configs)
+
+    @property
+    def exchange(self) -> str:
+        """The kind of exchange between members."""
+        return exchange_kind(self.costs.strategy, self.costs.engine)
 
     @property
     def members(self) -> Bools:

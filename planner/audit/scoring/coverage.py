@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.audit.scoring.cases import Case
 from planner.audit.scoring.selections import Hits
-from planner.predict.calibration import Calibration, exchange_kind
+from planner.predict.calibration import Calibration
 from planner.predict.predict import predict
 
 #: Half of the two-sided 90 % interval of a normal distribution, in standard deviations.
@@ -55,7 +55,6 @@ def _of_case(case: Case, calibration: Calibration | None) -> Iterable[Interval]:
     spread = np.sqrt(predicted.time_errors.variance())
     off = np.abs(np.log(case.measured.time_s) - np.log(predicted.time_s))
     alone = case.members.sum(axis=1) == 1
-    exchange = exchange_kind(case.costs.strategy, case.costs.engine)
     for row in range(alone.size):
         inside = bool(off[row] <= Z90 * spread[row]) if spread[row] > ROUNDING else None
-        yield Interval(case.audit, case.model, exchange, bool(alone[row]), inside)
+        yield Interval(case.audit, case.model, case.exchange, bool(alone[row]), inside)

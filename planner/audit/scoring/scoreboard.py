@@ -20,6 +20,7 @@ from planner.plan.recommend import recommend
 from planner.plan.request import RecommendRequest
 from planner.predict.calibration import Calibration
 from planner.profile.file import Profile
+from planner.provenance import COUNTER, SENSOR
 
 #: Figures that the paper reports of its own choices, and where.
 SOURCE = "Gu et al.: 3 devices, 5 models, 1000/100/10 Mbit/s, 4 metrics, 4 repetitions, 7 configurations"
@@ -116,6 +117,14 @@ class Scoreboard(NamedTuple):
     @property
     def emulated(self) -> bool:
         return any(each.emulated for each in self.configurations)
+
+    @property
+    def power_scored_against(self) -> str:
+        """What measured the watts."""
+        if self.emulated:
+            return "an emulation of its form"
+        kinds = {part.provenance.kind for each in self.configurations for part in each.workers.values()}
+        return "sensors" if kinds <= {COUNTER, SENSOR} else "its own form"
 
     def errors(self, alone: bool, **where: str) -> dict[str, Errors]:
         """Errors by QUANTITIES, of devices alone or of clusters.

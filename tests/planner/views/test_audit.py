@@ -10,7 +10,7 @@ from planner.audit.scoring.scoreboard import Scoreboard, score
 from planner.errors import AuditError
 from planner.provenance import Provenance
 from planner.views import audit as view
-from planner.views import auditplot
+from planner.views import audit_json, auditplot
 from tests.planner import audits
 from tests.planner.screens import row, shown
 
@@ -62,7 +62,7 @@ def test_the_summary_says_that_emulated_power_has_the_form_of_the_prediction() -
     for source, against in (
         (EMULATED, "an emulation of its form"), (audits.SOURCE, "sensors"), (declared, "its own form")
     ):  # fmt: skip
-        assert view.to_json(board(source))["power_scored_against"] == against
+        assert audit_json.to_json(board(source))["power_scored_against"] == against
 
 
 def test_intervals_of_clusters_are_counted_by_kind_of_exchange_where_there_are_several() -> None:
@@ -76,14 +76,14 @@ def test_intervals_of_clusters_are_counted_by_kind_of_exchange_where_there_are_s
     assert "exchange: other" not in text and "exchange:" not in shown(view.render(board()))
     left_out = several._replace(left_out=(run("ring, rounds", False, False),))
     assert "0 of 1" in row(shown(view.render(left_out)), "  exchange: ring, rounds")
-    assert view.to_json(left_out)["summary"]["coverage_by_exchange"]["ring, rounds"] == {
+    assert audit_json.to_json(left_out)["summary"]["coverage_by_exchange"]["ring, rounds"] == {
         "clusters": {"hits": 1, "of": 1}, "left_out": {"hits": 0, "of": 1}
     }  # fmt: skip
 
 
 def test_json_is_complete_and_has_no_nan() -> None:
     made = board()
-    told = json.loads(json.dumps(view.to_json(made), allow_nan=False))
+    told = json.loads(json.dumps(audit_json.to_json(made), allow_nan=False))
     assert told["emulated"] is True
     assert len(told["configurations"]) == len(made.configurations)
     first = told["configurations"][0]
@@ -102,7 +102,7 @@ def test_json_is_complete_and_has_no_nan() -> None:
 
 def test_unknown_watts_are_null_and_shown_as_unknown() -> None:
     made = board(watts=False)
-    told = json.loads(json.dumps(view.to_json(made), allow_nan=False))
+    told = json.loads(json.dumps(audit_json.to_json(made), allow_nan=False))
     assert told["configurations"][0]["figures"]["power"]["measured"] is None
     assert {each["metric"] for each in told["rules"]["planner"]["selections"]} == {"time"}
     assert "-" in shown(view.render(made), 120)
@@ -112,7 +112,7 @@ def test_a_single_configuration_makes_a_table_too() -> None:
     fleet = audits.fleet(0.1)
     alone = score([audits.audit(fleet, audits.as_predicted(fleet))])
     assert "worst 1 of 1 configurations" in shown(view.render(alone), 120)
-    json.dumps(view.to_json(alone), allow_nan=False)
+    json.dumps(audit_json.to_json(alone), allow_nan=False)
 
 
 @pytest.mark.parametrize(("name", "begins"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml"), ("x.PDF", b"%PDF")])
