@@ -77,7 +77,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         engine=request.engine.text,
         clip_norm=request.clip_norm,
     )
-    return replace(found, notes=(*found.notes, *_round_note(found), *_speed_note(found)))
+    return replace(found, notes=(*found.notes, *_round_note(found)))
 
 
 def _round_note(found: Recommendation) -> list[str]:
@@ -101,15 +101,6 @@ def _calibration_note(costs: Costs, request: RecommendRequest) -> list[str]:
     if request.calibration is None or request.calibration.fits(costs):
         return []
     return [UNCALIBRATED]
-
-
-def _speed_note(found: Recommendation) -> list[str]:
-    """For which speed of the best cluster's processors times are predicted, where it is known."""
-    speeds = {each.name: each.speed for each in found.workers(1)}
-    loops = [f"{name} {units.seconds(speed.loop_s)}" for name, speed in speeds.items() if speed and speed.loop_s]
-    if not loops:
-        return []
-    return [f"times are for the speed of the profile, in which the reference loop took: {', '.join(loops)}"]
 
 
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:

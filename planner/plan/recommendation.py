@@ -235,7 +235,6 @@ class Recommendation:
             framework=self.costs.frameworks[device],
             computing_s=float((gradient_s if has_own_batch else devices.gradient_s[device]) + after_gradient_s),
             batch=self._batches(index).get(self.costs.names[device]),
-            speed=devices.speeds[device],
             startup=devices.startups[device],
             evaluation_s=_known(devices.evaluation_s[device]),
         )

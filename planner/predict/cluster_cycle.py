@@ -68,7 +68,6 @@ def _served(costs: Costs, candidates: Candidates) -> Cycles:
     uncontended_s, demand_s, unqueued_s = _stations(costs)
     demand_s, delay_s = async_server.split_cycle(uncontended_s, demand_s)
     cycle_s, queue = _steady(demand_s, delay_s, unqueued_s, members, candidates.hosts)
-    cycle_s = np.maximum(cycle_s, _by_quotas_s(costs, candidates))
     shares = _shares(costs, candidates.hosts, 1 / cycle_s, demand_s, queue)
     cycle_s, shares = _synchronised(costs, candidates, cycle_s, shares)
     busy = _busy(costs, candidates.hosts, 1 / cycle_s)
@@ -85,7 +84,6 @@ def _synchronised(costs: Costs, candidates: Candidates, cycle_s: Floats, shares:
     if sync.staleness or sync.backups:
         return sync_server.at_slowest_rate(cycle_s), shares
     round_s, computed_s = sync_server.round_s(costs, candidates)
-    round_s = np.maximum(round_s, _round_by_quotas_s(costs, candidates))
     computing = (computed_s / round_s)[:, None]
     others = shares.copy()
     others[:, COMPUTE] = 0.0
@@ -102,32 +100,7 @@ def loads(costs: Costs) -> tuple[Floats, Floats]:
     """
     exchange_s = (costs.pairs.worker_cpu_s / costs.devices.cores[:, None]).T
     served_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T + update_cpu_s(costs)[:, None]
-    return costs.devices.ready_s + _colder_s(costs) + exchange_s, served_s
-
-
-def _colder_s(costs: Costs) -> Floats:
-    """(N, N) [host, worker]: by which a gradient is longer after its exchange.
-
-    On another device it follows a wait, on the server's own one a message.
-    """
-    return np.where(np.eye(len(costs.names), dtype=bool), costs.devices.message_s, costs.devices.wait_s)
-
-
-def _by_quotas_s(costs: Costs, candidates: Candidates) -> Floats:
-    """(C, N) seconds below which no cycle is, as processors are granted no more; 0 without quotas.
-
-    Gradients after a wait may go beyond a quota for a moment (``DeviceCosts.unused_quota_s``).
-    """
-    has_quota = candidates.members(len(costs.names)) & (costs.devices.unused_quota_s > 0)
-    return np.where(has_quota, loads(costs)[0][candidates.hosts], 0.0)
-
-
-def _round_by_quotas_s(costs: Costs, candidates: Candidates) -> Floats:
-    """(C,) seconds below which no synchronous round is, as the host also serves all workers."""
-    found, at_host = _by_quotas_s(costs, candidates), (np.arange(candidates.hosts.size), candidates.hosts)
-    served_s = np.where(candidates.members(len(costs.names)), loads(costs)[1][candidates.hosts], 0.0).sum(axis=1)
-    found[at_host] += np.where(found[at_host] > 0, served_s, 0.0)
-    return np.asarray(found.max(axis=1))
+    return costs.devices.ready_s + exchange_s, served_s
 
 
 def update_cpu_s(costs: Costs) -> Floats:
@@ -142,8 +115,7 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     handled_s = costs.pairs.host_stolen_cpu_s / costs.devices.cores
     exchange_s = costs.pairs.up_s.T + costs.pairs.down_s.T
     np.fill_diagonal(exchange_s, costs.local_exchange_s(np.diagonal(exchange_s)))
-    ready_s = costs.devices.ready_s + _colder_s(costs) - costs.devices.unused_quota_s * remote
-    uncontended_s = ready_s + exchange_s + costs.devices.service_s[:, None]
+    uncontended_s = costs.devices.ready_s + exchange_s + costs.devices.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(async_server.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.devices.in_bytes_per_s, costs.down_bytes / costs.devices.out_bytes_per_s
     demand_s[..., async_server.LINK_IN] = np.minimum(sent_s[:, None], costs.pairs.up_s.T) * remote
@@ -177,8 +149,7 @@ def _waiting(costs: Costs) -> Floats:
 def _local_compute_s(costs: Costs) -> Floats:
     """(N,) part of a gradient that loads the processors of a host it shares with the server."""
     devices = costs.devices
-    colder_s = devices.message_s / np.maximum(1.0, devices.cores)  # one thread
-    return np.minimum(devices.gradient_s, devices.step_cpu_s / devices.cores) + colder_s
+    return np.minimum(devices.gradient_s, devices.step_cpu_s / devices.cores)
 
 
 def _steady(

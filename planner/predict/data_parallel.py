@@ -48,8 +48,6 @@ class Work(NamedTuple):
     delay: (n,) seconds that a computation there loses by one of these; 0 on an accelerator.
     pace: of the steps, (n,) or the same for all: by so much longer than its mean a gradient of a
         member counts, for one of the members is slower than usual in most steps.
-    unused_quota_s: (n,) or the same for all: by which a gradient is shorter that begins after a
-        wait; 0 without a quota. In the end a member still computes for the whole of it.
     """
 
     gradient_s: Floats
@@ -59,7 +57,6 @@ class Work(NamedTuple):
     hop_cpu_s: Floats
     delay: Floats
     pace: float | Floats = 1.0
-    unused_quota_s: float | Floats = 0.0
 
 
 class ByteCosts(NamedTuple):
@@ -153,7 +150,7 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
     # A step begins with what follows the exchange of the one before: the rest of its gradient, such
     # as scaling all of it, and the update.
     last = np.max([np.broadcast_to(bucket.ready, n) for bucket in made], axis=0)
-    paced_s = work.pace * work.gradient_s - work.unused_quota_s
+    paced_s = work.pace * work.gradient_s
     before_s = work.update_s + (1 - last) * paced_s
     all_s = work.update_s + paced_s
     for bucket in made:
@@ -172,8 +169,7 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
         handled_s += spent_s * work.delay
     computed_s = all_s + delay_s
     busy_s = work.update_s + work.gradient_s + handled_s
-    by_quotas_s = np.where(np.greater(work.unused_quota_s, 0), busy_s, 0.0)
-    step_s = max(end_s, float(computed_s.max()), float(by_quotas_s.max()))
+    step_s = max(end_s, float(computed_s.max()))
     busy_s = np.minimum(busy_s, step_s)
     return SynchronousStep(step_s, step_s - float(computed_s.max()), busy_s, sent_bytes)
 

@@ -77,12 +77,10 @@ def _solve_one(costs: Costs, ranked: Ints, pace: float) -> Steps:
     hops_s = sum(members.hops_s(*phase).mean(axis=0) for phase in load.phases)
     busy_s = members.ready_s + members.after_s + members.order_s + handled_s + hops_s
     if sync.waits_for(count) > 1:
-        waiting, busy_s = members.after_waits, busy_s + members.wait_s
-        cycle_s = _synchronous(waiting if sync.backups else waiting.paced(pace), load, not sync.backups)
-        cycle_s = np.maximum(cycle_s, np.where(members.unused_quota_s > 0, busy_s, 0.0).max())
+        cycle_s = _synchronous(members if sync.backups else members.paced(pace), load, not sync.backups)
     elif load.answers:
-        requests, busy_s = load.phases[0].shares.mean(axis=0), busy_s + members.wait_s
-        cycle_s = _pairwise(members, requests, busy_s)
+        requests = load.phases[0].shares.mean(axis=0)
+        cycle_s = _pairwise(members, requests)
         sent = sent + (requests / cycle_s[:, None]).sum(axis=0) * cycle_s
     elif np.isfinite(sync.staleness):
         cycle_s = np.full(count, _at_equal_rates(members, load, handled_s).max())
@@ -96,7 +94,7 @@ def _fits(costs: Costs, members: MemberCosts, whole: Traffic) -> Floats:
     """(n, n) messages that a link carries during a gradient of its sender."""
     shares = whole.phases[0].shares
     if costs.strategy.sync.waits_for(members.ready_s.size) > 1:
-        return link_budgets.in_turn(members.after_waits, shares)
+        return link_budgets.in_turn(members, shares)
     return link_budgets.all_the_time(members, shares)
 
 
@@ -192,22 +190,19 @@ def _asynchronous(costs: MemberCosts, whole: Traffic, fits: Floats) -> tuple[Flo
     return cycle_s, busy_s, load
 
 
-def _pairwise(costs: MemberCosts, requests: Floats, busy_s: Floats) -> Floats:
+def _pairwise(costs: MemberCosts, requests: Floats) -> Floats:
     """(n,) seconds of a step in which members ask others and wait for their answers.
 
     A member that is asked computes on while its processor also answers. At its link a request meets
     others as often as they use it. requests: (n, n) how often one asks another in a step.
-    busy_s: (n,) of a step at full load, of which a quota grants no more.
     """
     own_s, both_ways_s = costs.ready_s + costs.after_s + costs.order_s, costs.alone_s + costs.alone_s.T + costs.after_s
     asks = requests.sum(axis=1) > 0
-    least_s = np.where(asks & (costs.unused_quota_s > 0), busy_s, 0.0)
-    own_s = own_s + np.where(asks, costs.after_wait_s, 0.0)
     cycle_s = own_s
     for _ in range(ITERATIONS):
         used = requests * costs.in_s / cycle_s[:, None]
         met_s = (used.sum(axis=0) - used) * (costs.in_s + costs.out_s)
-        cycle_s = np.maximum(least_s, own_s + (requests * (both_ways_s + met_s)).sum(axis=1))
+        cycle_s = own_s + (requests * (both_ways_s + met_s)).sum(axis=1)
     handled_s = np.where(costs.computes, costs.receive_s + costs.send_s.T, 0.0) + costs.after_s
     stolen = (requests / cycle_s[:, None] * handled_s).sum(axis=0)
     return np.where(asks, cycle_s, cycle_s / (1 - np.minimum(stolen, MAX_STOLEN_SHARE)))

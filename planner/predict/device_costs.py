@@ -17,7 +17,7 @@ from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import Wattage, unavailable, watts_of_parts, watts_of_whole
 from planner.profile.startup import Startup
 from planner.provenance import NAMEPLATE, Provenance
-from profilers.records.readings import MachineSpeed, Samples
+from profilers.records.readings import Samples
 from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
@@ -25,8 +25,6 @@ from profilers.stats import mean
 AROUND = 20
 #: Most numbers that tell how a gradient's time varies.
 QUANTILES = 64
-#: Processor seconds that Linux gives a processor at a time of the quota of its containers.
-QUOTA_SLICE_S = 0.005
 
 
 class DeviceErrors(NamedTuple):
@@ -47,25 +45,18 @@ class DeviceCosts(NamedTuple):
     copy_s: copies of a gradient and weights between accelerator and host.
     encode_s, add_s: to choose what one message holds, and to add a peer's.
     update_s: an update of a device that trains alone; service_s: one of a server that it hosts.
-    between_s: what a device that trains alone does between two steps.
     build_s: until the model is built and its first step can begin; first_step_s: that this step
         takes longer than others, for what is traced, loaded or allocated in it.
     data_s: of ``gradient_s``, seconds that it waits for its batch to be read.
     step_cpu_s: processor seconds of a gradient that compete with a server on the same host,
         0 where another accelerator computes.
     cores: processor cores that it gets, fractions for quotas.
-    wait_s, message_s: by which a gradient is longer after a wait, and right after a message to
-        itself, as caches are cold; 0 where an accelerator computes.
-    quota_period_s: in which a quota of processor time is granted; 0 where none is known.
     in_bytes_per_s, out_bytes_per_s: of its link with all peers at once, infinite where no
         contention shows.
     idle_w, busy_w: watts idle and at full load, NaN where unknown.
     evaluation_s: of one sample of the test set, NaN where unknown.
     variation: the times of a gradient that were measured over their mean, of each device.
     startups: how runs begin on them; None where that was not measured.
-    speeds: of their processors while whole steps were timed; None where unknown, or a GPU computes.
-    parts_speeds: of their processors while parts of steps and messages within a device were timed;
-        None where unknown.
     """
 
     gradient_s: Floats
@@ -73,16 +64,12 @@ class DeviceCosts(NamedTuple):
     copy_s: Floats
     encode_s: Floats
     update_s: Floats
-    between_s: Floats
     build_s: Floats
     first_step_s: Floats
     service_s: Floats
     add_s: Floats
     step_cpu_s: Floats
     cores: Floats
-    wait_s: Floats
-    message_s: Floats
-    quota_period_s: Floats
     in_bytes_per_s: Floats
     out_bytes_per_s: Floats
     idle_w: Floats
@@ -90,52 +77,18 @@ class DeviceCosts(NamedTuple):
     data_s: Floats
     evaluation_s: Floats
     variation: tuple[Floats, ...]
-    speeds: tuple[MachineSpeed | None, ...]
-    parts_speeds: tuple[MachineSpeed | None, ...]
     startups: tuple[Startup | None, ...]
     errors: DeviceErrors
 
     @property
     def alone_s(self) -> Floats:
         """(N,) seconds of a step of a device that trains alone."""
-        return self.gradient_s + self.update_s + self.between_s
+        return self.gradient_s + self.update_s
 
     @property
     def ready_s(self) -> Floats:
         """(N,) seconds until a worker begins to send: its gradient, copies and encoding."""
         return self.gradient_s + self.copy_s + self.encode_s
-
-    @property
-    def after_wait_s(self) -> Floats:
-        """(N,) seconds by which a gradient is longer after a wait; below 0 where it is shorter."""
-        return self.wait_s - self.unused_quota_s
-
-    @property
-    def unused_quota_s(self) -> Floats:
-        """(N,) seconds by which a gradient is shorter that begins after a wait.
-
-        It never takes less than its data and its processor time, what it takes longer after a wait
-        (``wait_s``) included. One thread computes where cores are below one.
-        """
-        throttled_s = np.maximum(0.0, self.gradient_s - self.data_s - self.step_cpu_s) + self.wait_s * (1 - self.cores)
-        saved_s = np.minimum(saved_by_wait_s(self.cores, self.quota_period_s), throttled_s)
-        return np.where((self.cores < 1) & (self.step_cpu_s > 0), saved_s, 0.0)
-
-    def slowed(self, updates: Floats, parts: Floats) -> "DeviceCosts":
-        """The same where updates alone and parts of steps take so many times as long: (N,) each."""
-        names = ("encode_s", "between_s", "service_s", "add_s", "wait_s", "message_s")
-        return self._replace(update_s=self.update_s * updates, **{name: getattr(self, name) * parts for name in names})
-
-
-def saved_by_wait_s(cores: Floats, period_s: Floats) -> Floats:
-    """Seconds by which a long computation is shorter that a container begins after a wait.
-
-    It has its quota of the period left, and computes at full speed until that is used up. At the
-    end it is at full speed again, on average in the middle of a period. Both together save
-    (1 - cores) of a period. Besides, about half of its last slice is left
-    (benchmarks/quota_after_wait.py).
-    """
-    return np.asarray((1 - cores) * period_s + np.minimum(period_s / 2, QUOTA_SLICE_S / cores))
 
 
 def of_devices(
@@ -165,16 +118,12 @@ def of_devices(
         copy_s=_means(step.copy_s for step in timed),
         encode_s=_array(compressor_costs.encode_s(strategy, step) for step in timed),
         update_s=_means(update_costs.update_s(optimizer, step) for step in timed),
-        between_s=_means(step.between_s for step in timed),
         build_s=_array(step.build_s for step in timed),
         first_step_s=_array(step.first_step_s for step in timed),
         service_s=_array(compressor_costs.service_s(strategy, step) for step in timed),
         add_s=_array(compressor_costs.add_s(strategy, step) for step in timed),
         step_cpu_s=competing_cpu_s * gradient_s / _means(step.gradient_s for step in timed),
         cores=_array(each for each in cores if each is not None),
-        wait_s=_array(_cold_s(step, step.wait_cpu_s, each) for step, each in zip(timed, cores, strict=True)),
-        message_s=_array(_cold_s(step, step.message_cpu_s, each) for step, each in zip(timed, cores, strict=True)),
-        quota_period_s=_array(_quota_period_s(profile.devices[name]) for name in steps),
         in_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
         out_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
         idle_w=_array(watts[name].idle_w for name in steps),
@@ -182,8 +131,6 @@ def of_devices(
         data_s=gradient_s * _array(data_wait.share(step) for step in timed),
         evaluation_s=_array(math.nan if step.evaluation_s is None else step.evaluation_s for step in timed),
         variation=tuple(_over_mean(step.gradient_s) for step in timed),
-        speeds=tuple(step.speed if step.accelerator == "cpu" else None for step in timed),
-        parts_speeds=tuple(step.parts_speed for step in timed),
         startups=tuple(profile.devices[name].startup for name in steps),
         errors=DeviceErrors(
             gradient=_array(each.error for each in gradients),
@@ -194,15 +141,6 @@ def of_devices(
             busy_w=_array(watts[name].busy_error for name in steps),
         ),
     )
-
-
-def _cold_s(step: StepProfile, cpu_s: float, cores: float | None) -> float:
-    """One thread computes where cores are below one; an emulated slow device waits on."""
-    return cpu_s * step.slowdown / min(1.0, cores or 1.0) if step.accelerator == "cpu" else 0.0
-
-
-def _quota_period_s(device: DeviceProfile) -> float:
-    return (device.spun and device.spun.period_s) or 0.0
 
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:

@@ -6,7 +6,7 @@ of them gradients take the second time: also where few others compute, their mes
 two steps, and what a step finds in a cache is no longer there (docs/results.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.predict.message_time import standard_error
 from planner.profile.file import DeviceProfile, kernels_of
-from profilers.records.readings import MachineSpeed
 from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
@@ -46,11 +45,6 @@ class KernelMates(NamedTuple):
         """(N,) relative standard errors of the slowdowns."""
         return np.where(beside, self.error, 0.0)
 
-    def speeds(self, beside: Bools, alone: Sequence[MachineSpeed | None]) -> tuple[MachineSpeed | None, ...]:
-        """The speeds of the processors there. alone: without others; None where unknown."""
-        each = zip(self.steps, beside.tolist(), alone, strict=True)
-        return tuple(_speed_beside(step, speed) if others else speed for step, others, speed in each)
-
 
 def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
     """Those of devices by name; None where no two were timed together."""
@@ -63,12 +57,6 @@ def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
         return None
     error = [standard_error(step.crowded.steps.gradient_s) if step.crowded else 0.0 for step in steps.values()]
     return KernelMates(tuple(steps.values()), together, np.array(error))
-
-
-def _speed_beside(step: StepProfile, alone: MachineSpeed | None) -> MachineSpeed | None:
-    """``alone`` where that is all that is known, or a GPU computes."""
-    crowded = step.crowded.steps.speed if step.crowded else None
-    return crowded if alone is not None and crowded is not None else alone
 
 
 def notes(devices: Mapping[str, DeviceProfile], steps: Mapping[str, StepProfile]) -> list[str]:

@@ -26,12 +26,9 @@ def _beside(costs: Costs, beside: Bools) -> Costs:
     assert costs.mates is not None, "the caller asked"
     slower, errors = costs.mates.slowdowns(beside), costs.devices.errors
     found, own = costs.with_slower_gradients(slower), costs.torch
-    devices = found.devices._replace(
-        speeds=costs.mates.speeds(beside, costs.devices.speeds),
-        errors=errors._replace(gradient=np.hypot(errors.gradient, costs.mates.errors(beside))),
-    )
+    wider = errors._replace(gradient=np.hypot(errors.gradient, costs.mates.errors(beside)))
     return found._replace(
-        devices=devices,
+        devices=found.devices._replace(errors=wider),
         torch=own and own._replace(own_cpu_s=own.own_cpu_s * slower),
         mates=None,
     )

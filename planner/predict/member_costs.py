@@ -17,7 +17,6 @@ class MemberCosts(NamedTuple):
     after_s: (n,) of the update and of adding all messages of a synchronous step.
     order_s: (n,) of its processor, to take the order of a step and to report it: to receive a
         message and to send another, whatever they carry.
-    wait_s, unused_quota_s: (n,) by which a gradient after a wait is longer, and by which shorter.
     computes: (n,) whether it computes on the processor, which messages then steal from.
     out_s, in_s: (n,) of a message on its link, out and in, all peers at once.
     alone_s, latency_s: (n, n) of a message, and an empty one, without other traffic.
@@ -30,8 +29,6 @@ class MemberCosts(NamedTuple):
     add_s: Floats
     after_s: Floats
     order_s: Floats
-    wait_s: Floats
-    unused_quota_s: Floats
     computes: Bools
     out_s: Floats
     in_s: Floats
@@ -43,16 +40,6 @@ class MemberCosts(NamedTuple):
     def paced(self, pace: float) -> "MemberCosts":
         """The same in steps whose gradients take so many times as long."""
         return self._replace(ready_s=self.ready_s + (pace - 1) * self.gradient_s)
-
-    @property
-    def after_wait_s(self) -> Floats:
-        """(n,) seconds by which a gradient is longer after a wait; below 0 where it is shorter."""
-        return self.wait_s - self.unused_quota_s
-
-    @property
-    def after_waits(self) -> "MemberCosts":
-        """The same of members that wait for others in each step."""
-        return self._replace(ready_s=self.ready_s + self.after_wait_s, gradient_s=self.gradient_s + self.after_wait_s)
 
     def sending_s(self, shares: Floats) -> Floats:
         """(steps, n, n) seconds until a message that is sent along with others has arrived."""
@@ -105,8 +92,6 @@ def of_members(costs: Costs, ranked: Ints, load: Traffic) -> MemberCosts:
         add_s=devices.add_s[ranked],
         after_s=devices.service_s[ranked] + load.shares.sum(axis=0) * devices.add_s[ranked],
         order_s=np.diagonal(pairs.order_cpu_s)[ranked] / np.minimum(1.0, devices.cores[ranked]),
-        wait_s=devices.wait_s[ranked],
-        unused_quota_s=devices.unused_quota_s[ranked],
         computes=devices.step_cpu_s[ranked] > 0,
         out_s=costs.up_bytes / devices.out_bytes_per_s[ranked],
         in_s=costs.up_bytes / devices.in_bytes_per_s[ranked],

@@ -205,7 +205,7 @@ def _of_rounds(costs: Costs, candidates: Candidates) -> Cycles:
     others = 0.0 if costs.strategy.through_server else np.maximum(0, members.sum(axis=1) - 1)[:, None]
     sent_bytes = found.network_bytes + np.where(members, others * costs.state_bytes, 0.0)
     alone = (members.sum(axis=1) == 1)[:, None]
-    cycle_s = np.where(alone & members, step_s + costs.devices.between_s, found.cycle_s / steps)
+    cycle_s = np.where(alone & members, step_s, found.cycle_s / steps)
     return _held_up(costs, candidates, found._replace(cycle_s=cycle_s, network_bytes=sent_bytes / steps))
 
 

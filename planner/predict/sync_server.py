@@ -11,7 +11,7 @@ from planner.predict.straggler import paces_of
 def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     """(C,) seconds of a synchronous round, and (C,) of them those of the slowest gradient.
 
-    All workers begin at once, after a wait, and send when they are ready, at the pace of the
+    All workers begin at once and send when they are ready, at the pace of the
     slowest gradient of each round (``straggler``), through a link and to a processor that never
     rest while something waits. The last gradient has arrived when the slowest exchange is over, or
     when all that became ready from some moment on has been carried. Then all are applied, and the
@@ -22,8 +22,7 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     remote[np.arange(hosts.size), hosts] = False
     masks, where = np.unique(candidates.masks, return_inverse=True)
     waiting = paces_of(costs.devices, masks)[where] - 1
-    gradient_s = costs.devices.gradient_s + costs.devices.after_wait_s
-    ready_s = costs.devices.ready_s + costs.devices.after_wait_s + waiting[:, None] * gradient_s
+    ready_s = costs.devices.ready_s + waiting[:, None] * costs.devices.gradient_s
     carried_s = (costs.up_bytes / costs.devices.in_bytes_per_s)[hosts, None] * remote
     handled_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T[hosts] * members
     up_part = costs.up_bytes / (costs.up_bytes + costs.down_bytes)  # of the processor time, too

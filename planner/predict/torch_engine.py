@@ -49,19 +49,17 @@ def _work(costs: Costs, torch: TorchCosts, ranked: Ints, pace: float) -> Work:
         )
         hop_cpu_s = GLOO_MESSAGES * _small_messages_s(torch, ranked)
     own_s = torch.own_cpu_s / np.minimum(1.0, devices.cores)  # of one thread
-    # A batch is waited for before its forward pass, and this wait varies as well. After the one for
-    # the others, caches are cold.
-    computing_s = np.maximum(devices.gradient_s - devices.data_s, 1e-9) + devices.wait_s
+    # A batch is waited for before its forward pass, and this wait varies as well.
+    computing_s = np.maximum(devices.gradient_s - devices.data_s, 1e-9)
     paced = 1 + (pace - 1) * devices.gradient_s / computing_s
     return Work(
         gradient_s=computing_s[ranked],
-        update_s=(devices.update_s + devices.between_s + devices.data_s + own_s)[ranked],
+        update_s=(devices.update_s + devices.data_s + own_s)[ranked],
         alone=alone,
         beside=beside,
         hop_cpu_s=hop_cpu_s,
         delay=np.where(devices.step_cpu_s > 0, 1 / devices.cores, 0.0)[ranked],
         pace=paced[ranked],
-        unused_quota_s=np.minimum(devices.unused_quota_s, computing_s)[ranked],
     )
 
 

@@ -113,7 +113,7 @@ def _in_proportion(case: Case, speed: Floats) -> Estimates:
     reference = int(np.argmax(speed))
     step_s = step_alone_s(costs)[reference] * speed[reference] / speed
     nothing_s = np.zeros_like(step_s)
-    scaled = costs._replace(devices=costs.devices._replace(gradient_s=step_s, update_s=nothing_s, between_s=nothing_s))
+    scaled = costs._replace(devices=costs.devices._replace(gradient_s=step_s, update_s=nothing_s))
     return estimate(case._replace(costs=scaled), FittedFactors())
 
 

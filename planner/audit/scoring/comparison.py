@@ -12,10 +12,7 @@ from planner.audit.scoring.cases import Case, Estimates, Key
 from planner.audit.scoring.measured import SteadyWorker
 from planner.predict.cluster_cycle import BOTTLENECKS
 from planner.predict.clusters import ClusterConfig
-from planner.predict.equal_speed import at_speeds
-from planner.predict.kernel_regimes import of_cluster
 from planner.predict.predict import Prediction, Predictions, predict
-from planner.profile.machine_speed import slowdown
 from planner.provenance import Provenance
 
 #: Compared quantities; ``step`` is the time between two steps of all workers together.
@@ -125,15 +122,12 @@ def _medians(runs: Sequence[Comparison]) -> Comparison:
 
 def _without_drift(case: Case, index: int) -> Predictions:
     """One configuration, predicted for devices as fast as they were while it ran."""
-    timed = of_cluster(case.costs, case.candidates, index).devices.speeds
-    now = {name: worker.speed for name, worker in case.runs[index].workers.items()}
-    return predict(at_speeds(case.costs, now, timed), case.candidates.at(np.array([index])), case.steps)
+    return predict(case.costs, case.candidates.at(np.array([index])), case.steps)
 
 
 def _drifts(case: Case, index: int) -> dict[str, float]:
     """``WorkerComparison.drift`` by worker."""
-    speeds = dict(zip(case.costs.names, of_cluster(case.costs, case.candidates, index).devices.speeds, strict=True))
-    return {name: slowdown(each.speed, speeds[name]) or 1.0 for name, each in case.runs[index].workers.items()}
+    return dict.fromkeys(case.runs[index].workers, 1.0)
 
 
 def _figures(case: Case, index: int, predictions: Predictions, driftless: Predictions) -> dict[str, Compared]:

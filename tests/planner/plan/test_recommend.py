@@ -8,7 +8,7 @@ from planner.plan.request import RecommendRequest, parse_engine, parse_strategy
 from planner.profile.file import Profile, timing_of
 from planner.train.result import run_result
 from planner.train.worker_result import WorkerResult
-from profilers.records.readings import MachineSpeed, PowerReading, Window
+from profilers.records.readings import PowerReading, Window
 from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
@@ -365,13 +365,3 @@ def test_a_device_that_waits_for_its_data_is_a_bottleneck_of_its_own() -> None:
     assert "data" not in whole.shares
     assert row.shares["data"] + row.shares["compute"] == pytest.approx(whole.shares["compute"], rel=0.01)
     assert any(note.startswith("a: net waits 350 ms of each step for its data (70 %") for note in found.notes)
-
-
-def test_the_ranking_states_for_which_speed_of_its_best_cluster_it_predicts() -> None:
-    def notes(accelerator: str) -> list[str]:
-        timed = profiles.step(0.1, accelerator=accelerator, speed=MachineSpeed(0.002, None, 5))
-        found = recommend(profiles.profile({"a": profiles.device(timed)}), RecommendRequest(TIME))
-        return [each for each in found.notes if "speed" in each]
-
-    assert notes("cpu") == ["times are for the speed of the profile, in which the reference loop took: a 2.00 ms"]
-    assert notes("cuda") == []

@@ -63,12 +63,3 @@ def cycle_s(which: Candidates, strategy: str, **step: object) -> float:
     made = {name: profiles.device(profiles.step(**step)) for name in "ab"}
     costs = costs_of(profiles.profile(made), strategy=Strategy.from_text(strategy))
     return float(step_cycle.solve(costs, which).cycle_s[0, 0])
-
-
-@pytest.mark.parametrize("strategy", ["parameter-server", "allreduce", "local-sgd"])
-def test_a_device_alone_also_needs_time_between_two_steps(strategy: str) -> None:
-    """That of members of a cluster is part of what their orders cost."""
-    between_s = profiles.seconds(0.02)
-    alone = Candidates(np.array([0b01]), np.array([0]))
-    assert cycle_s(alone, strategy, between_s=between_s) - cycle_s(alone, strategy) == pytest.approx(0.02)
-    assert cycle_s(BOTH, strategy, between_s=between_s) == pytest.approx(cycle_s(BOTH, strategy))

@@ -217,15 +217,3 @@ def test_slower_links_and_slower_members_never_make_a_step_faster(
     slower = [gradients_s[0] * factor, *gradients_s[1:]]
     assert step(compute(*gradients_s), made, rate / factor).step_s >= before_s * (1 - 1e-9)
     assert step(compute(*slower), made, rate).step_s >= before_s * (1 - 1e-9)
-
-
-def test_a_gradient_after_a_wait_is_shorter_by_what_a_quota_has_left() -> None:
-    """0.3 s less 0.05 s and 0.1 s of exchange, in which the quota of the next step is saved."""
-    found = step(compute(0.3, 0.2)._replace(unused_quota_s=np.array([0.05, 0.0])), [Bucket(1e7, 1.0)])
-    assert found.step_s == pytest.approx(0.25 + 1e7 / 1e8)
-
-
-def test_no_step_is_shorter_than_its_quota_allows() -> None:
-    """An exchange of 0.01 s leaves no time to save 0.05 s."""
-    found = step(compute(0.3, 0.2)._replace(unused_quota_s=np.array([0.05, 0.0])), [Bucket(1e6, 1.0)])
-    assert found.step_s == pytest.approx(0.3)

@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 
-from planner.plan.file import PlannedWorker
-from planner.plan.recommend import make_plan, recommend
-from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs, costs_of
 from planner.predict.kernel_regimes import of_cluster, regimes
@@ -94,14 +91,3 @@ def test_all_candidates_at_once_are_those_of_each_set_of_members() -> None:
         assert together.time_s[row] == pytest.approx(only.time_s[0])
         assert together.candidates.masks[row] == only.candidates.masks[0]
         assert together.time_errors.gradient[row] == pytest.approx(only.time_errors.gradient[0])
-
-
-def test_a_plan_tells_the_time_and_the_speed_beside_the_other_members() -> None:
-    def worker(*include: str) -> PlannedWorker:
-        request = RecommendRequest({"time": 1.0}, steps=100, include=include, exclude=[*set("abcd") - set(include)])
-        return make_plan(recommend(four(), request), "fleet.toml").workers[0]
-
-    alone, beside = worker("a"), worker("a", "b")
-    assert (alone.speed, beside.speed) == (ALONE, BESIDE)
-    assert alone.computing_s == pytest.approx(0.1 + 0.01)  # it updates itself
-    assert beside.computing_s == pytest.approx(0.14)

@@ -16,7 +16,7 @@ def members(gradient_s: list[float], receive_s: float = 0.0) -> MemberCosts:
     zeros, apart = np.zeros(count), 1.0 - np.eye(count)
     return MemberCosts(
         ready_s=np.array(gradient_s), gradient_s=np.array(gradient_s), service_s=zeros, add_s=zeros, after_s=zeros,
-        order_s=zeros, wait_s=zeros, unused_quota_s=zeros, computes=np.full(count, True),
+        order_s=zeros, computes=np.full(count, True),
         out_s=np.full(count, MESSAGE_S), in_s=np.full(count, MESSAGE_S), alone_s=MESSAGE_S * apart,
         latency_s=0 * apart, send_s=0 * apart, receive_s=receive_s * apart,
     )  # fmt: skip

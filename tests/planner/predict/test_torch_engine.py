@@ -74,18 +74,6 @@ def test_each_of_equal_devices_is_the_slowest_in_some_steps(members: int, slowes
     assert varied_s - step_s(*[0.1] * members) == pytest.approx((slowest - 1) * 0.1)
 
 
-def test_a_gradient_after_the_wait_for_others_finds_cold_caches_and_unused_quota() -> None:
-    assert step_s(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.0, wait_cpu_s=0.004) == pytest.approx(
-        0.1 + 0.004 + 1e6 / RATE + 0.01
-    )
-    waiting = costs(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.04, wait_cpu_s=0.004, cores=0.5)
-    waiting = waiting._replace(devices=waiting.devices._replace(quota_period_s=np.full(2, 0.01)))
-    without = waiting._replace(devices=waiting.devices._replace(quota_period_s=np.zeros(2)))
-    saved_s = solved(without).cycle_s[0] - solved(waiting).cycle_s[0]
-    assert saved_s == pytest.approx(waiting.devices.unused_quota_s)
-    assert (saved_s > 0).all()
-
-
 def test_a_wait_for_data_varies_as_the_rest_of_a_gradient_does() -> None:
     found = [costs(0.1, 0.1, spread=spread) for spread in (0.0, 0.1)]
     waiting = [each._replace(devices=each.devices._replace(data_s=np.full(2, 0.08))) for each in found]

@@ -2,13 +2,11 @@ import math
 
 import pytest
 
-from backends.strategies.engine import Engine
 from planner.audit.scoring.cases import cases_of
 from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, compare, without_drift
 from planner.audit.scoring.measured import MeasuredRun
 from planner.profile.file import Profile
 from planner.provenance import Provenance
-from profilers.records.steps import Crowded, Repeat
 from tests.planner import audits, profiles
 
 #: Of devices that compute on it, so that a reference loop tells their drift.
@@ -43,43 +41,6 @@ def test_the_figures_of_a_device_alone_by_hand() -> None:
     assert found.worst_error == pytest.approx(-0.2)
 
 
-def test_drift_is_removed_by_predicting_again_for_the_speed_of_the_run() -> None:
-    run = audits.run({"a": 1 / 0.1})  # 0.09 s of gradient and 0.01 s of update
-    slowed = run._replace(workers={"a": run.workers["a"]._replace(steps_per_s=1 / 0.12, speed=audits.loop(1.2))})
-    step = judged(audits.fleet(0.09, **PROCESSOR), [slowed])["a", "a"].figures["step"]
-    assert step.error == pytest.approx(0.1 / 0.12 - 1)
-    assert step.steady_error == pytest.approx(0.0)
-
-
-def test_drift_of_members_alone_counts() -> None:
-    fleet = audits.fleet(0.1, 0.2, **PROCESSOR)
-    runs = [run for run in audits.as_predicted(fleet) if len(run.workers) == 2 and run.server == "a"]
-    drifted = runs[0]._replace(workers={**runs[0].workers, "b": runs[0].workers["b"]._replace(speed=audits.loop(1.5))})
-    found = judged(fleet, [drifted])["ab", "a"]
-    steady = {name: part.cycle_s.steady_error for name, part in found.workers.items()}
-    assert (steady["b"] or 0) > 0.2
-    assert abs(steady["a"] or 0) < 0.01
-    assert found.workers["b"].drift == 1.5
-
-
-def test_the_loop_tells_the_drift_of_the_server_s_device_too() -> None:
-    fleet = audits.fleet(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4)
-    runs = [drifted(run, 1.2) for run in audits.as_predicted(fleet) if len(run.workers) == 2]
-    for (_, server), each in judged(fleet, runs).items():
-        assert (each.workers[server].cycle_s.steady_error or 0.0) > 0.1
-
-
-def test_with_torch_gradients_are_timed_beside_exchanges_and_the_drift_of_all_counts() -> None:
-    torch, fleet = Engine.from_text("torch"), audits.fleet(0.1, 0.1, **PROCESSOR)
-    pair = next(run for run in audits.as_predicted(fleet, engine=torch) if len(run.workers) == 2)
-    slow = {name: worker._replace(speed=audits.loop(1.2)) for name, worker in pair.workers.items()}
-    cases = cases_of(audits.audit(fleet, [pair._replace(workers=slow)])._replace(engine=torch))
-    (found,) = compare(cases, [without_drift(case) for case in cases])
-    cycle_s = 1 / pair.workers["a"].steps_per_s
-    for worker in found.workers.values():
-        assert worker.cycle_s.steady_error == pytest.approx(0.022 / cycle_s, rel=1e-3)
-
-
 def test_exchanges_stay_as_they_were_probed_whatever_a_loop_took_meanwhile() -> None:
     speeds = {"send_speed": audits.loop(1.2), "receive_speed": audits.loop(1.2)}
     fleet = audits.fleet(0.1, 0.1, accelerator="cpu")._replace(
@@ -90,17 +51,6 @@ def test_exchanges_stay_as_they_were_probed_whatever_a_loop_took_meanwhile() -> 
     now = {name: worker._replace(speed=audits.loop(1.0)) for name, worker in pair.workers.items()}
     beside, unknown = (judged(each, [pair._replace(workers=now)])["ab", pair.server] for each in (probed, fleet))
     assert beside.figures["step"] == unknown.figures["step"]
-
-
-def test_drift_goes_by_the_speed_beside_the_other_members() -> None:
-    none = profiles.seconds(0.0)
-    crowd = Crowded(("a", "b", "c"), Repeat(profiles.seconds(0.1), none, none, 0.1, audits.loop(1.1)))
-    fleet = audits.fleet(0.1, 0.1, 0.1, accelerator="cpu", crowded=crowd)
-    for run in audits.as_predicted(fleet):
-        slow = {name: worker._replace(speed=audits.loop(1.2)) for name, worker in run.workers.items()}
-        (found,) = judged(fleet, [run._replace(workers=slow)]).values()
-        drifts = {name: worker.drift for name, worker in found.workers.items()}
-        assert drifts == pytest.approx(dict.fromkeys(slow, 1.2 / (1.1 if len(slow) > 1 else 1.0)))
 
 
 def test_a_loop_tells_nothing_of_the_drift_of_a_gpu() -> None:
