@@ -196,7 +196,7 @@ def _members(setting: Setting, case: Case, whole: dataset.Dataset) -> list[Membe
         replica = framework("torch").build(setting.model, whole.train_images.shape[1:], seed=case.seed)
         loader = BatchLoader(images, setting.batch, 1009 * case.seed + number)
         inner = OptimizerSettings(case.rate, setting.momentum)
-        local = LocalUpdates(replica, loader, inner, 1.0, False)
+        local = LocalUpdates(replica, loader, inner, False)
         compressor = CompressorSpec.from_text(case.compressor).build(replica.variables)
         members.append(Member(replica, local, steps, replica.weights.copy(), compressor))
     return members

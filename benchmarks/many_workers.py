@@ -119,7 +119,7 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
         """A worker's accuracy at its end."""
         replica = own.parts.replica
         for number in range(options.steps):
-            step.step(replica, batches, 1.0, GradientSettings(optimizer.rate))
+            step.step(replica, batches, GradientSettings(optimizer.rate))
             own.step(number, batch, optimizer)
             replica.load()
         return float(step.evaluate(replica, ArraySamples(*test)).metrics[ACCURACY])

@@ -62,7 +62,7 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
                 with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.run.heartbeat_s):
                     return rank.run(
                         order.run, built.replica, group, order.names, data, task.emit, task.stopping.is_set,
-                        order.member.replica.slowdown, began_s, telemetry.on_step, heartbeats.close,
+                        began_s, telemetry.on_step, heartbeats.close,
                     )  # fmt: skip
             finally:
                 heartbeats.close()

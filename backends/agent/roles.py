@@ -78,10 +78,10 @@ def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
     """Prepare, wait for the go order, build the model, then work until the server is done."""
 
     def start(parts: MemberParts) -> StartedRole:
-        strategy, slowdown = Strategy.from_text(order.strategy), order.member.replica.slowdown
+        strategy = Strategy.from_text(order.strategy)
         compressor = strategy.compressor.build(parts.replica.variables, order.correction)
-        local = LocalUpdates.of_strategy(strategy, parts.replica, parts.data[0], order.optimizer, slowdown)
-        member = Worker(parts.connection, parts.replica, *parts.data, slowdown, compressor, local)
+        local = LocalUpdates.of_strategy(strategy, parts.replica, parts.data[0], order.optimizer)
+        member = Worker(parts.connection, parts.replica, *parts.data, compressor, local)
         return StartedRole(
             lambda: member.run(parts.telemetry.on_step),
             member.on_heartbeat,
@@ -101,7 +101,7 @@ def run_peer(task: Any, order: orders.RunPeer) -> MemberAccount:
         mailbox = Mailbox(order.member.name, host.identity, listener, size, host.heartbeat_s, task.emit)
         made = exchange(_exchange_parts(order, parts.replica, mailbox))
         mailbox.handle = made.handle
-        peer = Peer(parts.connection, parts.replica, *parts.data, made, order.optimizer, order.member.replica.slowdown)
+        peer = Peer(parts.connection, parts.replica, *parts.data, made, order.optimizer)
 
         def run() -> TimeSpent:
             with StepWatch(peer.exchange_clock, EXCHANGE_S, what="an exchange"):
@@ -208,7 +208,6 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
                 *data,
                 task.emit,
                 task.stopping.is_set,
-                member.replica.slowdown,
                 member.name,
                 began_s,
                 telemetry.on_step,

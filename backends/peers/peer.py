@@ -49,7 +49,6 @@ class Peer:
         test: EvaluationSet,
         exchange: Exchange,
         optimizer: OptimizerSettings,
-        slowdown: float = 1.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         require_test_samples(test)
@@ -63,9 +62,8 @@ class Peer:
         self._mailbox.on_samples = batches.injection.receive
         self._local_update = exchange.parts.local_update
         self._optimizer = optimizer
-        self._slowdown = slowdown
         strategy = exchange.parts.strategy
-        self._local = LocalUpdates.of_strategy(strategy, replica, batches, optimizer, slowdown)
+        self._local = LocalUpdates.of_strategy(strategy, replica, batches, optimizer)
         self._state_mean = StateMean(self._mailbox, replica.state, replica.weights.size)
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
@@ -223,7 +221,7 @@ class Peer:
             return self._local.make(order.local, order.rate, order.batch, stays, lambda: self._mailbox.run_over)
         self._batches.batch = order.batch
         settings = self._optimizer._replace(rate=order.rate).in_gradients
-        taken = step(self._replica, self._batches, self._slowdown, settings, lambda: self._mailbox.run_over)
+        taken = step(self._replica, self._batches, settings, lambda: self._mailbox.run_over)
         return RoundMade(taken, 1, order.batch)
 
     def _exchange_step(self, order: frames.PeerStep, made: RoundMade) -> bool:

@@ -52,12 +52,10 @@ class _Watched(SingleDevice):
         self.between_s: List[float] = []
         self._updated_s: Optional[float] = None
 
-    def step_with_samples(
-        self, item: WorkItem, batches: BatchSource, slowdown: float, should_stop: Callable[[], bool]
-    ) -> None:
+    def step_with_samples(self, item: WorkItem, batches: BatchSource, should_stop: Callable[[], bool]) -> None:
         if self._updated_s is not None:
             self.between_s.append(thread_cpu_s() - self._updated_s)
-        super().step_with_samples(item, batches, slowdown, should_stop)
+        super().step_with_samples(item, batches, should_stop)
 
     def _update(self, item: WorkItem) -> None:
         super()._update(item)

@@ -6,6 +6,7 @@ from typing import Optional
 
 from backends.data.loader import EvaluationSet
 from backends.frameworks.base import Replica
+from backends.training.compute_clock import clock_of
 
 #: Batches that are timed, at the most, and seconds after which no more are begun.
 MOST_BATCHES, ENOUGH_S = 16, 0.5
@@ -22,7 +23,8 @@ def evaluation_s(replica: Replica, test: EvaluationSet, batch: int) -> Optional[
     replica.evaluate(first[1])
     began_s, samples = time.perf_counter(), 0
     for count, part in itertools.islice(test.batches(batch), MOST_BATCHES):
-        replica.evaluate(part)
+        with clock_of(replica):
+            replica.evaluate(part)
         samples += count
         if time.perf_counter() - began_s > ENOUGH_S:
             break

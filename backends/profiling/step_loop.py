@@ -7,6 +7,7 @@ from backends.data.loader import BatchSource
 from backends.frameworks.base import SGD, GradientSettings, OptimizerSettings, Replica
 from backends.profiling import update_costs
 from backends.training import step
+from backends.training.compute_clock import clock_of
 from profilers import steptime
 from profilers.cores import thread_cpu_s
 from profilers.spinning import available_cores
@@ -23,8 +24,8 @@ class StepLoop:
     optimizer: the kind of it that updates the replica.
     """
 
-    def __init__(self, replica: Replica, batches: BatchSource, slowdown: float, optimizer: str = SGD) -> None:
-        self.replica, self.batches, self.slowdown, self.optimizer = replica, batches, slowdown, optimizer
+    def __init__(self, replica: Replica, batches: BatchSource, optimizer: str = SGD) -> None:
+        self.replica, self.batches, self.optimizer = replica, batches, optimizer
         self._settings = OptimizerSettings(momentum=update_costs.MOMENTUM, kind=optimizer)
         self.restart()
 
@@ -55,13 +56,13 @@ class StepLoop:
         began_s = time.perf_counter() if self._ended_s is None else self._ended_s
         self._between_cpu_s += thread_cpu_s() - self._ended_cpu_s
         cpu_s = time.process_time()
-        taken = step.step(self.replica, self.batches, self.slowdown, SETTINGS)
+        taken = step.step(self.replica, self.batches, SETTINGS)
         self._cpu_s += time.process_time() - cpu_s
         self._data_s += taken.data_s
         self._steps += 1
         fetched_s = time.perf_counter()
-        self.replica.update(self._settings)
-        step.stretch(time.perf_counter() - fetched_s, self.slowdown)
+        with clock_of(self.replica):
+            self.replica.update(self._settings)
         updated_s = time.perf_counter()
         self.replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
         self._ended_s, self._ended_cpu_s = time.perf_counter(), thread_cpu_s()

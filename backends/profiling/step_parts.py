@@ -74,8 +74,8 @@ def measure(
         messages=messages.costs,
         message_cpu_s=messages.gradient_cpu_s,
         compressors=codec_profile.costs(replica.variables, timer),
-        clip_s=update_costs.clip_s(replica, loop.slowdown),
-        optimizers=update_costs.of_others(replica, loop.slowdown, timer, loop.optimizer),
+        clip_s=update_costs.clip_s(replica),
+        optimizers=update_costs.of_others(replica, timer, loop.optimizer),
     )
 
 

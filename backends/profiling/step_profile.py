@@ -51,7 +51,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     replica = built.replica
     train, test = _data(found, replica, order.batch)
     drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
-    loop = StepLoop(replica, drawn, spec.slowdown, _optimizer(built))
+    loop = StepLoop(replica, drawn, _optimizer(built))
     backend = framework(spec.framework)
     probe = MemoryProbe.of_this_process(backend)
     first_steps_s: List[float] = []
@@ -66,7 +66,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     _unless_stopped(task, times)
     ((window, speed),) = measured
     with SpeedMeter() as beside:
-        gradient = _telling(task, times, lambda: step.step(replica, drawn, spec.slowdown, SETTINGS).gradient_s)
+        gradient = _telling(task, times, lambda: step.step(replica, drawn, SETTINGS).gradient_s)
         others = batch_curve.measure(_at(drawn, gradient), batch, lambda: not task.go.is_set(), probe.measure)
         drawn.batch = batch
         parts = step_parts.measure(loop, gradient, test, backend, probe, order.ends)
@@ -127,7 +127,7 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
         built = found.build()
         train, _ = _data(found, built.replica, order.batch)
         drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
-        loop = StepLoop(built.replica, drawn, spec.slowdown, _optimizer(built))
+        loop = StepLoop(built.replica, drawn, _optimizer(built))
         measured: List[Measured] = []
         times = steptime.measure_repeat(loop.step, _hooks(task, loop, measured))
     _unless_stopped(task, times)

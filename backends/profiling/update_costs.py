@@ -11,7 +11,7 @@ from backends.optimizers.own import JobOptimizer
 from backends.profiling.cold_caches import ColdTimer
 from backends.server.global_model import GlobalModel
 from backends.strategies import message
-from backends.training.step import stretch
+from backends.training.compute_clock import clock_of
 from profilers.records.readings import Samples
 from profilers.records.steps import UpdateCost
 
@@ -48,41 +48,39 @@ def own_service_s(replica: Replica, limit_s: float = LIMIT_S) -> Samples:
     return _timed(lambda: optimizer.apply(replica.weights, gradients, OptimizerSettings(kind=OWN)), limit_s)
 
 
-def update_s(replica: Replica, kind: str, slowdown: float) -> Samples:
+def update_s(replica: Replica, kind: str) -> Samples:
     """Seconds that a device alone takes for one update with the gradients at hand."""
     optimizer = OptimizerSettings(RATE, MOMENTUM, kind=kind)
     on_host = registry.build(kind, replica.variables) if kind == LARS else None
 
     def update() -> None:
-        began = time.perf_counter()
-        if on_host is None:
-            replica.update(optimizer)
-        else:
-            replica.fetch()
-            on_host.apply(replica.weights, replica.gradients, optimizer)
-            replica.load()
-        stretch(time.perf_counter() - began, slowdown)
+        with clock_of(replica):
+            if on_host is None:
+                replica.update(optimizer)
+            else:
+                replica.fetch()
+                on_host.apply(replica.weights, replica.gradients, optimizer)
+                replica.load()
 
     return _timed(update, OTHERS_LIMIT_S)
 
 
-def clip_s(replica: Replica, slowdown: float) -> Samples:
+def clip_s(replica: Replica) -> Samples:
     """Seconds to take the norm of the gradients at hand, and to scale them."""
 
     def clip() -> None:
-        began = time.perf_counter()
-        replica.gradient_norm()
-        replica.rescale(1.0, 0.0)
-        stretch(time.perf_counter() - began, slowdown)
+        with clock_of(replica):
+            replica.gradient_norm()
+            replica.rescale(1.0, 0.0)
 
     return _timed(clip, OTHERS_LIMIT_S)
 
 
-def of_others(replica: Replica, slowdown: float, timer: ColdTimer, timed: str = SGD) -> Dict[str, UpdateCost]:
+def of_others(replica: Replica, timer: ColdTimer, timed: str = SGD) -> Dict[str, UpdateCost]:
     """Costs of other optimizers than the timed one, by name. A gradient must be at hand."""
     parameters = int(replica.weights.size)
     return {
-        kind: UpdateCost(update_s(replica, kind, slowdown), service_s(parameters, timer, kind, OTHERS_LIMIT_S))
+        kind: UpdateCost(update_s(replica, kind), service_s(parameters, timer, kind, OTHERS_LIMIT_S))
         for kind in (SGD, ADAM, LARS)
         if kind != timed
     }

@@ -34,7 +34,7 @@ class ReplicaSpec(NamedTuple):
     input_shape: Optional[Tuple[int, ...]] = None  # None for a model that has its own, and its own classes
     classes: Optional[int] = None
     seed: int = 0  # of the initial weights
-    slowdown: float = 1.0  # how many times slower than it is an emulated device computes
+    slowdown: float = 1.0  # how many times slower than it is the device computes
     job: Optional[JobSpec] = None
     micro_batch: int = 0  # most samples that are computed at once; 0 for whole batches
     precision: str = "fp32"  # of the forward and backward pass

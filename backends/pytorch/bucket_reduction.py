@@ -74,12 +74,12 @@ def _now(on_gpu: bool) -> Any:
 def reduce_bucket(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     # torch checks the names and annotations of a hook's parameters.
     assert isinstance(state, BucketReduction)
+    state.on_wait(True)  # first: what it does is part of this member's computing
     if bucket.is_last():
         state.backward_done()
     if state.weight != 1.0:
         bucket.buffer().mul_(state.weight)
     began = time.perf_counter()
-    state.on_wait(True)
     found = state.hook(state.state, bucket)
     if not bucket.is_last():
         state.on_wait(False)

@@ -39,7 +39,6 @@ class Worker:
         replica: Replica,
         batches: BatchSource,
         test: EvaluationSet,
-        slowdown: float = 1.0,
         compressor: Optional[Compressor] = None,
         local: Optional[LocalUpdates] = None,
     ) -> None:
@@ -49,7 +48,6 @@ class Worker:
         self._replica = replica
         self._batches = batches
         self._test = test
-        self._slowdown = slowdown
         self._compressor = compressor or Uncompressed(replica.variables)
         self._compressor.bind_weights(replica.weights)
         self._merged_state = np.empty_like(replica.state)  # of the run, received with orders to evaluate
@@ -181,7 +179,7 @@ class Worker:
             made = self._local.make(order.local, order.rate, order.batch, abandoned=lambda: self._waits_in_vain)
             return made.taken
         self._batches.batch = order.batch
-        return step(self._replica, self._batches, self._slowdown, order.gradient, lambda: self._waits_in_vain)
+        return step(self._replica, self._batches, order.gradient, lambda: self._waits_in_vain)
 
     def _give_samples(self, step: int) -> None:
         """Send what the step gives to other workers, to which the server forwards it."""

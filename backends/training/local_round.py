@@ -12,7 +12,7 @@ from backends.frameworks.base import OWN, Arrays, OptimizerSettings, Replica, ze
 from backends.protocol.frames import LocalRound
 from backends.strategies.strategy import Strategy
 from backends.training.compute_clock import clock_of
-from backends.training.step import StepTaken, gradient, stretch
+from backends.training.step import StepTaken, gradient
 
 
 class RoundMade(NamedTuple):
@@ -38,32 +38,23 @@ class LocalUpdates:
     place of gradients the change w - w_i, so that an exchange of gradients exchanges changes.
 
     reset: whether each round begins with a new optimizer.
-    slowdown: factor by which computing is stretched.
     """
 
-    def __init__(
-        self, replica: Replica, batches: BatchSource, optimizer: OptimizerSettings, slowdown: float, reset: bool
-    ) -> None:
+    def __init__(self, replica: Replica, batches: BatchSource, optimizer: OptimizerSettings, reset: bool) -> None:
         self._replica = replica
         self._batches = batches
         self._optimizer = optimizer
-        self._slowdown = slowdown
         self._reset = reset
         self._held = np.empty_like(replica.weights)  # w during a round, its change afterwards
         self._kept: Optional[RoundMade] = None
 
     @classmethod
     def of_strategy(
-        cls,
-        strategy: Strategy,
-        replica: Replica,
-        batches: BatchSource,
-        optimizer: OptimizerSettings,
-        slowdown: float,
+        cls, strategy: Strategy, replica: Replica, batches: BatchSource, optimizer: OptimizerSettings
     ) -> Optional["LocalUpdates"]:
         """Those of a strategy with rounds; None for one without."""
         local = strategy.local
-        return cls(replica, batches, optimizer, slowdown, local.reset) if local else None
+        return cls(replica, batches, optimizer, local.reset) if local else None
 
     def make(
         self,
@@ -129,7 +120,6 @@ class LocalUpdates:
                 if not math.isfinite(losses):
                     break
                 replica.update(optimizer)
-                stretch(time.perf_counter() - started, self._slowdown)
         computed = time.perf_counter()
         replica.fetch()
         return StepTaken(losses / count, computed - began, time.perf_counter() - computed, data_s)

@@ -26,7 +26,7 @@ from backends.training.rank_batches import RankBatches
 from backends.training.round_queue import RoundQueue
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
-from backends.training.step import combine_parts, evaluate, stretch
+from backends.training.step import combine_parts, evaluate
 from backends.training.step_queue import RunProgress, WorkItem
 from backends.training.stopping import EARLY_ENDS, STREAMS_ENDED
 
@@ -44,7 +44,6 @@ def run(
     data: Tuple[BatchSource, EvaluationSet],
     emit: Emit,
     should_stop: Callable[[], bool],
-    slowdown: float = 1.0,
     began: Optional[float] = None,
     on_step: Optional[Callable[[TimeSpent], None]] = None,
     on_end: Callable[[], None] = lambda: None,
@@ -59,7 +58,7 @@ def run(
     _require_one_model(replica, group, names)
     group.average_gradients(replica, data[0].batch, clock_of(replica).waits)
     rank = Rank(spec, replica, group, names, data[0], emit, began, on_end)
-    return single_device.work(rank, *data, should_stop, slowdown, on_step)
+    return single_device.work(rank, *data, should_stop, on_step)
 
 
 def _require_one_model(replica: Replica, group: ProcessGroup, names: Sequence[str]) -> None:
@@ -145,15 +144,13 @@ class Rank(SingleDevice):
     def samples_of_step(self) -> int:
         return self._batches.size
 
-    def step_with_samples(
-        self, item: WorkItem, batches: BatchSource, slowdown: float, should_stop: Callable[[], bool]
-    ) -> None:
+    def step_with_samples(self, item: WorkItem, batches: BatchSource, should_stop: Callable[[], bool]) -> None:
         if self._batches.over:
-            self.step(item, batches, slowdown)
+            self.step(item, batches)
         else:
-            super().step_with_samples(item, batches, slowdown, should_stop)
+            super().step_with_samples(item, batches, should_stop)
 
-    def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
+    def step(self, item: WorkItem, batches: BatchSource) -> None:
         """Compute a gradient, have it averaged, and apply it."""
         started, cpu_s = time.perf_counter(), time.process_time()
         settings = self.spec.optimizer_at(item.step).in_gradients
@@ -164,14 +161,14 @@ class Rank(SingleDevice):
             loss = combine_parts(self._replica, batch, settings, compute)
         exchange = self._group.exchange()
         gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
-        self._update(item)
+        with clock_of(self._replica):
+            self._update(item)
         self.record_stream(self.name, batches.arrivals.position())
         busy_s = time.perf_counter() - started - exchange.exposed_s
-        stretch(busy_s, slowdown)
         self.spent = self.spent.plus(
             TimeSpent(
                 steps=1,
-                busy_s=busy_s * max(1.0, slowdown),
+                busy_s=busy_s,
                 exchange_s=exchange.exposed_s,
                 exchange_cpu_s=exchange.exposed_cpu_s,
                 gradient_cpu_s=gradient_cpu_s,

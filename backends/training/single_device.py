@@ -17,7 +17,7 @@ from backends.training.compute_clock import clock_of
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.run_state import RunState
-from backends.training.step import evaluate, gradient, require_test_samples, stretch
+from backends.training.step import evaluate, gradient, require_test_samples
 from backends.training.step_queue import StepQueue, WorkItem
 from backends.training.stopping import STREAMS_ENDED
 
@@ -32,7 +32,6 @@ def run(
     test: EvaluationSet,
     emit: Emit,
     should_stop: Callable[[], bool],
-    slowdown: float = 1.0,
     name: str = NAME,
     began: Optional[float] = None,
     on_step: Optional[Callable[[TimeSpent], None]] = None,
@@ -46,7 +45,7 @@ def run(
     test set is empty.
     """
     device = SingleDevice(spec, replica, emit, name, began)
-    return work(device, batches, test, should_stop, slowdown, on_step)
+    return work(device, batches, test, should_stop, on_step)
 
 
 def work(
@@ -54,7 +53,6 @@ def work(
     batches: BatchSource,
     test: EvaluationSet,
     should_stop: Callable[[], bool],
-    slowdown: float = 1.0,
     on_step: Optional[Callable[[TimeSpent], None]] = None,
 ) -> Tuple[RunAccount, TimeSpent]:
     """Make the steps and evaluations of a device's queue; see ``run``."""
@@ -69,7 +67,7 @@ def work(
         if item.kind == EVALUATE:
             device.evaluate(item, test)
         else:
-            device.step_with_samples(item, batches, slowdown, should_stop)
+            device.step_with_samples(item, batches, should_stop)
         if on_step is not None:
             on_step(device.spent)
         device.show_progress()
@@ -130,9 +128,7 @@ class SingleDevice(RunState):
         """Samples of the next step."""
         return self.batch(self.name)
 
-    def step_with_samples(
-        self, item: WorkItem, batches: BatchSource, slowdown: float, should_stop: Callable[[], bool]
-    ) -> None:
+    def step_with_samples(self, item: WorkItem, batches: BatchSource, should_stop: Callable[[], bool]) -> None:
         """Make a step, as soon as its samples have arrived."""
         batches.batch = self.samples_of_step()
         try:
@@ -142,9 +138,9 @@ class SingleDevice(RunState):
         except StreamEnded as end:
             self.end_stream(str(end))
         else:
-            self.step(item, batches, slowdown)
+            self.step(item, batches)
 
-    def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
+    def step(self, item: WorkItem, batches: BatchSource) -> None:
         """Compute a gradient and apply it."""
         started, cpu = time.perf_counter(), time.process_time()
         size = batches.batch
@@ -157,7 +153,6 @@ class SingleDevice(RunState):
                 return
             gradient_cpu_s = time.process_time() - cpu
             self._update(item)
-            stretch(time.perf_counter() - started, slowdown)
         busy_s = time.perf_counter() - started
         self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s, data_s))
         self._batch_policy.record(self.name, size, busy_s)

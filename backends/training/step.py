@@ -61,15 +61,10 @@ def combine_parts(replica: Replica, batch: Any, settings: GradientSettings, comp
 
 
 def step(
-    replica: Replica,
-    batches: BatchSource,
-    slowdown: float,
-    settings: GradientSettings,
-    over: Callable[[], bool] = never,
+    replica: Replica, batches: BatchSource, settings: GradientSettings, over: Callable[[], bool] = never
 ) -> StepTaken:
     """Compute one gradient into the host buffers.
 
-    slowdown: factor by which computing is stretched.
     over: whether samples that have not arrived are no longer waited for.
     Raises SamplesMissing as ``Arrivals.wait`` does; that wait is no part of the times.
     """
@@ -79,16 +74,9 @@ def step(
         batch = next(batches)
         data_s = time.perf_counter() - began
         loss = gradient(replica, batch, settings)
-        stretch(time.perf_counter() - began, slowdown)
     computed = time.perf_counter()
     replica.fetch()
     return StepTaken(loss, computed - began, time.perf_counter() - computed, data_s)
-
-
-def stretch(seconds: float, slowdown: float) -> None:
-    """Emulate a device ``slowdown`` times slower by sleeping for the rest of its time."""
-    if slowdown > 1.0:
-        time.sleep(seconds * (slowdown - 1.0))
 
 
 def evaluate(replica: Replica, test: EvaluationSet) -> Scores:

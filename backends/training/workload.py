@@ -20,7 +20,7 @@ from backends.strategies.data_injection import InjectionSpec
 from backends.streams.injection import InjectedBatches, SampleInjection, codec_of
 from backends.streams.segments import SegmentFolder
 from backends.streams.stream_batches import stream_batches
-from backends.training import step
+from backends.training.compute_clock import ComputeClock, clock_of
 from profilers import cores
 from profilers.mixed_precision import FP32
 
@@ -56,18 +56,19 @@ class Workload(NamedTuple):
     brought: Optional[LoadedJob] = None
 
     def build(self) -> BuiltReplica:
-        """Build the replica and time it; an emulated device builds as slowly as it steps.
+        """Build the replica and time it; a slowed device builds as slowly as it steps.
 
         Raises ValueError for a precision that the framework does not compute in here.
         """
         spec, backend = self.spec, framework(self.spec.framework)
         backend.accelerator()  # initialises the GPU, which is not part of building a model
         began = time.perf_counter()
-        job = self.make_job()
-        replica = backend.replica(job)
-        if spec.precision != FP32:
-            replica.compute_in(spec.precision)
-        step.stretch(time.perf_counter() - began, spec.slowdown)
+        with ComputeClock(slowdown=spec.slowdown):
+            job = self.make_job()
+            replica = backend.replica(job)
+            if spec.precision != FP32:
+                replica.compute_in(spec.precision)
+        clock_of(replica).slowdown = spec.slowdown
         return BuiltReplica(replica, job, time.perf_counter() - began, _threads(spec))
 
     @property

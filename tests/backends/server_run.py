@@ -43,22 +43,19 @@ class WorkerThread(MemberThread):
         replica: Replica | None = None,
         batches: Any = None,
         compressor: Any = None,
-        slowdown: float = 1.0,
     ) -> None:
         super().__init__()
         self.replica = replica or Softmax()
         self.batches = batches or DrawnBatches()
         self.spent: TimeSpent | None = None
         self.bytes = 0
-        self._run, self._name, self._compressor, self._slowdown = run, name, compressor, slowdown
+        self._run, self._name, self._compressor = run, name, compressor
         self._connection: framing.Connection | None = None
         self.start()
 
     def take_part(self) -> None:
         self._connection = connection = self._run.connect(self._name)
-        member = Worker(
-            connection, self.replica, self.batches, TEST, self._slowdown, self._compressor, self._local_updates()
-        )
+        member = Worker(connection, self.replica, self.batches, TEST, self._compressor, self._local_updates())
         beats = self._run.heartbeat(self._name, on_answer=member.on_heartbeat)
         try:
             self.spent = member.run()
@@ -70,7 +67,7 @@ class WorkerThread(MemberThread):
     def _local_updates(self) -> LocalUpdates | None:
         """Where the strategy has rounds, with the optimizer of the run."""
         spec = self._run.spec
-        return LocalUpdates.of_strategy(spec.strategy, self.replica, self.batches, spec.optimizer, self._slowdown)
+        return LocalUpdates.of_strategy(spec.strategy, self.replica, self.batches, spec.optimizer)
 
     def cut(self) -> None:
         """Gone, as a killed process is."""

@@ -466,7 +466,7 @@ def test_what_a_step_waits_for_its_data_is_measured(tmp_path, monkeypatch, name,
     monkeypatch.setattr(background, "WORTH_S", float("inf"))  # nothing is read ahead
     found = loaded(tmp_path, name, kind)
     batches, _ = member_data(MemberSpec("a", found.spec, "", "", 8, 1), found, lambda path: b"", str).data
-    loop = StepLoop(found.build().replica, Asking(batches, clock), 1.0)
+    loop = StepLoop(found.build().replica, Asking(batches, clock))
     try:
         assert [loop.step() for _ in range(3)] == [(2.0, 0.0, 0.0)] * 3
         assert loop.data_s == 2.0

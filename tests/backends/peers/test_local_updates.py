@@ -19,7 +19,7 @@ EACH_STEP = "local=steps:every=1"
 def rounds_by_hand(rounds, steps, outer, momentum=0.0):
     """Weights after some rounds of members that make ``steps`` each; outer: (rate, momentum)."""
     replicas = [Softmax() for _ in steps]
-    made = [LocalUpdates(r, shard(i), OptimizerSettings(0.1, momentum), 1.0, False) for i, r in enumerate(replicas)]
+    made = [LocalUpdates(r, shard(i), OptimizerSettings(0.1, momentum), False) for i, r in enumerate(replicas)]
     weights, m = Softmax().weights, np.zeros_like(Softmax().weights)
     for _ in range(rounds):
         changes = []

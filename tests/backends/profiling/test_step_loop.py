@@ -29,14 +29,14 @@ class OnGpu(Softmax):
 
 def test_no_step_copies_what_a_worker_does_not_copy() -> None:
     replica = OnGpu()
-    loop = StepLoop(replica, DrawnBatches(), 1.0)
+    loop = StepLoop(replica, DrawnBatches())
     for _ in range(5):
         assert all(seconds >= 0 for seconds in loop.step())
     assert replica.fetched_weights == 0
 
 
 def test_what_passes_between_two_steps_is_part_of_the_second_but_not_what_passed_before_a_new_start() -> None:
-    loop = StepLoop(Softmax(), DrawnBatches(), 1.0)
+    loop = StepLoop(Softmax(), DrawnBatches())
     began = time.perf_counter()
     phases = []
     for _ in range(3):

@@ -43,7 +43,7 @@ def rounds_by_hand(rounds, count, every, outer):
     """As ``test_local_updates`` of peers; outer: (rate, momentum)."""
     replicas = [Softmax() for _ in range(count)]
     made = [
-        LocalUpdates(replica, DrawnBatches(seed=i), OptimizerSettings(0.1, 0.5), 1.0, False)
+        LocalUpdates(replica, DrawnBatches(seed=i), OptimizerSettings(0.1, 0.5), False)
         for i, replica in enumerate(replicas)
     ]
     weights, m = Softmax().weights, np.zeros_like(Softmax().weights)

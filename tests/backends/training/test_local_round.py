@@ -12,7 +12,7 @@ SGD = OptimizerSettings(0.1, 0.5)
 
 
 def local_updates(replica, optimizer=SGD, reset=False):
-    return LocalUpdates(replica, DrawnBatches(), optimizer, 1.0, reset)
+    return LocalUpdates(replica, DrawnBatches(), optimizer, reset)
 
 
 def test_a_round_leaves_the_change_and_the_weights_as_they_were():
@@ -99,7 +99,7 @@ def test_what_the_optimizer_keeps_comes_back_from_a_checkpoint(optimizer):
     one, other = Softmax(), Softmax()
     first = local_updates(one, optimizer)
     first.make(LocalRound(3), optimizer.rate, BATCH, stays=True)
-    second = LocalUpdates(other, DrawnBatches(skip=3), optimizer, 1.0, False)
+    second = LocalUpdates(other, DrawnBatches(skip=3), optimizer, False)
     other.weights[:] = one.weights
     second.restore(first.state())
     for rounds in (first, second):

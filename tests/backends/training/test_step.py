@@ -13,7 +13,7 @@ from tests.backends.fakes import BATCH, Diverging, DrawnBatches, Softmax, images
 
 def test_a_step_leaves_the_gradient_in_the_host_buffers() -> None:
     replica, other = Softmax(), Softmax()
-    taken = step.step(replica, DrawnBatches(), 1.0, GradientSettings(0.5, 0.1))
+    taken = step.step(replica, DrawnBatches(), GradientSettings(0.5, 0.1))
     assert taken.loss == other.gradient(next(DrawnBatches()), 0.5, 0.1)
     np.testing.assert_array_equal(replica.gradients, other.gradients)
     assert taken.gradient_s >= taken.data_s >= 0 and taken.copy_s >= 0
@@ -51,14 +51,6 @@ def test_a_gradient_that_is_not_finite_is_not_made_finite(bad) -> None:
     for _ in range(3):
         step.gradient(replica, images(BATCH), GradientSettings(clip_norm=1.0))
     assert not np.isfinite(replica.gradients).all()
-
-
-@pytest.mark.parametrize(("slowdown", "waited"), [(1.0, []), (3.0, [0.4])])
-def test_an_emulated_device_waits_for_the_rest_of_its_time(monkeypatch, slowdown, waited) -> None:
-    slept: list[float] = []
-    monkeypatch.setattr(step.time, "sleep", slept.append)
-    step.stretch(0.2, slowdown)
-    assert slept == pytest.approx(waited)
 
 
 @pytest.mark.parametrize("count", [1, BATCH, ArraySamples.most_at_once, 2 * ArraySamples.most_at_once + 1])
