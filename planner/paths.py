@@ -10,8 +10,6 @@ PROFILE = "profile.json"
 PLAN = "plan.json"
 SAMPLE_EFFICIENCY = "sample_efficiency.json"
 CALIBRATION = "calibration.json"
-#: The name of the same file in older versions.
-FORMER_SAMPLE_EFFICIENCY = "worth.json"
 
 
 def newest_profile(folder: Path) -> Path:

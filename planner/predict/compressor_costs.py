@@ -1,19 +1,16 @@
 """Compressor costs are the bytes of a strategy's messages and the processor seconds to code them.
 
-Processor seconds are profiled on every device, by kind of compressor at its defaults. Where an
-older profile lacks them, encoding is taken to cost nothing, and adding as much as an update.
+Processor seconds are profiled on every device, by kind of compressor at its defaults.
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from backends.frameworks.base import Variable, consecutive
 from backends.strategies.message import DENSE, bytes_of
-from backends.strategies.name_and_options import FORMER_NAMES
-from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from backends.strategies.strategy import Strategy
 from planner.predict import update_costs
-from profilers.records.steps import CodecCost, StepProfile
+from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: Elements of the smallest variable that is taken for a matrix.
@@ -51,14 +48,12 @@ def message_bytes(strategy: Strategy, step: StepProfile, workers: int) -> Messag
 
 def encode_s(strategy: Strategy, step: StepProfile) -> float:
     """Seconds to choose what one message holds."""
-    known = _codec(strategy.compressor.name, step)
-    return mean(known.send_s.values) if known else 0.0
+    return mean(step.compressors[strategy.compressor.name].send_s.values)
 
 
 def add_s(strategy: Strategy, step: StepProfile) -> float:
     """Seconds to add a message to what there is."""
-    known = _codec(strategy.compressor.name, step)
-    return mean(known.add_s.values) if known else mean(step.service_s.values)
+    return mean(step.compressors[strategy.compressor.name].add_s.values)
 
 
 def service_s(strategy: Strategy, step: StepProfile) -> float:
@@ -70,43 +65,22 @@ def service_s(strategy: Strategy, step: StepProfile) -> float:
     """
     whole_s = mean(update_costs.service_s(strategy.shared_kind, step).values)
     if not strategy.through_server:
-        own = _codec(DENSE, step)
-        return whole_s + (mean(own.add_s.values) if own else 0.0)
-    if _is_dense(strategy) or _codec(strategy.compressor.name, step) is None:
+        return whole_s + mean(step.compressors[DENSE].add_s.values)
+    if strategy.compressor.name == DENSE:
         return whole_s
     chosen = strategy.compressor
     adds_only = chosen.keeps_residual and not chosen.sends_differences
     return add_s(strategy, step) + (0.0 if adds_only else whole_s)
 
 
-def notes(strategy: Strategy, steps: Sequence[StepProfile]) -> list[str]:
-    """Notes for the operator on what the profile lacks."""
-    lacking = []
-    if not steps[0].layers and strategy.compressor != PARAMETER_SERVER.compressor:
-        lacking.append("the model's layers, which what is sent depends on")
-    if not _is_dense(strategy) and not all(_codec(strategy.compressor.name, step) for step in steps):
-        lacking.append(f"what {strategy.compressor.name} costs the processors")
-    return [f"the profile does not tell {what}; profile again with --fresh" for what in lacking]
-
-
-def _is_dense(strategy: Strategy) -> bool:
-    return strategy.compressor.name == DENSE
-
-
-def _codec(name: str, step: StepProfile) -> CodecCost | None:
-    """Of the compressor of that name; older profiles have former names."""
-    today = {FORMER_NAMES.get(name, name): cost for name, cost in step.compressors.items()}
-    return today.get(name)
-
-
 def _variables(step: StepProfile, as_matrices: bool = False) -> tuple[Variable, ...]:
-    """The layers of a profiled model, nameless; one where an older profile does not tell them.
+    """The layers of a profiled model, nameless.
 
     as_matrices: as square as can be, for a profile does not tell their shapes; small ones are
         biases and scales.
     """
-    sizes = step.layers or (step.parameters,)
-    return consecutive(("", _square(size) if as_matrices and size >= SMALLEST_MATRIX else (size,)) for size in sizes)
+    shapes = (_square(size) if as_matrices and size >= SMALLEST_MATRIX else (size,) for size in step.layers)
+    return consecutive(("", shape) for shape in shapes)
 
 
 def _square(size: int) -> tuple[int, int]:

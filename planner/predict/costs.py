@@ -19,7 +19,6 @@ from planner.predict import (
     step_memory,
     stream_rates,
     torch_costs,
-    update_costs,
 )
 from planner.predict.batch_shares import BatchShares
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
@@ -210,9 +209,6 @@ def costs_of(
         left_out=found.left_out,
         what_if=(*(f"--rate {name}" for name in rates), *unlike),
         notes=(
-            *compressor_costs.notes(strategy, timed),
-            *update_costs.notes(strategy.optimizer.name, timed),
-            *(update_costs.clipping_notes(timed) if clips else ()),
             *(_batch_notes(profile, steps, batch) if shares is None else ()),
             *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),
@@ -223,7 +219,7 @@ def costs_of(
             *(stream_rates.notes(profile, steps, streams, follows) if streams is not None else ()),
             *kernel_mates.notes(profile.devices, steps),
             *_precision_notes(first),
-            *(torch_costs.notes(steps, engine) if with_torch else ()),
+            *(torch_costs.notes(engine) if with_torch else ()),
         ),
         server_room=ServerRoom.among(profile, steps, strategy),
         too_small_alone=step_memory.too_small(alone, steps, global_batch or batch),

@@ -45,7 +45,7 @@ class Processor(NamedTuple):
 def processor_s(link: LinkProfile, message_bytes: int) -> Processor:
     """Linear between the measured sizes, and on one line where they are LARGE.
 
-    By the byte for a link without sizes, of an older profile, and beyond them without a line.
+    By the byte for a link without sizes, and beyond them without a line.
     """
     points = [(point.message_bytes, point.send_cpu_s, point.receive_cpu_s) for point in link.curve]
     known = sorted((size, send, receive) for size, send, receive in points if send is not None and receive is not None)

@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.json_records import load
-from planner.paths import FORMER_SAMPLE_EFFICIENCY, SAMPLE_EFFICIENCY
+from planner.paths import SAMPLE_EFFICIENCY
 from profilers.records.json_values import SCHEMA
 
 SHIPPED = Path(__file__).with_suffix(".json")
@@ -34,10 +34,6 @@ class SampleEfficiency(NamedTuple):
     most: float
     pairs: int
     missed: int
-
-    @classmethod
-    def former_keys(cls) -> dict[str, str]:
-        return {"worth": "mean"}
 
 
 class Source(NamedTuple):
@@ -143,8 +139,8 @@ NONE = SampleEfficiencies(SCHEMA, None, (), ())
 
 def newest(folder: Path) -> SampleEfficiencies:
     """Those of a folder, or the shipped ones. Raises RecordError where the file does not fit."""
-    own = (folder / name for name in (SAMPLE_EFFICIENCY, FORMER_SAMPLE_EFFICIENCY))
-    return load(SampleEfficiencies, next((path for path in own if path.exists()), SHIPPED), REMEDY)
+    own = folder / SAMPLE_EFFICIENCY
+    return load(SampleEfficiencies, own if own.exists() else SHIPPED, REMEDY)
 
 
 def images_factor(workers: float, batch: int, critical: float | None) -> float:

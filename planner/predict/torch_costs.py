@@ -9,7 +9,7 @@ import numpy as np
 from backends.strategies.engine import Engine
 from planner.arrays import Bools, Floats
 from planner.predict import link_costs
-from planner.predict.data_parallel import BUCKET_BYTES, Bucket, ByteCosts, buckets, filled, last_ready, ready_evenly
+from planner.predict.data_parallel import Bucket, ByteCosts, buckets, filled, last_ready, ready_evenly
 from planner.predict.message_time import Processor, processor_s, rate_bytes_per_s
 from planner.profile.file import DeviceProfile, Profile
 from profilers.mixed_precision import FP16
@@ -86,8 +86,8 @@ def of_profile(
 def _byte_costs(link: LinkProfile, message_bytes: int) -> tuple[Processor, Processor]:
     """What an unencrypted byte of a message costs processors at either end, alone and beside.
 
-    A computation was timed beside encrypted messages: what encrypting costs is taken off. An older
-    profile has the costs of encrypted messages only, which are taken as they are.
+    A computation was timed beside encrypted messages: what encrypting costs is taken off. Where
+    plain messages were not timed, encrypted ones are taken as they are.
     """
     encrypted = Processor(*(cost_s / message_bytes for cost_s in processor_s(link, message_bytes)))
     plain = (link.plain_send_cpu_s, link.plain_receive_cpu_s)
@@ -106,21 +106,14 @@ def unable(profile: Profile, steps: Mapping[str, StepProfile], chosen: Engine, a
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def notes(steps: Mapping[str, StepProfile], chosen: Engine) -> list[str]:
+def notes(chosen: Engine) -> list[str]:
     """What the operator must know of these costs."""
-    found = []
-    unknown = [name for name, step in steps.items() if step.framework == "torch" and step.collectives is None]
-    if unknown:
-        found.append(
-            f"whether torch.distributed is on {', '.join(unknown)} was not profiled, and is assumed; "
-            "`planner profile --fresh` tells it"
-        )
-    if chosen.hook == "powersgd":
-        found.append(
-            f"hook=powersgd: predicted as after its first {chosen.start:,} rounds, which send all; variables count as "
-            "square matrices, and the time to factor them was not profiled"
-        )
-    return found
+    if chosen.hook != "powersgd":
+        return []
+    return [
+        f"hook=powersgd: predicted as after its first {chosen.start:,} rounds, which send all; variables count as "
+        "square matrices, and the time to factor them was not profiled"
+    ]
 
 
 def _unable(device: DeviceProfile, step: StepProfile, chosen: Engine, allow_plaintext: bool) -> str | None:
@@ -142,19 +135,13 @@ def _has_nccl(step: StepProfile) -> bool:
 
 
 def _buckets(steps: Sequence[StepProfile], chosen: Engine) -> list[Bucket]:
-    layers = steps[0].layers or _even(steps[0].parameters)
+    layers = steps[0].layers
     measured = [step.ready for step in steps if len(step.ready) == len(layers)]
     others = np.mean(measured, axis=0) if measured else ready_evenly(len(layers))
     ready = np.array([step.ready if len(step.ready) == len(layers) else others for step in steps])
     if chosen.hook == "powersgd":  # over gloo, each bucket holds up the backward pass
         return _factored(layers, ready if _has_nccl(steps[0]) else np.ones_like(ready), chosen.rank)
     return buckets(layers, ELEMENT_BYTES[chosen.hook], ready)
-
-
-def _even(parameters: int) -> tuple[int, ...]:
-    """Layers of a model, of an older profile, whose own are unknown: as large as a bucket."""
-    size = BUCKET_BYTES // 4
-    return (*[size] * (parameters // size), parameters % size or size)
 
 
 def _factored(layers: Sequence[int], ready: Floats, rank: int) -> list[Bucket]:

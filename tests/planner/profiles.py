@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from backends.strategies.compressors.registry import COMPRESSORS
 from planner.predict.costs import Costs
 from planner.predict.device_costs import DeviceCosts
 from planner.predict.link_costs import PairCosts
@@ -11,7 +12,7 @@ from profilers.records.device import Facts
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import PowerReading, Samples, Window
-from profilers.records.steps import StepProfile
+from profilers.records.steps import CodecCost, StepProfile
 
 MBIT = 125_000.0
 
@@ -19,6 +20,10 @@ MBIT = 125_000.0
 def seconds(mean_s: float, spread: float = 0.0, count: int = 100) -> Samples:
     """``count`` values of mean ``mean_s``, alternating ``spread`` (a share) above and below."""
     return Samples("s", tuple(mean_s * (1 + spread * (-1) ** index) for index in range(count)))
+
+
+#: A compressor that chooses in no time, and adds a message in 2 ms.
+CODEC = CodecCost(seconds(0.0), seconds(0.002))
 
 
 def window(watts: float | None = None, covers: str = "wall", source: str = "sensor", sensor: str = "plug") -> Window:
@@ -44,7 +49,8 @@ def step(gradient_s: float = 0.1, **changes: Any) -> StepProfile:
         gradient_s=seconds(gradient_s, spread), copy_s=seconds(0.0), update_s=seconds(0.01),
         half_batch_s=seconds(gradient_s * 0.6), service_s=seconds(0.002), steady=True, precise=True,
         cpu_s_per_step=gradient_s, parameters=250_000, parameter_bytes=1_000_000, gradient_bytes=1_000_000,
-        state_bytes=0, window=window(),
+        state_bytes=0, window=window(), layers=(250_000,), compressors=dict.fromkeys(COMPRESSORS, CODEC),
+        clip_s=seconds(0.0),
     )  # fmt: skip
     return made._replace(**changes)
 

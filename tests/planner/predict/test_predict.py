@@ -147,7 +147,7 @@ def test_a_plan_tells_it_and_holds_for_other_numbers_of_steps() -> None:
     )
     plan = make_plan(ranked, "fleet.toml")
     assert [worker.build_s for worker in plan.workers] == [3.0, 3.0]
-    cycle_s = 0.1 + 0.08 + 0.002 + 0.002
+    cycle_s = 0.1 + 0.08 + 0.004 + 0.002
     assert plan.prediction.time_s == pytest.approx(3.0 + 500 * cycle_s)
     assert plan.for_steps(10).prediction.time_s == pytest.approx(3.0 + 5 * cycle_s)
 

@@ -30,13 +30,6 @@ def test_the_working_folder_s_file_comes_before_the_shipped_one(tmp_path: Path) 
     assert newest(tmp_path) == own
 
 
-def test_a_file_with_the_former_name_and_keys_is_still_read(tmp_path: Path) -> None:
-    former = {"strategy": "hop", "worth": 0.5, "least": 0.4, "most": 0.6, "pairs": 3, "missed": 0}
-    text = json.dumps({"schema": 1, "source": None, "measured": [former], "missed": []})
-    (tmp_path / "worth.json").write_text(text)
-    assert newest(tmp_path).measured == (SampleEfficiency("hop", 0.5, 0.4, 0.6, 3, 0),)
-
-
 def test_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
     (tmp_path / "sample_efficiency.json").write_text(
         json.dumps({"schema": 1, "source": None, "measured": [{}], "missed": []})

@@ -154,10 +154,6 @@ def test_the_network_is_what_beta_stands_for() -> None:
     assert found.beta_time == pytest.approx(np.full(2, (0.11 + 1e6 / RATE) / 0.111))
 
 
-def test_layers_that_an_older_profile_lacks_count_as_large_as_buckets() -> None:
-    assert step_s(0.1, 0.1, layers=()) == pytest.approx(0.1 + 1e6 / RATE + 0.01)
-
-
 def test_a_bucket_begins_when_the_slowest_member_has_its_variables() -> None:
     """The last layer's are there after 60 % of a gradient, and without a measurement at 2/3."""
     layers = (25_000_000, 25_000_000)
@@ -214,12 +210,6 @@ class TestWhoCannot:
         found = costs_of(profiles.profile(devices), strategy=ALLREDUCE, engine=Engine.from_text("torch"))
         assert found.names == ("pc",)
         assert found.left_out == {"jetson": "its torch 2.0 was built without torch.distributed"}
-
-    def test_an_older_profile_does_not_tell_and_is_believed(self) -> None:
-        profile = profiles.profile({name: profiles.device() for name in "ab"})
-        found = costs_of(profile, strategy=ALLREDUCE, engine=Engine.from_text("torch"))
-        assert found.names == ("a", "b")
-        assert found.notes[-1].startswith("whether torch.distributed is on a, b was not profiled, and is assumed")
 
     def test_a_remote_device_needs_the_word_that_nothing_is_encrypted(self) -> None:
         step = profiles.step(collectives=GLOO_ONLY)

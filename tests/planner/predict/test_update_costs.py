@@ -1,10 +1,9 @@
-"""Updates cost what was profiled of their optimizer, or what its bytes make of SGD's."""
+"""Updates cost what was profiled of their optimizer; a peer adds its gradient first, in 2 ms."""
 
 import pytest
 
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
-from planner.predict import update_costs
 from planner.predict.costs import Costs, costs_of
 from profilers.records.steps import UpdateCost
 from tests.planner import profiles
@@ -24,20 +23,12 @@ def test_what_was_profiled_counts(optimizer: str) -> None:
     found = costs(True, f"parameter-server:optimizer={optimizer}")
     assert found.devices.update_s == pytest.approx([0.03])
     assert found.devices.service_s == pytest.approx([0.005])
-    assert not any("optimizer" in note or "adam" in note for note in found.notes)
 
 
 def test_sgd_costs_what_it_always_did() -> None:
     found = costs(True, "parameter-server")
     assert found.devices.update_s == pytest.approx([0.01])
     assert found.devices.service_s == pytest.approx([0.002])
-
-
-def test_an_older_profile_is_scaled_by_the_bytes_that_an_update_touches_and_says_so() -> None:
-    found = costs(False, "parameter-server:optimizer=adam")
-    assert found.devices.update_s == pytest.approx([0.014])
-    assert found.devices.service_s == pytest.approx([0.0028])
-    assert any("what updates with adam cost" in note and "profile again with --fresh" in note for note in found.notes)
 
 
 #: Of a job whose own optimizer takes 0.05 s alone and 0.06 s in a peer.
@@ -48,7 +39,7 @@ OF_JOB = TIMED._replace(
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "alone_s", "peer_s"), [("own", 0.05, 0.06), ("sgd", 0.01, 0.002), ("adam", 0.03, 0.005)]
+    ("optimizer", "alone_s", "peer_s"), [("own", 0.05, 0.062), ("sgd", 0.01, 0.004), ("adam", 0.03, 0.007)]
 )
 def test_a_job_with_its_own_optimizer_is_predicted_with_the_one_that_is_used(
     optimizer: str, alone_s: float, peer_s: float
@@ -57,16 +48,6 @@ def test_a_job_with_its_own_optimizer_is_predicted_with_the_one_that_is_used(
     found = costs_of(profiles.profile({"a": profiles.device(OF_JOB)}), strategy=strategy)
     assert found.devices.update_s == pytest.approx([alone_s])
     assert found.devices.service_s == pytest.approx([peer_s])
-    assert not update_costs.notes(optimizer, [OF_JOB])
-
-
-@pytest.mark.parametrize("optimizer", ["own", "sgd"])
-def test_an_older_profile_of_such_a_job_is_read_and_a_note_says_what_it_lacks(optimizer: str) -> None:
-    older = TIMED._replace(own_optimizer=True)
-    assert update_costs.update_s(optimizer, older) == older.update_s
-    assert update_costs.service_s(optimizer, older) == older.service_s
-    (note,) = update_costs.notes(optimizer, [older])
-    assert f"what updates with {optimizer} cost" in note and "profile again with --fresh" in note
 
 
 def test_a_server_with_adam_takes_an_array_more_and_its_copy() -> None:
@@ -90,13 +71,3 @@ def test_clipping_takes_time_before_an_update_or_before_a_worker_sends(
     found = costs_of(fleet, strategy=strategy, engine=by, clips=True)
     assert found.devices.update_s == pytest.approx([alone_s])
     assert found.devices.copy_s == pytest.approx([before_sending_s])
-    assert not any("clip" in note for note in found.notes)
-
-
-def test_a_profile_that_does_not_tell_what_clipping_costs_is_read_and_a_note_says_so() -> None:
-    older = profiles.profile({"a": profiles.device(TIMED)})
-    clipped, plain = (costs_of(older, clips=clips) for clips in (True, False))
-    assert clipped.devices.update_s == pytest.approx(plain.devices.update_s)
-    assert [note for note in clipped.notes if note not in plain.notes] == [
-        "the profile does not tell what --clip-norm costs, which is left out; profile again with --fresh"
-    ]
