@@ -1,6 +1,7 @@
 # make demo: install, then profile, recommend and train here.
-# make test: install, then run every check.
-# make test-under-load: run every check three times beside four busy loops.
+# make test: install, then run all checks but those of the slow tiers.
+# make test-all: run those as well, and the demo.
+# make test-under-load: run `make test` three times beside four busy loops.
 # make old-python: install what the tests of old boards need.
 
 # A pyenv shim may exist without running, so each candidate is asked for its own path.
@@ -12,7 +13,7 @@ STAMP := .venv/.installed
 OLD := .venv36/bin
 OLD_STAMP := .venv36/.installed
 
-.PHONY: demo test test-under-load venv old-python lint clean
+.PHONY: demo test test-slow test-all test-under-load venv old-python lint clean
 .DELETE_ON_ERROR:
 
 demo: venv
@@ -21,10 +22,19 @@ demo: venv
 # Most tests wait for processes that they start, so there are more workers than cores.
 WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
+# Tiers of tests that `make test` leaves out: markers, which pyproject.toml explains.
+SLOW := tensorflow or python36 or lab or e2e or chaos
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rs
+
 # Import contracts and the Python 3.6 of what ships to devices are tests of their own.
-test: export OMP_NUM_THREADS = 1
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rs
+	$(PYTEST) -m "not ($(SLOW))"
+	@echo "Not run: the tiers $(SLOW); 'make test-all' runs them, and the demo."
+
+test-slow: venv
+	$(PYTEST) -m "$(SLOW)"
+
+test-all: test test-slow demo
 
 # A test that a busy machine can fail fails here first.
 test-under-load: venv

@@ -33,7 +33,8 @@ def computes_with(*frameworks: str) -> list[pytest.MarkDecorator]:
     """
     slowest_import = next((name for name in ("tensorflow", "torch") if name in frameworks), None)
     groups = [pytest.mark.xdist_group(slowest_import)] if slowest_import else []
-    return [needs(*frameworks), *groups]
+    tier = [pytest.mark.tensorflow] if "tensorflow" in frameworks else []
+    return [needs(*frameworks), *groups, *tier]
 
 
 def using(*frameworks: str) -> Any:

@@ -28,6 +28,8 @@ from tests.installed import old_path, old_python
 from tests.planner.plans import plan, planned
 from tests.running import HANG_S
 
+pytestmark = pytest.mark.python36
+
 ROOT = Path(__file__).resolve().parent.parent
 NUMPY = "numpy==1.19.5"
 NEEDS_A_FRAMEWORK = ("backends.pytorch", "backends.tensorflow")

@@ -13,6 +13,8 @@ from tests.backends import two_steps
 from tests.installed import ROOT, old_python, using
 from tests.running import HANG_S
 
+pytestmark = pytest.mark.python36
+
 #: Shares of a norm. Rounding flips a ReLU whose input is nearly zero, and batch normalisation over
 #: few images magnifies that; arrays in another layout would be off by more than their norm.
 WITHIN = {"weights": 1e-3, "gradients": 0.1, "momentum": 0.1, "state": 1e-3}

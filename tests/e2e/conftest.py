@@ -17,6 +17,7 @@ from planner.lab import cgroups, programs
 from tests.e2e.clean_environments import CleanPython, environment
 from tests.running import MARK, until
 
+HERE = Path(__file__).resolve().parent
 SLOWDOWNS = {"desktop": 1.5, "tx1": 3}
 PROGRAMS = ("sshd", "ssh", "ssh-keygen", "iperf3")
 
@@ -31,6 +32,13 @@ UsePAM no
 PasswordAuthentication no
 PermitRootLogin yes
 """
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Name the tiers of the tests in this folder."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker("lab" if "lab_machine" in getattr(item, "fixturenames", ()) else "e2e")
 
 
 def program(name: str) -> str | None:

@@ -38,6 +38,7 @@ from tests.planner.pairs import (
 from tests.running import HANG_S, Command, agents, gone, run, signal_all, until
 from tests.tensorboards import scalars
 
+pytestmark = pytest.mark.chaos
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 
 

@@ -42,6 +42,7 @@ def pair(tmp_path: Path) -> Path:
     return new_pair(tmp_path)
 
 
+@pytest.mark.chaos
 def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lost(pair: Path) -> None:
     hold(pair)
     command = start(pair, "--evaluate-every", "1000")
@@ -62,6 +63,7 @@ def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lo
     gone(pair)
 
 
+@pytest.mark.chaos
 def test_what_a_worker_uses_that_came_back_is_not_cleaned_away(pair: Path) -> None:
     hold(pair)
     command = start(pair)
@@ -75,6 +77,7 @@ def test_what_a_worker_uses_that_came_back_is_not_cleaned_away(pair: Path) -> No
     assert command.ended() == 0, command.errors
 
 
+@pytest.mark.chaos
 def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
     new_plan(pair, "desktop", "tx2")
@@ -176,6 +179,7 @@ def link(network: str, state: str) -> None:
     subprocess.run(["ip", "-n", network, "link", "set", "inside", state], check=True)
 
 
+@pytest.mark.chaos
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_a_worker_whose_link_is_cut_is_dropped_and_comes_back_with_the_link(pair: Path, network: str) -> None:
     inside = {"prefix": f"ip netns exec {network}", "data_address": "10.213.77.2"}
