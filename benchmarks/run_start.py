@@ -20,10 +20,10 @@ from torch_engine import HANDWRITTEN, JOB
 from planner.train import event_log
 from planner.train.events import Started
 
-TORCH = ("--engine", "torch")
+TORCH = ("--engine", "torch", "--allow-plaintext")
 EXCHANGES = {
-    "parameter-server": ("--engine", "planner", "--strategy", "parameter-server"),
-    "allreduce": ("--engine", "planner", "--strategy", "allreduce"),
+    "parameter-server": ("--strategy", "parameter-server"),
+    "allreduce": ("--strategy", "allreduce"),
     "--engine torch": TORCH,
 }
 IMPORT = """
@@ -58,14 +58,16 @@ def _rows(lab: LabCommands, rounds: int) -> list[dict[str, object]]:
         shutil.copy(file, lab.folder)
     lab.run("profile", "--job", JOB, "--batch-size", "4", "--steps", "100")
     members = [argument for name in lab.devices for argument in ("--include", name)]
-    lab.run("recommend", "--job", JOB, "--engine", "torch", "--allow-plaintext", "--metric", "time", *members)
+    for exchange, options in EXCHANGES.items():
+        plan = _plan_of(exchange)
+        lab.run("recommend", "--job", JOB, "--metric", "time", "--out", plan, *members, *options)
     rows: dict[str, tuple[list[float], list[float]]] = {exchange: ([], []) for exchange in EXCHANGES}
     for _ in range(rounds):
         torch_s, with_ddp_s = _imports_s(lab)
         for exchange, options in EXCHANGES.items():
             imports_s, starts_s = rows[exchange]
             imports_s.append(with_ddp_s if options == TORCH else torch_s)
-            starts_s.append(_start_s(lab, *options))
+            starts_s.append(_start_s(lab, _plan_of(exchange)))
     return [
         {
             "exchange": exchange,
@@ -79,15 +81,19 @@ def _rows(lab: LabCommands, rounds: int) -> list[dict[str, object]]:
 
 def _imports_s(lab: LabCommands) -> tuple[float, float]:
     """Seconds of both imports, each of the slowest device."""
-    done = lab.run("launch", "plan.json", "--allow-plaintext", "--", "python", "-c", IMPORT)
+    done = lab.run("launch", _plan_of("allreduce"), "--allow-plaintext", "--", "python", "-c", IMPORT)
     told = [line.split()[-2:] for line in done.stdout.splitlines() if "import" in line]
     return max(float(torch_s) for torch_s, _ in told), max(float(with_ddp_s) for _, with_ddp_s in told)
 
 
-def _start_s(lab: LabCommands, *exchange: str) -> float:
+def _plan_of(exchange: str) -> str:
+    return f"{exchange.lstrip('-').replace(' ', '-')}.json"
+
+
+def _start_s(lab: LabCommands, plan: str) -> float:
     """Seconds from the command to the event; those before the log was opened count as well."""
     began_s = time.time()
-    lab.run("train", *exchange, "--steps", str(len(lab.devices)), "--allow-plaintext")
+    lab.run("train", plan, "--steps", str(len(lab.devices)), "--allow-plaintext")
     events = lab.newest_run.events
     started_s = next(t_s for t_s, _, event in event_log.read(events) if isinstance(event, Started))
     opened_s = lab.newest_run.plan.stat().st_mtime  # written just after the log was opened

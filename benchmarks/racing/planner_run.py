@@ -85,7 +85,6 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
         race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.steps,
         evaluate_every=max(1, round(race.evaluate_s * steps_per_s)),
         target=f"{ACCURACY}={race.target}" if race.ends_at_target else None, schedule=race.schedule,
-        stream=stream,
     )  # fmt: skip
     folder = RunFolder(live.folder / setting.text.replace("/", "_"))
     shutil.rmtree(folder.path, ignore_errors=True)

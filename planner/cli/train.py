@@ -1,7 +1,7 @@
 """`planner train` parses, calls and renders; heavy imports wait inside the command."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -13,16 +13,6 @@ def train(
     plan: Annotated[Path | None, Argument(metavar="[PLAN]", help="plan.json here if not given.")] = None,
     data: options.Data = None,
     job: options.Job = None,
-    metric: Annotated[
-        str | None, Option(help="Plan first by time, power, energy or edp, profiling what is missing.")
-    ] = None,
-    model: Annotated[
-        str | None, Option("--model", "-m", help="With --metric: a known model, or path/to/file.py:function.")
-    ] = None,
-    batch_size: Annotated[int | None, Option(min=1, help="With --metric: samples a step [32].")] = None,
-    framework: Annotated[
-        str | None, Option(help="With --metric: torch or tensorflow; on each device what it has if not given.")
-    ] = None,
     steps: Annotated[
         int | None, Option("--steps", "-s", min=1, help="Training steps in all; the plan's if not given.")
     ] = None,
@@ -51,38 +41,12 @@ def train(
         Option(min=0, help="Save a checkpoint every so many steps; 0 for ten in a run, at most one a minute [0]."),
     ] = None,
     heartbeat: Annotated[float | None, Option(help="Seconds of silence after which a worker is dropped [10].")] = None,
-    strategy: Annotated[
-        str | None,
-        Option(
-            help="How workers exchange updates: NAME (listed below), NAME:part=value,..., "
-            "with --metric also auto [the plan's].",
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        Option(
-            help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo (docs/engines.md); "
-            "with --metric also auto [the plan's].",
-        ),
-    ] = None,
-    optimizer: options.Optimizer = None,
-    clip_norm: options.ClipNorm = None,
-    micro_batch: Annotated[
-        int | None, Option(min=1, help="Compute a batch in parts of so many samples [as it was profiled].")
-    ] = None,
-    precision: Annotated[
-        str | None, Option(help="Forward and backward passes in fp32, bf16 or fp16 [as they were profiled].")
-    ] = None,
     allow_plaintext: options.AllowPlaintext = False,
     target: Annotated[
         str | None, Option(help="METRIC=VALUE: end the run when an evaluation reaches it, as in accuracy=0.9.")
     ] = None,
     patience: Annotated[
         int | None, Option(min=1, help="End the run after so many evaluations in a row without a better value.")
-    ] = None,
-    stream: Annotated[
-        str | None,
-        Option(help="Samples arrive while it trains: replay:S1, or directory:, socket:, kafka:... (docs/streams.md)."),
     ] = None,
     inject: Annotated[
         str | None,
@@ -101,18 +65,61 @@ def train(
         Path | None,
         Option(metavar="FILE.prom", help="Keep the newest figures there for node-exporter's textfile collector."),
     ] = None,
+    metric: Annotated[
+        str | None,
+        Option(help="Plan first, by time, power, energy or edp, profiling what is missing."),
+    ] = None,
+    model: Annotated[
+        str | None, Option("--model", "-m", help="With --metric: a known model, or path/to/file.py:function.")
+    ] = None,
+    batch_size: Annotated[int | None, Option(min=1, help="With --metric: samples a step [32].")] = None,
+    framework: Annotated[
+        str | None,
+        Option(help="With --metric: torch or tensorflow; on each device what it has if not given."),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        Option(
+            help="With --metric: how workers exchange updates: NAME (listed below), NAME:part=value,..., or auto.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        Option(
+            help="With --metric: what moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo; or auto.",
+        ),
+    ] = None,
+    optimizer: Annotated[
+        str | None, Option(help="With --metric: sgd, adam, adamw or lars; options as in adam:beta1=0.9.")
+    ] = None,
+    clip_norm: Annotated[
+        float | None, Option(help="With --metric: scale gradients down to this norm over all weights.")
+    ] = None,
+    micro_batch: Annotated[
+        int | None, Option(min=1, help="With --metric: compute a batch in parts of so many samples.")
+    ] = None,
+    precision: Annotated[
+        str | None, Option(help="With --metric: forward and backward passes in fp32, bf16 or fp16.")
+    ] = None,
+    stream: Annotated[
+        str | None,
+        Option(help="With --metric: samples arrive while it trains (docs/streams.md)."),
+    ] = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Train on the planned cluster and compare with the prediction.
 
-    A plan for a job names the job; one for a known model needs --data. Ctrl-C ends the run with a
-    checkpoint, and the last lines tell how to go on and how to export the model.
+    A plan is what is run: what it computes and how it exchanges is chosen by `planner recommend`,
+    or here with --metric. A plan for a job names the job; one for a known model needs --data.
+    Ctrl-C ends the run with a checkpoint, and the last lines tell how to go on and how to export
+    the model.
     """
     from backends.frameworks.base import FRAMEWORKS
     from planner import console
     from planner.plan.rank import METRICS
+    from planner.train.plan_first import PlanFirst
     from planner.train.trackers.request import TrackerRequest
     from planner.train.train import TrainRequest
     from planner.train.train import train as run_training
@@ -121,30 +128,40 @@ def train(
 
     detail = options.detail(quiet, verbose)
     options.check_known("--metric", metric, METRICS)
+    planned: dict[str, Any] = {
+        "model": model, "batch": batch_size, "framework": framework, "strategy": strategy, "engine": engine,
+        "optimizer": optimizer, "clip_norm": clip_norm, "micro_batch": micro_batch, "precision": precision,
+        "stream": stream,
+    }  # fmt: skip
+    first = None
     if metric is None:
-        _need_metric({"--model": model, "--batch-size": batch_size, "--framework": framework})
-    options.check_known("--framework", framework, FRAMEWORKS)
-    options.check_known("--precision", precision, PRECISIONS)
+        _need_metric(planned)
+    elif plan is not None or resume is not None:
+        raise PlanError(f"--metric {metric} makes a plan; leave it out to train {plan or f'on from {resume}'}")
+    else:
+        options.check_known("--framework", framework, FRAMEWORKS)
+        options.check_known("--precision", precision, PRECISIONS)
+        first = PlanFirst(metric, steps=steps, seed=seed or 0, allow_plaintext=allow_plaintext)._replace(**planned)
     settings = {
-        "data": str(data) if data else None, "job": job, "rate": learning_rate, "momentum": momentum,
+        "data": str(data) if data else None, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
-        "strategy": strategy, "engine": engine, "target": target, "patience": patience, "optimizer": optimizer,
-        "clip_norm": clip_norm, "micro_batch": micro_batch, "precision": precision,
-        "partition": partition, "stream": stream, "inject": inject,
+        "target": target, "patience": patience, "partition": partition, "inject": inject,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
-    request = TrainRequest(
-        fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir, allow_plaintext,
-        TrackerRequest(tensorboard, metrics_file),
-    )  # fmt: skip
+    trackers = TrackerRequest(tensorboard, metrics_file)
+    request = TrainRequest(fleet, plan, steps, job, given, resume, run_dir, allow_plaintext, trackers, first)
     with view.training(detail) as shown:
         result, folder = run_training(request, shown)
     console.show(result if as_json else view.render(result, folder))
 
 
-def _need_metric(given: dict[str, object]) -> None:
-    """Raises PlanError for an option that only making a plan would use."""
-    for option, value in given.items():
+def _need_metric(given: dict[str, Any]) -> None:
+    """Raises PlanError for an option of `planner recommend` where a plan is there."""
+    for name, value in given.items():
         if value is not None:
-            raise PlanError(f"{option} {value}: a plan has its own; add --metric to make another plan")
+            option = "--batch-size" if name == "batch" else f"--{name.replace('_', '-')}"
+            raise PlanError(
+                f"{option} {value}: a plan has its own, and is what is trained; make another one with "
+                "`planner recommend`, or here with --metric"
+            )

@@ -5,12 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.engine import OWN, TORCH, Engine
+from backends.strategies.engine import OWN, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.streams.spec import StreamSpec
-from planner.errors import PlanError
 from planner.json_records import load
-from planner.plan.shared_batch import weighing_samples
 from planner.predict.predict import Prediction, run_time
 from planner.profile.startup import Startup
 from planner.provenance import Provenance
@@ -87,7 +85,7 @@ class PlannedWorker(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """plan.json: the cluster that ``planner train`` is to run, with its prediction.
+    """plan.json: the cluster that ``planner train`` runs as it is here, with its prediction.
 
     framework: the workers', joined by "+".
     interval: 95 % bounds of the metric's value; empty once the steps were changed.
@@ -95,15 +93,12 @@ class Plan(NamedTuple):
     besides_w: watts of the prediction that are no worker's (``--base-watts``, ``--count-idle``).
     energy_uncertainty, time_uncertainty: half of the 95 % interval, as a share; None where no
         spread is known.
-    predicted_strategy: that of the prediction, where it is another.
     engine: text of an ``Engine``; the strategy of torch.distributed is an all-reduce.
-    predicted_engine: that of the prediction, where it is another.
     micro_batch: samples that a device computes at once, as it was profiled; 0 for whole batches.
     precision: in which forward and backward passes were profiled, and are computed.
     clip_norm: to which gradients are scaled down; None for no limit.
     job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
     stream: as which samples arrive, text of a ``StreamSpec``; None where they are there.
-    predicted_stream: that of the prediction, where it is another; empty for none.
     rates_seed: of the prediction's rates of streams, where they are drawn.
     """
 
@@ -125,17 +120,14 @@ class Plan(NamedTuple):
     besides_w: float = 0.0
     energy_uncertainty: float | None = None
     strategy: Strategy = PARAMETER_SERVER
-    predicted_strategy: Strategy | None = None
     time_uncertainty: float | None = None
     engine: str = OWN
-    predicted_engine: str | None = None
     job: bool = False
     samples: int | None = None
     micro_batch: int = 0
     precision: str = FP32
     clip_norm: float | None = None
     stream: str | None = None
-    predicted_stream: str | None = None
     rates_seed: int = 0
 
     def check(self) -> None:
@@ -191,51 +183,6 @@ class Plan(NamedTuple):
             interval=(),
             network_bytes=self.network_bytes * steps / self.steps,
         )
-
-    def with_strategy(self, strategy: Strategy | None) -> "Plan":
-        """The same cluster with another strategy; what was predicted stays that of its own.
-
-        Raises PlanError for one in which workers cannot share a global batch.
-        """
-        if strategy is not None and self.has_global_batch:
-            strategy = weighing_samples(strategy)
-        if strategy is None or strategy.same_as(self.strategy):
-            return self
-        return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())
-
-    def with_optimizer(self, optimizer: str | None) -> "Plan":
-        """The same cluster with another optimizer; what was predicted stays that of its own.
-
-        Raises PlanError for one that does not fit the strategy.
-        """
-        if optimizer is None:
-            return self
-        try:
-            return self.with_strategy(self.strategy.with_optimizer(optimizer))
-        except ValueError as error:
-            raise PlanError(f"--optimizer {optimizer} with strategy {self.strategy.text}: {error}") from error
-
-    def with_stream(self, stream: str | None) -> "Plan":
-        """The same cluster on another stream; what was predicted stays that of its own."""
-        if stream is None or stream == self.stream:
-            return self
-        return self._replace(stream=stream, predicted_stream=self.stream or "", interval=())
-
-    def with_clip_norm(self, norm: float | None) -> "Plan":
-        """The same cluster with another norm, of which only whether there is one is predicted."""
-        known = (norm is None) == (self.clip_norm is None)
-        return self._replace(clip_norm=norm, interval=self.interval if known else ())
-
-    def with_engine(self, engine: str | None) -> "Plan":
-        """The same cluster with another engine; what was predicted stays that of its own."""
-        if engine is None or engine == self.engine:
-            return self
-        changed = self._replace(engine=engine, predicted_engine=self.engine, interval=())
-        made = Engine.from_text(engine)
-        if made.name != TORCH:
-            return changed.with_strategy(changed.strategy)  # which may have to weigh gradients now
-        exchange = TORCH_EXCHANGES[made.batching]
-        return changed.with_strategy(exchange.with_optimizer(self.strategy.optimizer.as_text()))
 
 
 def load_plan(path: Path) -> Plan:

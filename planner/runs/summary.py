@@ -23,7 +23,6 @@ FINISHED, RUNNING, INTERRUPTED, DAMAGED = "finished", "running", "interrupted", 
 #: A run logs events every second or so; one whose log has been silent for longer has ended.
 SILENT_S = 60.0
 #: Options whose effective values are those of the plan.
-_OF_THE_PLAN = ("strategy", "engine", "optimizer", "job")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)")
 
 
@@ -164,10 +163,7 @@ def _with_plan(known: RunSummary, run: RunFolder, now_s: float) -> RunSummary:
 
 
 def _with_options(known: RunSummary, run: RunFolder, now_s: float) -> RunSummary:
-    options = load(Options, run.options)._asdict()
-    return known._replace(
-        settings={**known.settings, **{name: options[name] for name in options if name not in _OF_THE_PLAN}}
-    )
+    return known._replace(settings={**known.settings, **load(Options, run.options)._asdict()})
 
 
 def _with_course(known: RunSummary, run: RunFolder, now_s: float) -> RunSummary:

@@ -21,7 +21,7 @@ TICK_S = 0.2
 class ProduceRequest(NamedTuple):
     """What is produced.
 
-    to: where samples go, the text of ``planner train --stream``.
+    to: where samples go, the text of ``planner recommend --stream``.
     rates: as in ``replay:RATES,...``, with its other options.
     devices: their names, for which rates are drawn; each gets its own part of the data.
     limit: samples for each device after which its stream ends; 0 for none.

@@ -66,17 +66,11 @@ def deviation_notes(
 
 
 def time_interval(plan: Plan) -> tuple[float, float] | None:
-    """The 95 % interval of the predicted time; None where it is unknown, or of another strategy or
-    stream.
-    """
-    if plan.predicted_strategy is not None or plan.predicted_stream is not None:
+    """The 95 % interval of the predicted time; None where it is unknown."""
+    if not plan.time_uncertainty:
         return None
-    if plan.time_uncertainty:
-        factor = 1.0 + plan.time_uncertainty
-        return plan.prediction.time_s / factor, plan.prediction.time_s * factor
-    if plan.metric == "time" and len(plan.interval) == 2 and plan.interval[0] < plan.interval[1]:
-        return plan.interval[0], plan.interval[1]  # plans until November 2026
-    return None
+    factor = 1.0 + plan.time_uncertainty
+    return plan.prediction.time_s / factor, plan.prediction.time_s * factor
 
 
 def _likeliest(plan: Plan, deviation: float, parts: Mapping[str, WorkerResult], not_counted_s: float) -> str | None:

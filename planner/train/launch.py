@@ -170,7 +170,7 @@ class Launch:
                 self._reporter.report(name, Sending(size))
 
             placed = self.data.place(self._pool.agents[name], self._devices[name], plan, shares[name], on_send)
-            member = orders.with_stream(orders.member(plan, options, name, placed), options, self.folder.path)
+            member = orders.with_stream(orders.member(plan, options, name, placed), plan, options, self.folder.path)
             member = orders.with_injection(member, options, plan, self.folder.path)
             return member._replace(seed=member.seed + done)
 

@@ -19,7 +19,6 @@ from backends.training.run_spec import RunRank, RunSpec
 from backends.training.stopping import LOSS, MetricTarget, StopRule
 from planner.errors import PlanError, suggest
 from planner.plan.file import Plan
-from planner.plan.request import parse_engine, parse_optimizer, parse_strategy, parse_stream
 from planner.train.training_data import Placed, TrainingData
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
@@ -30,26 +29,18 @@ LEAST_BETWEEN_S = 60.0
 
 
 class Options(NamedTuple):
-    """How to train.
+    """How to carry out a plan: nothing of it changes how long a step is predicted to take.
 
     data: the directory of the data set; empty for a job.
-    job: how the user named the job; None for a known model or a model file.
     warmup: steps.
     evaluate_every: steps; 0 for once an epoch.
     checkpoint_every: steps; 0 for a tenth of the run, or a minute if that is longer.
     heartbeat_s: seconds of silence after which a worker is dropped.
     keep_weights: without it, no checkpoint is written.
     rate, weight_decay: None for the optimizer's default.
-    optimizer: NAME or NAME:key=value,...; None for that of the strategy.
-    clip_norm: to which gradients are scaled down; None for no limit.
-    micro_batch: most samples that a device computes at once; 0 for the plan's.
     partition: how samples are divided among devices, text of a ``data.partition.Partition``.
-    precision: in which forward and backward passes are computed; None for the plan's.
-    strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
-    engine: what moves the gradients, text of an ``Engine``; None for the plan's.
     target: METRIC=VALUE, at which the run ends; None for none.
     patience: evaluations without a better value after which it ends; 0 for no limit.
-    stream: text of a ``StreamSpec``, as which samples arrive; None for samples that are there.
     inject: text of an ``InjectionSpec``, by which devices give one another samples; None for never.
     """
 
@@ -64,17 +55,9 @@ class Options(NamedTuple):
     checkpoint_every: int = 0
     heartbeat_s: float = 10.0
     keep_weights: bool = True
-    strategy: str | None = None
-    engine: str | None = None
-    job: str | None = None
     target: str | None = None
     patience: int = 0
-    optimizer: str | None = None
-    clip_norm: float | None = None
-    micro_batch: int = 0
-    precision: str | None = None
     partition: str = IID
-    stream: str | None = None
     inject: str | None = None
 
 
@@ -82,24 +65,16 @@ def check(options: Options) -> None:
     """Raises PlanError naming the option, its value and the values that are valid."""
     if options.schedule not in KINDS:
         raise PlanError(f"--schedule {options.schedule}: unknown; {suggest(options.schedule, KINDS)}")
-    positive = {"learning-rate": options.rate, "heartbeat": options.heartbeat_s, "clip-norm": options.clip_norm}
+    positive = {"learning-rate": options.rate, "heartbeat": options.heartbeat_s}
     for name, value in positive.items():
         if value is not None and not 0 < value < math.inf:
             raise PlanError(f"--{name} {value:g}: give a finite number above 0")
     if options.weight_decay is not None and not 0 <= options.weight_decay < math.inf:
         raise PlanError(f"--weight-decay {options.weight_decay:g}: give a finite number of at least 0")
-    if options.optimizer is not None:
-        parse_optimizer(options.optimizer)
-    if options.strategy is not None:
-        parse_strategy(options.strategy)
-    if options.engine is not None:
-        parse_engine(options.engine)
     try:
         Partition.from_text(options.partition)
     except ValueError as error:
         raise PlanError(f"--partition {options.partition}: {error}") from error
-    if options.stream is not None:
-        parse_stream(options.stream)
     if options.inject is not None:
         try:
             InjectionSpec.from_text(options.inject)
@@ -124,10 +99,10 @@ def stop_rule(options: Options) -> StopRule:
     return StopRule(MetricTarget(metric, value), options.patience)
 
 
-def check_target(options: Options) -> None:
+def check_target(options: Options, of_job: bool) -> None:
     """Raises PlanError for a metric that no evaluation gives; only a job has others."""
     target = stop_rule(options).target
-    if target is not None and options.job is None and target.metric not in (LOSS, ACCURACY):
+    if target is not None and not of_job and target.metric not in (LOSS, ACCURACY):
         raise PlanError(
             f"--target {options.target}: an evaluation gives no {target.metric}; it gives {LOSS}, {ACCURACY}, "
             "and more with a --job of your own"
@@ -167,20 +142,19 @@ def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpe
     """The model and data of one member, which are on its device."""
     # Runs with neighbouring seeds share no worker's order of samples.
     seed = options.seed * 1009 + plan.names.index(name)
-    most = options.micro_batch or plan.micro_batch
-    replica = placed.replica._replace(micro_batch=most, precision=plan.precision)
+    replica = placed.replica._replace(micro_batch=plan.micro_batch, precision=plan.precision)
     return MemberSpec(name, replica, placed.train, placed.test, plan.batches[name], seed, placed.part)
 
 
-def with_stream(member: MemberSpec, options: Options, folder: Path) -> MemberSpec:
+def with_stream(member: MemberSpec, plan: Plan, options: Options, folder: Path) -> MemberSpec:
     """The member with its stream of samples, if the run has streams.
 
     folder: of the run, for a name in the device's cache. A resumed run keeps the order of samples.
     """
-    if options.stream is None:
+    if plan.stream is None:
         return member
     name = cache_name(folder, f"stream-{member.name}")
-    return member._replace(stream=StreamOrder(options.stream, member.seed, options.seed, name))
+    return member._replace(stream=StreamOrder(plan.stream, member.seed, options.seed, name))
 
 
 def with_injection(member: MemberSpec, options: Options, plan: Plan, folder: Path) -> MemberSpec:
@@ -198,7 +172,7 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
     """
     how = plan.strategy
     own = _momentum_of(plan, options)
-    optimizer = how.optimizer.settings(options.rate, own, options.weight_decay, options.clip_norm)
+    optimizer = how.optimizer.settings(options.rate, own, options.weight_decay, plan.clip_norm)
     if how.through_server:
         corrects = how.compressor.keeps_residual and not how.local
         return RunWorker(spec, host, how.as_text(), own if corrects else 0.0, optimizer)
@@ -231,7 +205,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     server_momentum = 0.0 if theirs else _momentum_of(plan, options)
     return RunSpec(
         steps=plan.steps,
-        optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, options.clip_norm),
+        optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, plan.clip_norm),
         schedule=schedule(options.schedule, plan.steps, options.warmup),
         checkpoint_path=checkpoint,
         checkpoint_every=options.checkpoint_every or max(tenth, _steps_between(plan)),
@@ -255,7 +229,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         host=plan.server,
         stop_rule=stop_rule(options),
         batches=plan.batches if plan.has_global_batch else {},
-        stream=options.stream or "",
+        stream=plan.stream or "",
         inject=options.inject or "",
         step_s={each.name: each.computing_s for each in plan.workers if each.computing_s and how.local},
     )

@@ -81,7 +81,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         "besides_w": plan.besides_w,
         "evaluations": json_value(account.evaluations),
         "notes": [
-            *_notes(plan, parts),
+            *(f"{name}: {note}" for name, part in parts.items() for note in part.notes),
             *(deviation_notes(predicted_plan, time_s, parts, before_the_end, evaluation_s) if made else ()),
             *(notes_scaled(plan.strategy) if predicted_plan is not plan else ()),
         ],
@@ -149,18 +149,6 @@ def _error(parts: Mapping[str, WorkerResult], besides_w: float) -> float | None:
     total_w = _total_w(parts, besides_w)
     errors_w = [part.watts * part.watts_error for part in parts.values() if part.watts and part.watts_error is not None]
     return math.hypot(*errors_w) / total_w if total_w and len(errors_w) == len(parts) else None
-
-
-def _notes(plan: Plan, parts: Mapping[str, WorkerResult]) -> list[str]:
-    found = [f"{name}: {note}" for name, part in parts.items() for note in part.notes]
-    if plan.predicted_strategy is not None:
-        found.insert(0, f"predicted for {plan.predicted_strategy.text}, trained with {plan.strategy.text}")
-    if plan.predicted_stream is not None:
-        known = f"--stream {plan.predicted_stream}" if plan.predicted_stream else "samples that are there"
-        found.insert(0, f"predicted for {known}, trained with --stream {plan.stream}")
-    if plan.predicted_engine is not None:
-        found.insert(0, f"predicted for --engine {plan.predicted_engine}, trained with --engine {plan.engine}")
-    return found
 
 
 def _relative(measured: float | None, predicted: float | None) -> float | None:

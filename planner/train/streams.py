@@ -6,11 +6,8 @@ from typing import Any
 
 from backends.protocol.streams import StreamStatistics
 from backends.strategies import sample_streams
-from backends.streams.spec import StreamSpec
 from planner.plan.file import Plan, PlannedStream
 from planner.plan.request import parse_stream
-from planner.predict.stream_rates import unknown_rates
-from planner.profile.file import Profile
 from planner.train.orders import Options
 
 #: Figures that begin anew where a worker is started again, and are added up.
@@ -30,23 +27,12 @@ def stream_notes(options: Options, plan: Plan) -> list[str]:
 
 
 def _known_waits(options: Options, plan: Plan) -> str:
-    """What the prediction knows of the waits for these samples, where it does not know all."""
-    if plan.predicted_stream == "":
-        return ": the prediction knows of no wait for them; `planner recommend --stream` makes one that does"
-    if plan.predicted_stream is not None:
-        return f": the prediction is for --stream {plan.predicted_stream}"
+    """For which rates the waits for these samples are predicted, where they are drawn otherwise."""
     spec = parse_stream(plan.stream or "")
     drawn = spec.source == "replay" and spec.options.get("rates", "S1") in sample_streams.DISTRIBUTIONS
     if drawn and options.seed != plan.rates_seed:
         return f": the prediction is for the rates of --seed {plan.rates_seed}, not for those of --seed {options.seed}"
     return ""
-
-
-def predictable(profile: Profile, text: str | None) -> StreamSpec | None:
-    """The stream of a text if its waits can be predicted, for the rate of a device is known."""
-    spec = None if text is None else parse_stream(text)
-    names = profile.devices
-    return spec if spec is None or len(unknown_rates(profile, names, spec)) < len(names) else None
 
 
 def stream_result(

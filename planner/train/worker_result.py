@@ -76,10 +76,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
             disagreements(measured), max(1, len(told.spent[name])), told.built_s.get(name),
             told.compressors.get(name, {}), data_s, joined_speed(told.speeds[name]),
-            stream_result(
-                list(told.streams[name].values()), account.elapsed_s,
-                planned.stream if plan.predicted_stream is None else None,
-            ),
+            stream_result(list(told.streams[name].values()), account.elapsed_s, planned.stream),
             injected_result(list(told.injected[name].values())),
         )  # fmt: skip
     return result

@@ -97,8 +97,7 @@ class TrainingProgress:
         server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
         how = "" if plan.strategy.same_as(PARAMETER_SERVER) else f", {plan.strategy.text}"
-        of = "" if plan.predicted_strategy is None else f" with {plan.predicted_strategy.text}"
-        self.say(f"{plan.model}: {plan.steps:,} steps{how}, {where}; predicted {seconds(plan.prediction.time_s)}{of}")
+        self.say(f"{plan.model}: {plan.steps:,} steps{how}, {where}; predicted {seconds(plan.prediction.time_s)}")
         if len(set(plan.frameworks.values())) > 1:
             self.say("; ".join(f"{name} computes with {framework}" for name, framework in plan.frameworks.items()))
         if self._stand_ins:

@@ -10,14 +10,15 @@ from backends import models
 from backends.training import checkpoint
 from planner.train.training_data import load_dataset
 from tests.installed import needs
+from tests.planner.plans import replan
 from tests.running import FASHION, Command, fleet_file, gone, plan_file, run
 
 STEPS, COUNT = 6, 64
 ONE_THREAD = {"environment": {"OMP_NUM_THREADS": "1"}}
 #: Both members wait for one another, so that only rounding differs.
 ENGINES = {
-    "planner": ("--strategy", "allreduce", "--momentum", "0.5"),
-    "torch": ("--engine", "torch", "--momentum", "0.5"),
+    "planner": {"strategy": "allreduce"},
+    "torch": {"engine": "torch", "strategy": "allreduce"},
 }
 
 
@@ -54,7 +55,8 @@ def test_floats_train_and_export_as_the_bytes_do(tmp_path: Path, engine: str) ->
         data = saved(folder, scaled)
         fleet_file(folder, {"desktop": ONE_THREAD, "tx2": ONE_THREAD})
         plan_file(folder / "plan.json", "cipher", ["desktop", "tx2"], STEPS, cipher, {"tx2": other})
-        told = succeeded(folder, "train", "--data", data, "--heartbeat", "60", *ENGINES[engine], "--json")
+        replan(folder, **ENGINES[engine])
+        told = succeeded(folder, "train", "--data", data, "--heartbeat", "60", "--momentum", "0.5", "--json")
         (run_folder,) = (folder / "runs").iterdir()
         kept, _ = checkpoint.read(str(run_folder / "checkpoint.npz"))
         left.append((kept.weights, json.loads(told.output)["evaluations"][-1]["loss"]))

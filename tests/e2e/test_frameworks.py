@@ -10,6 +10,7 @@ import pytest
 from backends import models
 from backends.training import checkpoint
 from tests.installed import needs, old_python
+from tests.planner.plans import replan
 from tests.running import FASHION, GUESSING_LOSS, Command, fleet_file, gone, plan_file, run
 
 STEPS = 40
@@ -29,7 +30,7 @@ def plan(folder: Path, strategy: str, *names: str) -> str:
     """A plan in which tx2 computes with TensorFlow; its file."""
     cipher = models.fingerprint(models.model("cipher", (28, 28, 1), 10))
     path = folder / f"{strategy.partition(':')[0]}-{'-'.join(names)}.json"
-    return str(plan_file(path, "cipher", names, STEPS, cipher, {"tx2": "tensorflow"}))
+    return str(replan(plan_file(path, "cipher", names, STEPS, cipher, {"tx2": "tensorflow"}), strategy=strategy))
 
 
 def newest(folder: Path) -> Path:
@@ -39,21 +40,21 @@ def newest(folder: Path) -> Path:
 @needs("torch", "tensorflow")
 def test_both_train_together_and_go_on_from_one_anothers_checkpoints(tmp_path: Path) -> None:
     fleet_file(tmp_path, {"desktop": ONE_THREAD, "tx2": ONE_THREAD})
-    together = plan(tmp_path, "server", "desktop", "tx2")
-    served = planner(tmp_path, *TRAINING, together, "--strategy", "parameter-server:sync=synchronous")
+    together = plan(tmp_path, "parameter-server:sync=synchronous", "desktop", "tx2")
+    served = planner(tmp_path, *TRAINING, together)
     assert {name: part["framework"] for name, part in served["workers"].items()} == {
         "desktop": "torch", "tx2": "tensorflow"
     }  # fmt: skip
     assert min(part["steps"] for part in served["workers"].values()) > STEPS / 3
     loss = served["evaluations"][-1]["loss"]
-    for steps, chosen, strategy, learns in (
-        (42, plan(tmp_path, "alone", "tx2"), "parameter-server", False),
-        (44, plan(tmp_path, "alone", "desktop"), "parameter-server", False),
-        (84, together, "allreduce", True),
+    for steps, chosen, learns in (
+        (42, plan(tmp_path, "parameter-server", "tx2"), False),
+        (44, plan(tmp_path, "parameter-server", "desktop"), False),
+        (84, plan(tmp_path, "allreduce", "desktop", "tx2"), True),
     ):
         rate = "0.01" if learns else "1e-9"  # with nothing learnt, the loss is that of the weights it began with
         more = ("--resume", str(newest(tmp_path)), "--steps", str(steps), "--learning-rate", rate)
-        result = planner(tmp_path, *TRAINING, chosen, *more, "--strategy", strategy)
+        result = planner(tmp_path, *TRAINING, chosen, *more)
         before, loss = loss, result["evaluations"][-1]["loss"]
         assert loss < before if learns else loss == pytest.approx(before, rel=1e-3)
         assert checkpoint.peek(str(newest(tmp_path) / "checkpoint.npz"))["step"] == steps

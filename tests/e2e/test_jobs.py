@@ -11,12 +11,11 @@ import pytest
 from PIL import Image
 
 from backends.data import dataset
-from planner.json_records import save
-from planner.plan.file import load_plan
 from planner.profile.file import load_profile
 from tests.e2e.clean_environments import CleanPython
 from tests.e2e.conftest import SLOWDOWNS
 from tests.installed import computes_with, needs
+from tests.planner.plans import replan
 from tests.running import FASHION, HANG_S, ROOT, Command, gone, plan_file, run
 
 pytestmark = computes_with("tensorflow")  # one process makes all of these, one after the other
@@ -54,11 +53,11 @@ def planner(folder: Path, *arguments: str) -> Command:
     return command
 
 
-def planned(folder: Path, job: str, steps: int, framework: str = "torch") -> None:
+def planned(folder: Path, job: str, steps: int, framework: str = "torch", **settings: Any) -> None:
     """A plan made by hand for both devices."""
     frameworks = dict.fromkeys(SLOWDOWNS, framework)
     path = plan_file(folder / "plan.json", job, SLOWDOWNS, steps, "as it was", frameworks)
-    save(load_plan(path)._replace(job=True, batch=16), path)
+    replan(path, job=True, batch=16, **settings)
 
 
 def trained(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -142,8 +141,8 @@ def test_a_regression_with_its_own_adam_goes_the_whole_way(fleet: Path, judge: s
 
 
 def test_a_network_learns_to_write_with_torch_distributed(fleet: Path, clean_python: CleanPython) -> None:
-    planned(fleet, "jobs/characters.py:job", 120)
-    result = trained(fleet, "--engine", "torch", "--optimizer", "own", "--allow-plaintext")
+    planned(fleet, "jobs/characters.py:job", 120, engine="torch", strategy="allreduce:optimizer=own")
+    result = trained(fleet, "--allow-plaintext")
     assert result["engine"] == "torch" and result["evaluations"][-1]["metrics"]["perplexity"] < 25
     loss = "torch.nn.functional.cross_entropy(found.flatten(0, 1), y.flatten())"
     shapes = "assert model(inputs[0]).shape == (1, 32, 86)"
@@ -153,8 +152,8 @@ def test_a_network_learns_to_write_with_torch_distributed(fleet: Path, clean_pyt
 
 
 def test_pictures_that_are_on_the_devices_are_read_there(fleet: Path, clean_python: CleanPython) -> None:
-    planned(fleet, "jobs/pictures.py:job", 150)
-    result = trained(fleet, "--optimizer", "adam")
+    planned(fleet, "jobs/pictures.py:job", 150, strategy="parameter-server:optimizer=adam")
+    result = trained(fleet)
     last = result["evaluations"][-1]
     assert last["metrics"]["accuracy"] > 0.4
     sent = [path for name in SLOWDOWNS for path in (fleet / f"cache-{name}").rglob("*.png")]
@@ -180,8 +179,8 @@ def test_each_device_reads_the_pictures_of_its_own_labels(fleet: Path) -> None:
 
 @needs("tensorflow")
 def test_the_same_regression_in_keras(fleet: Path, judge: str, clean_python: CleanPython) -> None:
-    planned(fleet, "jobs/regression_keras.py:job", 300, "tensorflow")
-    result = trained(fleet, "--strategy", "allreduce", "--optimizer", "own")
+    planned(fleet, "jobs/regression_keras.py:job", 300, "tensorflow", strategy="allreduce:optimizer=own")
+    result = trained(fleet)
     last = result["evaluations"][-1]
     assert last["metrics"]["rmse"] < 0.7
     then = f"{judge}x, y = tf.constant(x), tf.constant(y)\nprint(float(tf.reduce_mean((model(x) - y) ** 2)))"
@@ -196,8 +195,8 @@ def test_an_error_in_the_job_names_its_own_line_and_leaves_nothing_running(fleet
     )
     (fleet / "jobs/broken.py").write_text(broken)
     line = 1 + broken.splitlines().index("        loss=lambda outputs, targets: outputs / 0 + {},")
-    planned(fleet, "jobs/broken.py:job", 50)
-    command = run(fleet, "train", "--strategy", "allreduce", "--optimizer", "own", HOME=str(fleet))
+    planned(fleet, "jobs/broken.py:job", 50, strategy="allreduce:optimizer=own")
+    command = run(fleet, "train", HOME=str(fleet))
     assert command.popen.returncode == 1
     assert f"{fleet}/jobs/broken.py:{line}" in command.errors.splitlines()[-1]
     assert "TypeError" in command.errors and "Traceback" not in command.errors

@@ -1,6 +1,11 @@
 """Plans made up for tests: workers with steps of 2 s and no time to build."""
 
-from planner.plan.file import Plan, PlannedStream, PlannedWorker
+from pathlib import Path
+from typing import Any
+
+from backends.strategies.strategy import Strategy
+from planner.json_records import save
+from planner.plan.file import Plan, PlannedStream, PlannedWorker, load_plan
 from planner.predict.predict import Prediction
 from planner.provenance import Provenance
 from profilers.records.json_values import SCHEMA
@@ -17,9 +22,24 @@ def streamed(waiting_share: float = 0.25, free_s: float = 1.5, bound_by: str = "
     return PlannedStream(16.0, 32.0, free_s, 2.0, bound_by, waiting_share, 0.0, 0.0, None)
 
 
-def plan(*workers: PlannedWorker, steps: int = 100, power_w: float | None = 80.0) -> Plan:
-    """100 steps in 100 s at 80 W, the server on the first worker."""
-    return Plan(
+def plan(*workers: PlannedWorker, steps: int = 100, power_w: float | None = 80.0, **settings: Any) -> Plan:
+    """100 steps in 100 s at 80 W, the server on the first worker; ``with_settings``."""
+    made = Plan(
         SCHEMA, "fleet.toml", "net", "abc", "torch", "edp", steps, 32, workers[0].name, workers,
         Prediction(100.0, power_w), (), 0.0, "compute", {},
     )  # fmt: skip
+    return with_settings(made, **settings)
+
+
+def with_settings(made: Plan, **settings: Any) -> Plan:
+    """The plan with other settings of what is run, a strategy as its text."""
+    if "strategy" in settings:
+        settings["strategy"] = Strategy.from_text(settings["strategy"])
+    return made._replace(**settings)
+
+
+def replan(path: Path, **settings: Any) -> Path:
+    """The same of a plan in a file, or of the plan.json in a folder."""
+    file = path / "plan.json" if path.is_dir() else path
+    save(with_settings(load_plan(file), **settings), file)
+    return file

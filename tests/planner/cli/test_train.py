@@ -47,18 +47,21 @@ def test_a_plan_that_is_named_and_not_there_is_told_before_data_are_missed(plann
 
 def test_a_plan_for_other_images_is_refused(planner: Planner, shared_images: str) -> None:
     Path("fleet.toml").write_text(LOCAL)
-    json_records.save(plan(planned("a"))._replace(model="cifar10"), Path("plan.json"))
+    json_records.save(plan(planned("a"), model="cifar10"), Path("plan.json"))
     assert "profile again with the same --data" in planner("train", "--data", shared_images).problem()
 
 
-def test_an_engine_has_no_strategy_but_its_own(planner: Planner, shared_images: str) -> None:
+def test_a_plan_is_what_is_run_and_another_one_is_made_without_it(planner: Planner) -> None:
     Path("fleet.toml").write_text(LOCAL)
-    json_records.save(plan(planned("a"), planned("b"))._replace(engine="torch:hook=bf16"), Path("plan.json"))
-    problem = planner("train", "--data", shared_images, "--strategy", "gaia").problem()
-    assert problem.startswith("--strategy gaia: --engine torch:hook=bf16 has its own exchange")
-    assert (
-        "--engine auto: a plan has its own" in planner("train", "--data", shared_images, "--engine", "auto").problem()
+    problem = planner("train", "--strategy", "gaia").problem()
+    assert problem == (
+        "--strategy gaia: a plan has its own, and is what is trained; make another one with `planner recommend`, "
+        "or here with --metric"
     )
+    named = planner("train", "plan.json", "--metric", "time").problem()
+    assert named == "--metric time makes a plan; leave it out to train plan.json"
+    resumed = planner("train", "--resume", "runs/x", "--metric", "time").problem()
+    assert resumed == "--metric time makes a plan; leave it out to train on from runs/x"
 
 
 def test_what_is_no_run_folder_cannot_be_resumed(planner: Planner) -> None:

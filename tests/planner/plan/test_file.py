@@ -15,8 +15,6 @@ from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.provenance import Provenance
-from planner.train import orders
-from planner.train.orders import Options
 from planner.train.training_data import parts
 from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, mutated, written
@@ -105,5 +103,4 @@ def test_a_damaged_plan_is_refused_or_can_be_carried_out(
     path.write_text(written(value))
     with suppress(PlannerError):
         plan = load_plan(path).for_steps(1000)
-        orders.check(Options("data", strategy=plan.strategy.as_text(), engine=plan.engine))
         parts(plan.names, {worker.name: worker.steps for worker in plan.workers}, 0)

@@ -129,10 +129,6 @@ def test_torch_weighs_by_samples_itself() -> None:
     found = recommend(fleet(), request._replace(include=["a", "b", "c"]))
     plan = make_plan(found, "fleet.toml")
     assert sum(plan.batches.values()) == 96 and plan.strategy.aggregation == "mean"
-    own = plan.with_engine("planner")
-    assert own.strategy.aggregation == "samples"
-    with pytest.raises(PlanError, match="--global-batch with strategy parameter-server: its workers do not wait"):
-        own.with_strategy(parse_strategy("parameter-server"))
 
 
 def test_what_cannot_be_shared_is_refused() -> None:

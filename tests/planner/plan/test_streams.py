@@ -102,18 +102,9 @@ def test_a_strategy_is_chosen_by_cycles_with_waits() -> None:
 
 def test_the_plan_keeps_its_stream_and_one_of_a_damaged_text_is_refused() -> None:
     made = make_plan(ranked("replay:30,policy=truncate"), "fleet.toml")
-    assert (made.stream, made.predicted_stream) == ("replay:30,policy=truncate", None)
+    assert made.stream == "replay:30,policy=truncate"
     with pytest.raises(ValueError, match="unknown source of a stream 'tape'"):
         made._replace(stream="tape:30").check()
-
-
-def test_another_stream_keeps_what_was_predicted_for() -> None:
-    made = make_plan(ranked("replay:30"), "fleet.toml")
-    assert made.with_stream(None) == made.with_stream("replay:30") == made
-    other = made.with_stream("replay:20")
-    assert (other.stream, other.predicted_stream, other.interval) == ("replay:20", "replay:30", ())
-    plain = make_plan(ranked(None), "fleet.toml")
-    assert plain.with_stream("replay:20").predicted_stream == ""
 
 
 def test_an_unknown_stream_is_refused_with_the_option() -> None:

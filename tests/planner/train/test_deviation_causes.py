@@ -6,7 +6,6 @@ In the plan, a and b make 50 steps each in 100 s, of which 1.5 s a step are comp
 import pytest
 
 from backends.protocol.events import Evaluated
-from backends.strategies.strategy import Strategy
 from planner.plan.file import Plan
 from planner.provenance import Provenance
 from planner.train.deviation_causes import deviation_notes, time_interval
@@ -19,7 +18,7 @@ AS_PREDICTED = WorkerResult(50, 75.0, 25.0, 0.0, None, Provenance("sensor"))
 def two(strategy: str = "parameter-server", computing_s: float | None = 1.5) -> Plan:
     """Its 95 % interval is 90.9 s to 110 s."""
     workers = (planned(name)._replace(computing_s=computing_s) for name in "ab")
-    return plan(*workers)._replace(time_uncertainty=0.1, strategy=Strategy.from_text(strategy))
+    return plan(*workers, time_uncertainty=0.1, strategy=strategy)
 
 
 def cause(time_s: float, a: WorkerResult = AS_PREDICTED, b: WorkerResult = AS_PREDICTED, of: Plan | None = None) -> str:
@@ -119,20 +118,5 @@ def test_a_plan_of_an_older_version_has_no_computing_times() -> None:
 # -- the interval ----------------------------------------------------------------------------------
 
 
-def test_the_interval_of_an_older_plan_is_that_of_its_metric_if_this_is_time() -> None:
-    older = plan(planned("a"))._replace(interval=(95.0, 105.0))
-    assert time_interval(older._replace(metric="time")) == (95.0, 105.0)
-    assert time_interval(older) is None
-    assert time_interval(older._replace(metric="time", interval=(100.0, 100.0))) is None
-
-
 def test_a_resumed_run_has_the_interval_of_the_steps_that_it_made() -> None:
     assert time_interval(two().for_steps(50)) == pytest.approx((50 / 1.1, 50 * 1.1))
-
-
-def test_another_stream_than_the_predicted_one_has_no_interval() -> None:
-    assert time_interval(two().with_stream("replay:S1")) is None
-
-
-def test_another_strategy_than_the_predicted_one_has_no_interval() -> None:
-    assert time_interval(two().with_strategy(Strategy.from_text("allreduce"))) is None

@@ -7,28 +7,26 @@ from typing import Any
 import pytest
 
 from backends.protocol.streams import InjectionStatistics
-from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.plan.file import Plan
 from planner.train import orders
 from planner.train.injection import check_injection, injected_result, injection_notes, predicted_injection
 from planner.train.orders import Options
 from tests.planner.pairs import STEPS, hold, new_pair, release, run_folders, start, training
-from tests.planner.plans import plan, planned
+from tests.planner.plans import plan, planned, replan
 from tests.running import run
 
 INJECT = "alpha=0.5,beta=0.25"
-STREAM = ("--stream", "replay:desktop@3000/tx2@2000", "--steps", "100")
+STREAM = {"stream": "replay:desktop@3000/tx2@2000", "steps": 100}
 ONE = InjectionStatistics(30, 900, 50, 1500, 40, 10, 0, 1, {"b": 30}, "/cache/aside")
 
 
-def pair(job: bool = False, framework: str = "torch") -> Plan:
-    made = plan(planned("a"), planned("b")._replace(framework=framework))
-    return made._replace(job=job)
+def pair(framework: str = "torch", **settings: Any) -> Plan:
+    return plan(planned("a"), planned("b")._replace(framework=framework), **settings)
 
 
 def test_it_is_off_unless_it_is_asked_for() -> None:
-    check_injection(Options(), pair().with_engine("torch"))
+    check_injection(Options(), pair(engine="torch"))
     assert injection_notes(Options(), pair(), 100) == []
     assert predicted_injection(Options(), pair(), {"a": 1.0, "b": 1.0}, 100) == {}
     assert injected_result([]) is None
@@ -37,7 +35,7 @@ def test_it_is_off_unless_it_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (pair().with_engine("torch"), "--engine torch exchanges gradients alone; choose --engine planner"),
+        (pair(engine="torch"), "--engine torch exchanges gradients alone; choose --engine planner"),
         (pair(job=True, framework="tensorflow"), "the samples of a TensorFlow job are read in order"),
     ],
 )
@@ -46,7 +44,7 @@ def test_who_cannot_give_samples_is_refused_before_the_run(made: Plan, reason: s
         check_injection(Options(inject=INJECT), made)
 
 
-@pytest.mark.parametrize("made", [pair(), pair(framework="tensorflow"), plan(planned("a")).with_engine("torch")])
+@pytest.mark.parametrize("made", [pair(), pair(framework="tensorflow"), plan(planned("a"), engine="torch")])
 def test_others_are_not(made: Plan) -> None:
     check_injection(Options(inject=INJECT), made)
 
@@ -61,14 +59,14 @@ def test_that_samples_leave_their_devices_is_said_with_the_bytes() -> None:
     assert "in a step, 1 of 2 devices on average give 7.11 of a batch of 32 to all others" in leave
     # 50 steps each, 25 of them with 7.11 samples: to a server, once.
     assert size.startswith("devices send about 356 kB of samples to the server, which forwards them")
-    peers = pair().with_strategy(Strategy.from_text("local-sgd"))
+    peers = pair(strategy="local-sgd")
     leave, unknown = injection_notes(Options(inject=INJECT), peers, 1000)
     assert "in a round" in leave and unknown == "the prediction is without the time that this takes"
     assert "has nobody to give samples to" in injection_notes(Options(inject=INJECT), plan(planned("a")), 1000)[0]
 
 
 def test_of_rounds_of_known_length_one_step_counts() -> None:
-    rounds = pair().with_strategy(Strategy.from_text("local-sgd:local=steps:every=5"))
+    rounds = pair(strategy="local-sgd:local=steps:every=5")
     steps = {"a": 50.0, "b": 50.0}
     every = predicted_injection(Options(inject=INJECT), pair(), steps, 100)
     fifth = predicted_injection(Options(inject=INJECT), rounds, steps, 100)
@@ -87,13 +85,14 @@ def result_of(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "result.json").read_text())
 
 
-@pytest.mark.parametrize("options", [(), ("--strategy", "baseline"), STREAM])
+@pytest.mark.parametrize("settings", [{}, {"strategy": "baseline"}, STREAM])
 def test_two_devices_with_labels_of_their_own_give_one_another_samples(
-    tmp_path: Path, options: tuple[str, ...]
+    tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     devices = new_pair(tmp_path)
+    replan(devices, **settings)
     hold(devices, 20)
-    done = start(devices, "--inject", INJECT, "--partition", "labels=1", *options)
+    done = start(devices, "--inject", INJECT, "--partition", "labels=1")
     for name in ("desktop", "tx2"):
         done.says(f"{name} joined")
     release(devices)
@@ -108,7 +107,7 @@ def test_two_devices_with_labels_of_their_own_give_one_another_samples(
         assert mine["shared"] > 0 and mine["shared_with"] == {other: mine["shared"]}
         assert 0 < mine["received"] <= theirs["shared"]
         assert mine["malformed"] == 0
-        if "--stream" in options:  # those of others are none of its stream
+        if "stream" in settings:  # those of others are none of its stream
             worker = result["workers"][name]
             batch = json.loads((folder / "plan.json").read_text())["batch"]
             assert worker["stream"]["used"] + mine["used"] == batch * worker["steps"]
@@ -140,7 +139,9 @@ def test_a_resumed_run_gives_samples_as_before_unless_it_is_told_not_to(tmp_path
 
 
 def test_the_engine_of_torch_is_refused_in_one_line(tmp_path: Path) -> None:
-    done = run(new_pair(tmp_path), *training("--inject", INJECT, "--engine", "torch"))
+    devices = new_pair(tmp_path)
+    replan(devices, engine="torch", strategy="allreduce")
+    done = run(devices, *training("--inject", INJECT))
     assert done.popen.returncode != 0
     assert f"--inject {INJECT}: --engine torch exchanges gradients alone" in done.errors
     assert "Traceback" not in done.errors

@@ -1,4 +1,4 @@
-"""A run computes in the precision of its plan, over either engine; another one is refused."""
+"""A run computes in the precision of its plan, over either engine."""
 
 import json
 import math
@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.json_records import load, save
-from planner.plan.file import Plan
 from tests.installed import needs
 from tests.planner.pairs import one_line, run_folders, training
+from tests.planner.plans import replan
 from tests.running import call, fleet_file, plan_file, run
 
 NAMES = ("desktop", "tx2")
@@ -32,20 +31,20 @@ def tiny():
 """
 
 
-def planned(folder: Path, precision: str) -> Path:
+def planned(folder: Path, precision: str, **settings: str) -> Path:
     """A folder with a fleet of two devices and a plan for both in a precision."""
     fleet_file(folder, {name: {"environment": {"OMP_NUM_THREADS": "1"}} for name in NAMES})
     (folder / "tiny.py").write_text(MODEL.format(told=str(folder / "told")))
-    path = plan_file(folder / "plan.json", f"{folder}/tiny.py:tiny", NAMES, 30)
-    save(load(Plan, path, "")._replace(precision=precision), path)
+    plan_file(folder / "plan.json", f"{folder}/tiny.py:tiny", NAMES, 30)
+    replan(folder, precision=precision, **settings)
     return folder
 
 
 @needs("torch")
-@pytest.mark.parametrize("how", [("--engine", "torch"), (), ("--strategy", "allreduce")])
-def test_members_compute_in_bfloat16_and_keep_float32_weights(tmp_path: Path, how: tuple[str, ...]) -> None:
-    slowly = training("--heartbeat", "60", "--momentum", "0", *how, "--json")
-    command = run(planned(tmp_path, "bf16"), *slowly)
+@pytest.mark.parametrize("how", [{"engine": "torch", "strategy": "allreduce"}, {}, {"strategy": "allreduce"}])
+def test_members_compute_in_bfloat16_and_keep_float32_weights(tmp_path: Path, how: dict[str, str]) -> None:
+    slowly = training("--heartbeat", "60", "--momentum", "0", "--json")
+    command = run(planned(tmp_path, "bf16", **how), *slowly)
     assert command.popen.returncode == 0, command.errors
     assert json.loads(command.output)["evaluations"][-1]["loss"] < math.log(10)  # that of guesses among ten classes
     assert set((tmp_path / "told").read_text().split()) == {"torch.bfloat16"}
@@ -54,21 +53,10 @@ def test_members_compute_in_bfloat16_and_keep_float32_weights(tmp_path: Path, ho
     assert kinds == {np.dtype(np.float32)}
 
 
-def refused(folder: Path, *arguments: str) -> str:
-    """The message of a command that ends before a device is contacted."""
-    called = call(folder, *training(*arguments))
-    assert called.status == 1
-    return called.last_line
-
-
-def test_another_precision_than_that_of_the_plan_is_refused(tmp_path: Path) -> None:
-    line = refused(planned(tmp_path, "bf16"), "--precision", "fp32")
-    assert "--precision fp32: the plan was made of steps in bf16; plan again with --metric" in line
-    assert "--precision half: unknown; known: fp32, bf16, fp16" in refused(tmp_path, "--precision", "half")
-
-
 def test_torch_distributed_does_not_scale_a_loss(tmp_path: Path) -> None:
-    line = refused(planned(tmp_path, "fp16"), "--engine", "torch")
+    called = call(planned(tmp_path, "fp16", engine="torch", strategy="allreduce"), *training())
+    assert called.status == 1
+    line = called.last_line
     assert "--engine torch: fp16 scales its loss, which it cannot do here; profile with --precision bf16 or" in line
 
 

@@ -18,11 +18,14 @@ from tests.planner.pairs import (
     saved_step,
     training,
 )
+from tests.planner.plans import replan
 from tests.running import Command, agents, call, fleet_file, gone, plan_file, run, signal_all, tiny_model, until
 
 with_torch = needs("torch")
 NAMES = ("desktop", "tx1", "tx2")
 ENDLESS = 100_000
+#: What a plan for torch.distributed has of it.
+TORCH = {"engine": "torch", "strategy": "allreduce"}
 #: A model of one device, the one that renames a file to its own name, hangs in one of its steps.
 HANGING = """
 import os, time
@@ -52,11 +55,12 @@ def three(tmp_path: Path) -> Path:
     """A folder with a fleet of three devices that compute with torch, and a plan for all."""
     fleet_file(tmp_path, {name: {"environment": {"OMP_NUM_THREADS": "1"}} for name in NAMES})
     plan_file(tmp_path / "plan.json", tiny_model(tmp_path, 0.005), NAMES, 30)
+    replan(tmp_path, **TORCH)
     return tmp_path
 
 
 def on_torch(*arguments: str) -> tuple[str, ...]:
-    return training("--engine", "torch", "--evaluate-every", "15", "--heartbeat", "60", *arguments)
+    return training("--evaluate-every", "15", "--heartbeat", "60", *arguments)
 
 
 def result_of(command: Command) -> dict[str, Any]:
@@ -75,10 +79,10 @@ def test_all_make_the_same_steps_and_a_run_goes_on_with_either_engine(three: Pat
     (folder,) = run_folders(three)
     assert saved_step(folder) == 30
 
-    hooked = run(three, *training("--resume", str(folder), "--steps", "60", "--engine", "torch:hook=fp16", "--json"))
-    assert result_of(hooked)["steps_made"] == 30
-    own = training("--resume", str(run_folders(three)[-1]), "--steps", "90", "--engine", "planner", "--json")
-    last = result_of(run(three, *own))
+    hooked = str(replan(three, engine="torch:hook=fp16", steps=60))
+    assert result_of(run(three, *training(hooked, "--resume", str(folder), "--json")))["steps_made"] == 30
+    own = str(replan(three, engine="planner", steps=90))
+    last = result_of(run(three, *training(own, "--resume", str(run_folders(three)[-1]), "--json")))
     assert last["engine"] == "planner" and last["evaluations"][-1]["loss"] < first["evaluations"][0]["loss"]
     assert saved_step(run_folders(three)[-1]) == 90
     assert not left_files(three)
@@ -112,7 +116,8 @@ def test_a_rank_that_is_stopped_is_missed_by_its_heartbeats(three: Path) -> None
 def test_a_rank_whose_step_hangs_is_named_and_ends_all(three: Path, engine: str, step: int) -> None:
     (three / "tiny.py").write_text(HANGING.format(hang=str(three / "hang"), step=step))
     (three / "hang").touch()
-    command = Command(three, *on_torch("--steps", str(ENDLESS), "--engine", engine, "--heartbeat", "10"))
+    replan(three, engine=engine)
+    command = Command(three, *on_torch("--steps", str(ENDLESS), "--heartbeat", "10"))
     assert command.ended() == 1
     (hung,) = three.glob("*.hangs")
     assert f"planner: {hung.stem}: the agent ends: a step has taken" in one_line(command)
@@ -133,7 +138,8 @@ def test_ctrl_c_ends_all_ranks_after_the_same_round_with_a_checkpoint(three: Pat
 
 
 def test_a_device_without_torch_distributed_is_named_before_the_run(tmp_path: Path) -> None:
-    command = run(new_pair(tmp_path), *on_torch())
+    replan(new_pair(tmp_path), **TORCH)
+    command = run(tmp_path, *on_torch())
     assert command.popen.returncode == 1
     assert "desktop: run rank: this torch was built without torch.distributed" in one_line(command)
     gone(tmp_path)
@@ -141,6 +147,7 @@ def test_a_device_without_torch_distributed_is_named_before_the_run(tmp_path: Pa
 
 def test_an_address_that_no_interface_has_is_named(tmp_path: Path) -> None:
     pair_fleet(new_pair(tmp_path), desktop={"data_address": "127.0.1.1"})
+    replan(tmp_path, **TORCH)
     command = run(tmp_path, *on_torch())
     assert command.popen.returncode == 1
     assert "desktop" in one_line(command) and "127.0.1.1 is the address of no interface here" in one_line(command)
@@ -156,28 +163,28 @@ def refused(folder: Path, *arguments: str) -> str:
 
 def test_what_the_engine_cannot_do_is_refused_at_once(tmp_path: Path) -> None:
     new_pair(tmp_path)
-    assert "has its own exchange" in refused(tmp_path, "--engine", "torch", "--strategy", "gaia")
-    assert "hook is one of none, bf16, fp16, powersgd, not 'fp8'" in refused(tmp_path, "--engine", "torch:hook=fp8")
     plan_file(
         tmp_path / "plan.json", f"{tmp_path}/tiny.py:tiny", ("desktop", "tx2"), 10, frameworks={"tx2": "tensorflow"}
     )
-    assert "tx2 computes with tensorflow; plan again with --framework torch" in refused(tmp_path, "--engine", "torch")
+    replan(tmp_path, **TORCH)
+    assert "tx2 computes with tensorflow; plan again with --framework torch" in refused(tmp_path)
 
 
 def test_nothing_crosses_a_network_unencrypted_that_nobody_called_trusted(tmp_path: Path) -> None:
-    new_pair(tmp_path)
+    replan(new_pair(tmp_path), **TORCH)
     fleet = tmp_path / "fleet.toml"
     remote = fleet.read_text().replace('"local"', '"nobody@127.0.0.1:1"')
     fleet.write_text(remote)
-    assert "--allow-plaintext, or trusted_network = true" in refused(tmp_path, "--engine", "torch")
-    assert "plaintext" not in refused(tmp_path, "--engine", "torch", "--allow-plaintext")
+    assert "--allow-plaintext, or trusted_network = true" in refused(tmp_path)
+    assert "plaintext" not in refused(tmp_path, "--allow-plaintext")
     fleet.write_text(f"trusted_network = true\n{remote}")
-    assert "plaintext" not in refused(tmp_path, "--engine", "torch")
+    assert "plaintext" not in refused(tmp_path)
 
 
 def test_one_device_trains_alone(tmp_path: Path) -> None:
     new_pair(tmp_path)
     plan_file(tmp_path / "plan.json", f"{tmp_path}/tiny.py:tiny", ["tx2"], 10)
+    replan(tmp_path, **TORCH)
     command = run(tmp_path, *on_torch("--json"))
     assert result_of(command)["steps_made"] == 10
     assert "tx2 trains alone" in command.errors

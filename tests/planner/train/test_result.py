@@ -6,7 +6,6 @@ from collections.abc import Iterable
 import pytest
 
 from backends.protocol.events import Evaluated, MemberProgress, RunAccount
-from backends.strategies.strategy import Strategy
 from backends.training.stopping import NO_IMPROVEMENT, MetricTarget, StopRule
 from planner.provenance import Provenance
 from planner.train.result import end_of, learning_notes, run_result
@@ -42,17 +41,6 @@ def evaluated(step: int, seconds: float, by: str) -> Evaluated:
 
 
 # -- the run ---------------------------------------------------------------------------------------
-
-
-def test_for_which_samples_was_predicted_is_noted_where_others_arrived() -> None:
-    made = plan(planned("a"))
-    parts = {"a": worker(100)}
-    note = "predicted for samples that are there, trained with --stream replay:S1"
-    assert note in run_result(made.with_stream("replay:S1"), account(), parts)["notes"]
-    streaming = made._replace(stream="replay:S2")
-    note = "predicted for --stream replay:S2, trained with --stream replay:S1"
-    assert note in run_result(streaming.with_stream("replay:S1"), account(), parts)["notes"]
-    assert not any("--stream" in each for each in run_result(streaming, account(), parts)["notes"])
 
 
 def test_evaluations_on_the_way_are_taken_off_the_time_by_the_evaluator_s_share() -> None:
@@ -171,9 +159,7 @@ def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
     ("strategy", "steps", "told"), [("dlion", 50, True), ("dlion", 100, False), ("baseline", 50, False)]
 )
 def test_batches_that_grow_make_a_scaled_prediction_worth_a_note(strategy: str, steps: int, told: bool) -> None:
-    made = run_result(
-        plan(planned("a"))._replace(strategy=Strategy.from_text(strategy)), account(100.0), {"a": worker(steps)}
-    )
+    made = run_result(plan(planned("a"), strategy=strategy), account(100.0), {"a": worker(steps)})
     assert any("recommend --steps" in note for note in made["notes"]) == told
 
 

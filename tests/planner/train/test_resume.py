@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import MOMENTUM, Layout, Variable
-from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
@@ -68,7 +67,7 @@ def test_a_run_that_goes_on_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:
-    refused = refusal(plan(planned("a"), steps=100).with_optimizer("adam"), saved(tmp_path, 60))
+    refused = refusal(plan(planned("a"), steps=100, strategy="parameter-server:optimizer=adam"), saved(tmp_path, 60))
     assert refused == (
         f"cannot resume {tmp_path}: the checkpoint is of optimizer sgd, and what that keeps (momentum) is not "
         "what adam does; go on with --optimizer sgd, or begin a new run"
@@ -86,7 +85,7 @@ def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:
 )
 def test_rounds_go_on_with_their_own_inner_optimizer_only(tmp_path: Path, before: str, now: str, refused: bool) -> None:
     run = saved(tmp_path, 50, strategy=before, optimizer="nesterov")
-    wanted = plan(planned("a"), planned("b"))._replace(strategy=Strategy.from_text(now))
+    wanted = plan(planned("a"), planned("b"), strategy=now)
     told = refusal(wanted, run)
     assert (told is not None) == refused
     assert not refused or "its local steps are by" in str(told)

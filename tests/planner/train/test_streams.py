@@ -9,21 +9,13 @@ from typing import Any
 import pytest
 
 from backends.protocol.streams import StreamStatistics
-from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
 from backends.training.stopping import STREAMS_ENDED
-from planner.errors import PlanError
-from planner.json_records import save
-from planner.plan.file import load_plan
-from planner.plan.request import parse_stream
-from planner.train import orders
 from planner.train.orders import Options
-from planner.train.streams import predictable, stream_notes, stream_result
-from profilers.records.readings import StreamRate
+from planner.train.streams import stream_notes, stream_result
 from tests.installed import needs
-from tests.planner import profiles
 from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training
-from tests.planner.plans import plan, planned, streamed
+from tests.planner.plans import plan, planned, replan, streamed, with_settings
 from tests.running import FASHION, Command, fleet_file, plan_file, run, signal_all, tiny_model, until
 
 with_torch = needs("torch")
@@ -35,37 +27,21 @@ def test_without_streams_nothing_is_said_and_nothing_is_in_the_result() -> None:
     assert stream_result([], 10.0) is None
 
 
-def test_that_the_prediction_knows_of_no_wait_is_said_and_what_would_not_wait() -> None:
-    options, made = Options(stream="replay:S1"), plan(planned("a"), planned("b")).with_stream("replay:S1")
-    prediction, fixed = stream_notes(options, made)
-    assert prediction.startswith("samples arrive while it trains, --stream replay:S1: the prediction knows of no wait")
-    assert "each step waits for its 32 samples" in fixed
-    assert len(stream_notes(options, made.with_strategy(Strategy.from_text("scadles")))) == 1
-
-
 @pytest.mark.parametrize(
     ("stream", "seed", "told"),
     [
         ("replay:S2", 3, ""),
         ("replay:S1", 0, ""),
         ("replay:S1", 5, ": the prediction is for the rates of --seed 0, not for those of --seed 5"),
-        ("replay:40", 0, ": the prediction is for --stream replay:S1"),
-        ("socket:h:1", 5, ": the prediction is for --stream replay:S1"),
+        ("replay:40", 5, ""),
     ],
 )
-def test_of_which_samples_the_prediction_knows_is_said(stream: str, seed: int, told: str) -> None:
-    known = {"stream": "replay:S2", "rates_seed": 3} if stream == "replay:S2" else {"stream": "replay:S1"}
-    predicted = plan(planned("a"))._replace(**known).with_stream(stream)
-    note, _ = stream_notes(Options(seed=seed), predicted)
+def test_of_which_rates_the_prediction_knows_is_said_and_what_would_not_wait(stream: str, seed: int, told: str) -> None:
+    planned_for = plan(planned("a"), planned("b"), stream=stream, rates_seed=3 if stream == "replay:S2" else 0)
+    note, fixed = stream_notes(Options(seed=seed), planned_for)
     assert note == f"samples arrive while it trains, --stream {stream}{told}"
-
-
-def test_the_waits_of_a_stream_are_predicted_where_the_rate_of_a_device_is_known() -> None:
-    profile = profiles.three()
-    assert predictable(profile, None) is predictable(profile, "socket:h:1") is None
-    assert predictable(profile, "replay:a@30") == parse_stream("replay:a@30")
-    known = profile.with_device("b", streams={"socket:h:1": StreamRate(30.0, 0.1, 10.0, 3000.0)})
-    assert predictable(known, "socket:h:1") == parse_stream("socket:h:1")
+    assert "each step waits for its 32 samples" in fixed
+    assert len(stream_notes(Options(seed=seed), with_settings(planned_for, strategy="scadles"))) == 1
 
 
 def test_the_figures_of_a_worker_that_was_started_again_are_added_up() -> None:
@@ -76,20 +52,15 @@ def test_the_figures_of_a_worker_that_was_started_again_are_added_up() -> None:
     assert (found["arrived"], found["used"], found["peak_buffered"], found["dropped"]) == (600, 480, 80, 40)
 
 
-def test_an_unknown_stream_is_refused_with_the_option() -> None:
-    with pytest.raises(PlanError, match="--stream replai:S1: unknown source of a stream 'replai'; did you mean replay"):
-        orders.check(Options(stream="replai:S1"))
-
-
 def result_of(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "result.json").read_text())
 
 
 def test_a_run_of_two_devices_waits_for_its_samples_and_goes_on_where_they_were(tmp_path: Path) -> None:
     pair = new_pair(tmp_path)
-    done = run(pair, *training("--stream", "replay:desktop@3000/tx2@2000,policy=truncate", "--steps", "100"))
+    replan(pair, stream="replay:desktop@3000/tx2@2000,policy=truncate", steps=100)
+    done = run(pair, *training())
     assert done.popen.returncode == 0, done.errors
-    assert "the prediction knows of no wait for them" in done.errors
     assert "streams of samples" in done.output
     (first,) = run_folders(pair)
     workers = result_of(first)["workers"]
@@ -115,7 +86,8 @@ def test_a_run_of_two_devices_waits_for_its_samples_and_goes_on_where_they_were(
 
 def test_a_device_whose_source_stops_leaves_and_the_other_makes_all_steps(tmp_path: Path) -> None:
     pair = new_pair(tmp_path)
-    command = start(pair, "--stream", "replay:2000,stop=0.2,at=tx2", "--strategy", "baseline")
+    replan(pair, stream="replay:2000,stop=0.2,at=tx2", strategy="baseline")
+    command = start(pair)
     command.says("tx2 leaves the run: the stream has ended")
     assert command.ended() == 0, command.errors
     (folder,) = run_folders(pair)
@@ -127,9 +99,9 @@ def test_a_device_whose_source_stops_leaves_and_the_other_makes_all_steps(tmp_pa
 def test_batches_of_torch_s_ranks_follow_the_rates_and_the_last_stream_ends_the_run(tmp_path: Path) -> None:
     fleet_file(tmp_path, {name: {"environment": {"OMP_NUM_THREADS": "1"}} for name in ("desktop", "tx2")})
     plan_file(tmp_path / "plan.json", tiny_model(tmp_path, 0.005), ("desktop", "tx2"), 100_000)
-    engine = ("--engine", "torch:batching=stream", "--heartbeat", "60")
-    rates = "replay:desktop@300/tx2@120,stop=3,least=2"
-    command = Command(tmp_path, *training(*engine, "--stream", rates))
+    exchange = {"engine": "torch:batching=stream", "strategy": "allreduce:batching=stream,aggregation=rates"}
+    replan(tmp_path, stream="replay:desktop@300/tx2@120,stop=3,least=2", **exchange)
+    command = Command(tmp_path, *training("--heartbeat", "60"))
     for name in ("desktop", "tx2"):
         command.says(f"{name} leaves the run: the stream has ended")
     assert command.ended() == 0, command.errors
@@ -148,7 +120,7 @@ def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(
     made = produced(pair, to, 400)
     assert made.popen.returncode == 0, made.errors
     assert made.last_line == "800 samples were produced"
-    save(load_plan(pair / "plan.json")._replace(stream=to), pair / "plan.json")
+    replan(pair, stream=to)
     done = run(pair, *training("--json"))
     assert done.popen.returncode == 0, done.errors
     assert f"samples arrive while it trains, --stream {to}\n" in done.errors
@@ -165,7 +137,8 @@ def test_devices_train_on_their_topics_and_the_producer_goes_on_behind_them(tmp_
         pair, to = new_pair(tmp_path), f"kafka:{broker.address}"
         made = produced(pair, to, 400)
         assert made.popen.returncode == 0, made.errors
-        done = run(pair, *training("--stream", to, "--json"))
+        replan(pair, stream=to)
+        done = run(pair, *training("--json"))
     assert done.popen.returncode == 0, done.errors
     found = json.loads(done.output)
     assert (found["ended"], found["steps_made"]) == (STREAMS_ENDED, 100)
@@ -176,7 +149,8 @@ def test_a_run_goes_on_when_its_broker_is_back(tmp_path: Path) -> None:
     broker_module = pytest.importorskip("tests.kafka_broker")
     with broker_module.Broker() as broker:
         pair, to = new_pair(tmp_path), f"kafka:{broker.address}"
-        command = start(pair, "--stream", to, "--strategy", "baseline")
+        replan(pair, stream=to, strategy="baseline")
+        command = start(pair)
         until(lambda: '"joined"' in events(pair) or command.popen.poll(), lambda: f"nobody joins:\n{command.errors}")
         producer = Command(pair, *producing(to, "100"))
         until(lambda: steps_made(pair) >= 20 or command.popen.poll(), lambda: f"it makes no steps:\n{command.errors}")

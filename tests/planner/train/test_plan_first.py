@@ -1,0 +1,97 @@
+"""`planner train --metric` makes the plan that it then trains."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from planner.errors import PlanError
+from planner.json_records import load
+from planner.plan.file import Plan
+from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
+from planner.profile.request import ProfileRequest
+from planner.train.plan_first import PlanFirst, plan_first
+from planner.train.source import TrainingSource
+from tests.planner import profiles
+
+EFFICIENCIES = NONE._replace(
+    source=Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a",), (6,), "2026-11-21"),
+    measured=(SampleEfficiency("sgp", 1.0, 0.9, 1.1, 3, 0),),
+)
+
+
+class Planning:
+    """Four devices whose profile is known, and the sample efficiencies of a race."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.profile = profiles.profile({name: profiles.device() for name in "abcd"})
+        self.notes: list[str] = []
+        self.profiled: list[ProfileRequest] = []
+        monkeypatch.setattr("planner.train.plan_first.Profiler", self._profiler)
+        monkeypatch.setattr("planner.train.plan_first.newest", lambda folder: EFFICIENCIES)
+
+    def _profiler(self, fleet: object, request: ProfileRequest, *_: object) -> Any:
+        self.profiled.append(request)
+        return SimpleNamespace(run=lambda log: self.profile)
+
+    def plan(self, **asked: Any) -> Plan:
+        fleet: Any = SimpleNamespace(path="fleet.toml", trusted_network=False)
+        first = PlanFirst("time", "net", 900, **asked)
+        return plan_first(first, TrainingSource(), fleet, lambda *_: None, self.notes.append)
+
+
+@pytest.fixture
+def planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planning:
+    monkeypatch.chdir(tmp_path)
+    return Planning(monkeypatch)
+
+
+def test_the_plan_that_is_trained_is_also_written(planning: Planning) -> None:
+    made = planning.plan(strategy="sgp", clip_norm=0.5, stream="replay:30", seed=3)
+    assert load(Plan, Path("plan.json")) == made
+    assert (made.strategy.text, made.clip_norm, made.stream, made.rates_seed) == ("sgp", 0.5, "replay:30", 3)
+
+
+def test_what_the_profile_lacks_is_measured_as_it_will_be_run(planning: Planning) -> None:
+    planning.plan(batch=16, micro_batch=8, precision="bf16")
+    (asked,) = planning.profiled
+    assert (asked.models, asked.batch, asked.micro_batch, asked.precision) == (("net",), 16, 8, "bf16")
+
+
+def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_why(planning: Planning) -> None:
+    found = planning.plan(strategy="auto")
+    assert (found.strategy.text, found.steps) == ("sgp", 1000)
+    assert any("1.11 times the images" in note for note in planning.notes)
+    assert any("measured with cipher" in note for note in planning.notes)
+    planning.notes.clear()
+    named = planning.plan(strategy="sgp")
+    assert (named.strategy.text, named.steps, planning.notes) == ("sgp", 900, [])
+
+
+@pytest.mark.parametrize("engine", [None, "planner", "auto"])
+def test_a_job_with_its_own_optimizer_is_planned_without_a_server_and_it_is_said(
+    planning: Planning, engine: str | None
+) -> None:
+    own = profiles.device(profiles.step(1.0, job=True, own_optimizer=True))
+    planning.profile = profiles.profile(dict.fromkeys("abcd", own))
+    assert planning.plan(engine=engine).strategy.text == "allreduce:optimizer=own"
+    assert sum("the job brings its own optimizer" in note for note in planning.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"strategy": "layerdrop"}, "--strategy layerdrop: unknown strategy"),
+        ({"engine": "torch:hook=fp8"}, "hook is one of none, bf16, fp16, powersgd, not 'fp8'"),
+        ({"optimizer": "adagrad"}, "--optimizer adagrad: unknown optimizer"),
+        ({"stream": "replai:S1"}, "--stream replai:S1: unknown source of a stream 'replai'; did you mean replay"),
+    ],
+)
+def test_a_text_that_names_nothing_is_refused_before_anything_is_measured(asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(PlanError, match=told):
+        PlanFirst("time", **asked).check()
+
+
+def test_auto_is_a_strategy_and_an_engine() -> None:
+    PlanFirst("time", strategy="auto", engine="auto").check()
