@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lab.spec import load_spec
 from racing import figures, images, records
 from racing.efficiency import ALONE, Reached, critical_batch, measured
 from racing.figures import Entry, times_as_long
@@ -32,7 +33,6 @@ from reporting import parser, show
 
 from planner.errors import PlannerError
 from planner.json_records import load as load_record
-from planner.lab.spec import load_spec
 from planner.plan.request import AUTO, RecommendRequest
 from planner.plan.strategy_search import EQUAL, Candidate, best_of, candidates
 from planner.predict.sample_efficiency import NONE, REMEDY, SHIPPED, SampleEfficiencies

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from planner.paths import RunFolder
 
-MAIN = "from planner.cli.main import main; main()"
+PLANNER = ("-c", "from planner.cli.main import main; main()")
+LAB_COMMAND = ("-m", "benchmarks.lab")
+ROOT = Path(__file__).resolve().parents[1]
 #: A name that no other lab has.
 LAB = f"b{os.getpid()}"
 
@@ -32,12 +34,15 @@ class Commands:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Raises Failed with what the command said."""
+        return self._run(PLANNER, *arguments)
+
+    def _run(self, program: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-c", MAIN, *arguments],
+            [sys.executable, *program, *arguments],
             cwd=self.folder, env=self._environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:
-            raise Failed(f"planner {' '.join(arguments)}: {done.stderr.strip()}")
+            raise Failed(f"{'planner' if program is PLANNER else 'lab'} {' '.join(arguments)}: {done.stderr.strip()}")
         return done
 
     @property
@@ -50,8 +55,12 @@ class LabCommands(Commands):
     """Commands in the folder that has the fleet file of a lab."""
 
     def __init__(self, folder: Path, devices: Sequence[str]) -> None:
-        super().__init__(folder)
+        super().__init__(folder, {"PYTHONPATH": str(ROOT)})
         self.devices = devices
+
+    def lab(self, *arguments: str) -> None:
+        """Run a command of the lab. Raises Failed with what it said."""
+        self._run(LAB_COMMAND, *arguments, "--name", LAB)
 
 
 @contextmanager
@@ -73,6 +82,6 @@ def lab_in(folder: Path, names: Sequence[str], spec: str) -> Iterator[LabCommand
     with ExitStack() as stack:
         commands = LabCommands(folder, names)
         (folder / "lab.toml").write_text(spec)
-        stack.callback(commands.run, "lab", "down", "--name", LAB)
-        commands.run("lab", "up", "lab.toml", "--name", LAB)
+        stack.callback(commands.lab, "down")
+        commands.lab("up", "lab.toml")
         yield commands

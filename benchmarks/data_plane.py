@@ -9,11 +9,11 @@ message is not counted, which is unfair to small models.
 import itertools
 import statistics
 
+from lab.traffic_control import bucket_bytes
 from namespaces import BYTES_PER_S_MBIT, Star
 from reporting import Spread, parser, show
 from runs import agents, measure, train
 
-from planner.lab.traffic_control import bucket_bytes
 from planner.profile.link_probe import Outstanding
 from profilers.records.links import LinkProfile
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lab.spec import load_spec
 from racing import figures, images, records
 from racing.efficiency import ALONE
 from racing.figures import Entry
@@ -21,7 +22,6 @@ from racing.racefile import Environment, Race, load
 from reporting import parser, show
 
 from planner.errors import PlannerError
-from planner.lab.spec import load_spec
 from planner.predict.device_costs import idle_watts
 from planner.profile.file import Profile, load_profile
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from planner.lab import network, traffic_control
+from lab import network, traffic_control
 
 SUBNET = "10.77.0"
 BYTES_PER_S_MBIT = 125_000

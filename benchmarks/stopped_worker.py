@@ -18,6 +18,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lab.device import LabDevice
+from lab.lab import Lab
 from racing import planner_run, reference_run
 from racing.live_environment import LiveEnvironment, LiveEnvironments
 from racing.racefile import Race, load
@@ -29,8 +31,6 @@ from backends.protocol.events import Progress
 from planner.agents.call import Event
 from planner.cli import interrupts
 from planner.errors import InterruptedRunError, PlannerError, RunError
-from planner.lab.device import LabDevice
-from planner.lab.lab import Lab
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train.events import Started

@@ -63,10 +63,6 @@ class RunError(PlannerError):
     """A training run ended before its last step."""
 
 
-class LabError(PlannerError):
-    """A lab cannot be built, changed or removed."""
-
-
 class PowerError(PlannerError):
     """A table of measurements or a power model cannot be used."""
 

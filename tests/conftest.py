@@ -27,7 +27,6 @@ def pytest_configure() -> None:
 #: Files of tests that take half a minute or more, the longest first.
 LONGEST = (
     "e2e/test_frameworks",
-    "e2e/test_audit_on_a_lab",
     "e2e/test_ssh_end_to_end",
     "planner/train/test_worker_restart",
     "planner/audit/test_runner",

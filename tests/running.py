@@ -118,12 +118,14 @@ def plan_file(
 class Command:
     """``planner`` as a process of its own, leading a session as under a terminal."""
 
+    program = "from planner.cli.main import main; main()"
+
     def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self.folder = folder
         self._errors = folder / f"stderr-{time.monotonic_ns()}"
         with self._errors.open("wb") as errors:
             self.popen = subprocess.Popen(
-                [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments],
+                [sys.executable, "-c", self.program, *arguments],
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment},
                 stdin=subprocess.DEVNULL,
@@ -161,12 +163,15 @@ class Command:
 
         until(said, lambda: f"{text!r} was not said:\n{self.errors}")
 
+    @classmethod
+    def run(cls, folder: Path, *arguments: str, **environment: str) -> "Command":
+        """Run it to its end."""
+        command = cls(folder, *arguments, **environment)
+        command.ended()
+        return command
 
-def run(folder: Path, *arguments: str, **environment: str) -> Command:
-    """Run ``planner`` to its end."""
-    command = Command(folder, *arguments, **environment)
-    command.ended()
-    return command
+
+run = Command.run
 
 
 def agents(folder: Path, name: str = "") -> list[int]:
@@ -222,13 +227,13 @@ class Called(NamedTuple):
         return self.errors.strip().splitlines()[-1]
 
 
-def call(folder: Path, *arguments: str) -> Called:
+def call(folder: Path, *arguments: str, program: Callable[[], None] = main) -> Called:
     """Call ``planner`` in this process, which saves the start of another one."""
     output, errors = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patched, redirect_stdout(output), redirect_stderr(errors):
         patched.chdir(folder)
         patched.setattr(sys, "argv", ["planner", *arguments])
         with pytest.raises(SystemExit) as ended:
-            main()
+            program()
     assert isinstance(ended.value.code, int)
     return Called(ended.value.code, output.getvalue(), errors.getvalue())

@@ -5,9 +5,10 @@ Pure, but for the specs and data that it reads.
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
+from lab.spec import load_spec
+
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlannerError
-from planner.lab.spec import load_spec
 from planner.plan.request import parse_strategy
 from planner.predict.batch_size import mean_batch
 from planner.train.training_data import load_dataset

@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from lab.errors import LabError
+from lab.lab import Lab
+from lab.schedule import play
+from lab.spec import Spec, load_spec
+
 from backends.data.dataset import Dataset
 from planner.agents.pool import AgentPool
-from planner.errors import LabError
 from planner.fleet.device import Fleet
 from planner.fleet.file import load_fleet
-from planner.lab.lab import Lab
-from planner.lab.schedule import play
-from planner.lab.spec import Spec, load_spec
 from planner.profile.file import Profile, load_profile
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from planner.errors import LabError
-from planner.lab import network, state
+from lab import network, state
+from lab.errors import LabError
 
 from .records import Traffic
 

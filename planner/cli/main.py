@@ -4,7 +4,7 @@ import errno
 import io
 import sys
 from collections.abc import Callable
-from typing import Annotated, cast
+from typing import Annotated, NoReturn, cast
 
 import typer
 from typer import Option
@@ -15,7 +15,6 @@ from planner.cli import (
     export,
     fleet,
     interrupts,
-    lab,
     launch,
     power,
     profile,
@@ -41,22 +40,27 @@ app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def main() -> None:
-    """Run the command line; exit codes are 1 for a failure, 2 for wrong usage, 130 for Ctrl-C,
+    """Run `planner`."""
+    run(app, "planner")
+
+
+def run(commands: typer.Typer, program: str) -> NoReturn:
+    """Run a command line; exit codes are 1 for a failure, 2 for wrong usage, 130 for Ctrl-C,
     143 for SIGTERM and 129 for SIGHUP."""
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, io.TextIOWrapper):
             output.reconfigure(errors="replace")  # not every locale has a "±"
     interrupts.once()
-    sys.exit(_run())
+    sys.exit(_code(commands, program))
 
 
-def _run() -> int:
+def _code(commands: typer.Typer, program: str) -> int:
     try:
-        code = int(app(prog_name="planner", standalone_mode=False) or 0)
+        code = int(commands(prog_name=program, standalone_mode=False) or 0)
     except PlannerError as error:
         return _fail(error, interrupts.status() if isinstance(error, InterruptedRunError) else 1)
     except UsageError as error:
-        command = error.ctx.command_path if error.ctx else "planner"
+        command = error.ctx.command_path if error.ctx else program
         return _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`", 2)
     except OSError as error:
         remedy = f"; {MAKE_ROOM}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
@@ -109,6 +113,5 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 for name, (command, example) in COMMANDS.items():
     uses = StrategyCommand if name in ("recommend", "train") else None
     app.command(name, cls=uses, epilog=f"Example: {example}")(command)
-app.add_typer(lab.app, name="lab")
 app.add_typer(power.app, name="power")
 app.add_typer(stream.app, name="stream")

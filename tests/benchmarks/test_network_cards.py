@@ -1,9 +1,9 @@
 """What network cards have carried."""
 
 import pytest
+from lab.errors import LabError
 
 from benchmarks.racing.network_cards import Count, Sample, count, sent, traffic
-from planner.errors import LabError
 
 NET_DEV = """\
 Inter-|   Receive                  |  Transmit

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from backends import models
+from benchmarks.lab.spec import load_spec
 from benchmarks.racing.racefile import load
 from planner.errors import RecordError
-from planner.lab.spec import load_spec
 from planner.plan.request import parse_strategy
 
 #: As reference_systems.py names them; it imports what only runs of races have.

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import LabError
-from planner.lab import cgroups, programs
 from tests.e2e.clean_environments import CleanPython, environment
 from tests.running import MARK, until
 
@@ -57,21 +55,6 @@ def clean_python(tmp_path_factory: pytest.TempPathFactory) -> CleanPython:
         return made[packages]
 
     return make
-
-
-@pytest.fixture(scope="session")
-def lab_machine() -> None:
-    """Skips, saying why, where no lab can be built; on a machine of CI that is a failure."""
-    try:
-        programs.require_machine()
-        groups = cgroups.mounted(Path("/proc/self/mountinfo").read_text())
-        probe = f"planner-test-{os.getpid()}"  # no lab's
-        groups.make(probe)
-        groups.remove(probe)
-    except LabError as error:
-        if "CI" in os.environ and os.geteuid() == 0:
-            pytest.fail(str(error))
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")

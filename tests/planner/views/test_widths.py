@@ -13,9 +13,6 @@ from backends.protocol.events import CacheEntry, Evaluated
 from planner.audit.scoring.scoreboard import score
 from planner.check.findings import CHECKS, CheckReport, Finding
 from planner.clean.caches import Cache
-from planner.lab.device import Condition
-from planner.lab.lab import DeviceStatus
-from planner.lab.spec import DeviceSpec
 from planner.paths import RunFolder
 from planner.plan.recommend import recommend
 from planner.plan.request import RecommendRequest
@@ -26,7 +23,7 @@ from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
 from planner.runs.comparison import compare
 from planner.runs.summary import FINISHED, RunCosts, RunSummary, RunTarget
-from planner.views import audit, check, clean, lab, models, power, profile, ranking, runs, training
+from planner.views import audit, check, clean, models, power, profile, ranking, runs, training
 from planner.views.training import TrainingProgress
 from power_models.base import PowerModel, Range
 from power_models.columns import Choice
@@ -105,11 +102,6 @@ def trained() -> RenderableType:
     )  # fmt: skip
 
 
-def in_the_lab() -> RenderableType:
-    device = DeviceSpec(NAMES[-1], "jetson-tx2", 0.25, 12.5e6, None, 0.0, 1.0, 2.0, None)
-    return lab.table([DeviceStatus(device, "10.77.1.1", Condition("running", True, 12.0)) for _ in NAMES])
-
-
 def energy() -> RenderableType:
     watts = WindowWatts(1234.5, 0.5, EMULATED)
     return power.measurement(EnergyMeasurement(NAMES[-1], ("python3", "bench.py"), 0, 2e5, watts, watts, ("a note",)))
@@ -161,7 +153,6 @@ SCREENS = {
     "runs --compare": lambda: runs.render_comparison(compare(earlier_runs())),
     "clean": left_over,
     "audit": scored,
-    "lab status": in_the_lab,
     "power measure": energy,
     "power fit": lambda: power.fit(fitted()),
     "power evaluate": lambda: power.evaluation(evaluated()),

@@ -1,0 +1,56 @@
+"""The arguments of tc: buckets as large as was found to be right, and rates that add up."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.lab.traffic_control import Command, bucket_bytes, buffer_bytes, one_rate, rates_by_target
+
+RATES = st.floats(1e4, 1e9)
+
+
+def option(command: Command, name: str) -> float:
+    return float(command[command.index(name) + 1].removesuffix("bit"))
+
+
+def test_a_port_of_one_rate() -> None:
+    assert one_rate("eth0", 12.5e6) == [
+        ("qdisc", "add", "dev", "eth0", "root", "handle", "1:",
+         "tbf", "rate", "100000000bit", "burst", "7000", "latency", "20ms"),
+    ]  # fmt: skip
+
+
+def test_a_delay_is_below_the_shaper_and_holds_what_is_on_its_way() -> None:
+    _, late = one_rate("port1", 12.5e6, 0.02)
+    assert late == (
+        "qdisc", "add", "dev", "port1", "parent", "1:1", "handle", "10:", "netem", "delay", "20ms", "limit", "334",
+    )  # fmt: skip
+
+
+@given(RATES)
+def test_a_bucket_holds_two_packets_and_no_more_than_its_share_of_a_second(rate: float) -> None:
+    assert bucket_bytes(rate) >= 3200
+    assert bucket_bytes(rate) == 3200 or abs(bucket_bytes(rate) / rate - 0.56e-3) < 1 / rate
+
+
+@given(RATES)
+def test_a_bucket_holds_the_largest_buffer_with_its_headers(rate: float) -> None:
+    segments = (buffer_bytes(rate) - 400) // 1448
+    assert 2 <= segments <= bucket_bytes(rate) // 1514
+    assert buffer_bytes(rate) <= 65536
+
+
+@given(RATES, st.lists(RATES, min_size=1, max_size=8))
+def test_classes_are_promised_no_more_than_the_port_has(rate: float, links: list[float]) -> None:
+    targets = {f"10.77.1.{host}": link for host, link in enumerate(links, 1)}
+    commands = rates_by_target("eth0", rate, targets)
+    port, *classes = [command for command in commands if command[0] == "class"]
+    assert sum(option(leaf, "rate") for leaf in classes) <= option(port, "rate") + len(classes)
+    ceilings = [option(leaf, "ceil") for leaf in classes]
+    assert ceilings == [round(8 * each) for each in (rate, *(min(link, rate) for link in links))]
+
+
+def test_each_target_has_a_class_of_its_own() -> None:
+    commands = rates_by_target("eth0", 125e6, {"10.77.1.2": 1e6, "10.77.1.3": 2e6})
+    matches = {command[-3]: command[-1] for command in commands if command[0] == "filter"}
+    assert matches == {"10.77.1.2/32": "2:3", "10.77.1.3/32": "2:4"}
+    assert {"2:3", "2:4"} <= {command[7] for command in commands if command[0] == "class"}
