@@ -1,14 +1,15 @@
 """Which backend the members of a process group agree on; GPUs are stand-ins here."""
 
+import importlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-pytest.importorskip("torch")
-
 from backends.frameworks.process_group import GroupSettings
-from backends.pytorch import group_backend
+from tests.installed import computes_with
+
+pytestmark = computes_with("torch")
 
 
 class _Store:
@@ -31,8 +32,11 @@ class _Store:
 
 @pytest.fixture
 def agreed(monkeypatch):
-    def agree(gpus: list[str], backend: str) -> list[str]:
-        monkeypatch.setattr(group_backend, "gpu_for_nccl", lambda rank: gpus[rank])
+    group_backend = importlib.import_module("backends.pytorch.group_backend")
+
+    def agree(gpus: list[str | None], backend: str) -> list[str]:
+        """What each member comes to; a member without a GPU has None."""
+        monkeypatch.setattr(group_backend, "gpu_for_nccl", lambda rank: gpus[rank] or group_backend.NO_GPU)
         store = _Store()
 
         def member(rank: int) -> str:
@@ -54,8 +58,8 @@ def agreed(monkeypatch):
     ("gpus", "found"),
     [
         (["a", "b"], "nccl"),
-        (["a", group_backend.NO_GPU], "gloo"),
-        ([group_backend.NO_GPU, group_backend.NO_GPU], "gloo"),
+        (["a", None], "gloo"),
+        ([None, None], "gloo"),
         (["a", "b", "a"], "gloo"),
     ],
 )
@@ -66,7 +70,7 @@ def test_nccl_needs_a_gpu_of_its_own_for_every_member(agreed, gpus, found):
 
 def test_every_member_refuses_nccl_where_it_is_asked_for_and_cannot_be_had(agreed):
     assert agreed(["a", "b"], "nccl") == ["nccl", "nccl"]
-    assert agreed(["a", group_backend.NO_GPU], "nccl") == [
+    assert agreed(["a", None], "nccl") == [
         "backend=nccl: member 1 has no CUDA, or its torch no NCCL; leave the option out",
         "backend=nccl: this device has no CUDA, or its torch no NCCL; leave the option out",
     ]

@@ -1,5 +1,8 @@
 """In mixed precision a framework computes in half the bits; weights and gradients stay float32."""
 
+import functools
+import importlib
+
 import numpy as np
 import pytest
 
@@ -12,15 +15,39 @@ from profilers.file_tree import FileTree
 from profilers.mixed_precision import BF16, supported
 from tests.backends.fakes import Softmax
 from tests.backends.replicas import batch_for, by_every_framework
-from tests.installed import needs
+from tests.installed import computes_with
 
-torch = pytest.importorskip("torch")
-
-from backends.pytorch.mixed_precision import LossScale  # noqa: E402
-
-on_a_processor = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU computes here")
+on_a_processor = pytest.mark.usefixtures("processor")
 #: TensorFlow refuses bfloat16 where the processor has no instructions for it; torch is slow then.
 has_bfloat16 = pytest.mark.skipif(BF16 not in supported(FileTree("/")), reason="no processor with bfloat16")
+
+
+def marked(*marks):
+    """All of these marks as one decorator."""
+    return lambda test: functools.reduce(lambda marked_test, mark: mark(marked_test), marks, test)
+
+
+with_torch, with_tensorflow = marked(*computes_with("torch")), marked(*computes_with("tensorflow"))
+
+
+@pytest.fixture
+def torch():
+    """Imported by tests that need it, and not by every process that collects them."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def processor(torch):
+    if torch.cuda.is_available():
+        pytest.skip("a GPU computes here")
+
+
+@pytest.fixture
+def scaler(torch):
+    """What makes a LossScale."""
+    if not hasattr(torch.amp, "GradScaler"):
+        pytest.skip("older scalers need a GPU")
+    return importlib.import_module("backends.pytorch.mixed_precision").LossScale
 
 
 def built(precision="fp32", framework="torch"):
@@ -46,8 +73,9 @@ def test_weights_and_gradients_stay_float32_and_gradients_are_near_those_in_full
     assert np.linalg.norm(found - expected) < 0.05 * np.linalg.norm(expected)
 
 
+@with_torch
 @on_a_processor
-def test_the_model_itself_computes_in_bfloat16_and_evaluates_in_float32():
+def test_the_model_itself_computes_in_bfloat16_and_evaluates_in_float32(torch):
     replica, seen = built("bf16"), []
     for module in replica.module.modules():
         if isinstance(module, torch.nn.Linear):
@@ -84,19 +112,20 @@ def test_the_loss_falls_in_bfloat16(framework):
     assert losses[-1] < 0.8 * losses[0]
 
 
+@with_torch
 @on_a_processor
 def test_float16_is_refused_where_torch_computes_on_the_processor():
     with pytest.raises(ValueError, match="^fp16 needs a GPU, and torch computes on the processor here; profile it"):
         built("fp16")
 
 
-@needs("tensorflow")
+@with_tensorflow
 def test_tensorflow_computes_in_no_float16():
     with pytest.raises(ValueError, match="^fp16 needs torch, which scales the loss; profile it with --framework torch"):
         built("fp16", "tensorflow")
 
 
-@needs("tensorflow")
+@with_tensorflow
 def test_a_tensorflow_that_rewrites_no_graph_is_refused(monkeypatch):
     import tensorflow as tf
 
@@ -110,12 +139,12 @@ def test_other_frameworks_refuse_with_the_remedy():
         Softmax().compute_in("bf16")
 
 
-@pytest.mark.skipif(not hasattr(torch.amp, "GradScaler"), reason="older scalers need a GPU")
+@with_torch
 @on_a_processor
-def test_scaled_gradients_are_the_gradients_and_one_that_overflows_is_computed_again(monkeypatch):
+def test_scaled_gradients_are_the_gradients_and_one_that_overflows_is_computed_again(scaler, monkeypatch):
     plain, scaled = (base.framework("torch").build("cipher", seed=3) for _ in range(2))
     batch = batch_for(plain, 8)
-    scale = LossScale(scaled._gradients)
+    scale = scaler(scaled._gradients)
     monkeypatch.setattr(scaled, "_loss_scale", scale)
     plain.gradient(batch, 0.5, 0.1)
     plain.gradient(batch, 0.25, adds=True)
@@ -132,10 +161,10 @@ def test_scaled_gradients_are_the_gradients_and_one_that_overflows_is_computed_a
     np.testing.assert_allclose(scaled.gradients, plain.gradients, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.skipif(not hasattr(torch.amp, "GradScaler"), reason="older scalers need a GPU")
-def test_a_gradient_that_no_scale_makes_finite_stays_as_it_is():
+@with_torch
+def test_a_gradient_that_no_scale_makes_finite_stays_as_it_is(torch, scaler):
     gradients = torch.zeros(3)
-    scale, attempts = LossScale(gradients), 0
+    scale, attempts = scaler(gradients), 0
     while True:
         scale.scaled(torch.ones(()))
         gradients.fill_(float("nan"))
