@@ -13,6 +13,9 @@ STAMP := .venv/.installed
 OLD := .venv36/bin
 OLD_STAMP := .venv36/.installed
 
+# Tests start hundreds of processes, each of which would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow test-all test-under-load venv old-python lint clean
 .DELETE_ON_ERROR:
 
@@ -58,7 +61,7 @@ $(STAMP): pyproject.toml constraints.txt
 		links=$$(echo $${PIP_FIND_LINKS:-$$("$$python" -m pip config get global.find-links 2>/dev/null)} | tr ' ' ','); \
 		if test -n "$$links"; then export UV_FIND_LINKS="$$links"; fi; \
 		uv venv --quiet --allow-existing --python "$$python" .venv; \
-		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[torch,tensorflow,export,tensorboard,metrics,test,dev]'; \
+		uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[torch,tensorflow,export,tensorboard,metrics,test,dev]'; \
 	else \
 		"$$python" -c 'import ensurepip' 2>/dev/null || { echo "$$python makes no virtual environments; remedy: apt install python3-venv"; exit 1; }; \
 		"$$python" -m venv .venv; \

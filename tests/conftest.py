@@ -8,9 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A property holds however long a busy machine takes to try it.
-hypothesis.settings.register_profile("no deadline", deadline=None)
-hypothesis.settings.load_profile("no deadline")
+# A property holds however long a busy machine takes to try it; each run draws other examples.
+hypothesis.settings.register_profile("brief", deadline=None, max_examples=50)
+hypothesis.settings.load_profile("brief")
 
 
 def pytest_configure() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.planner.pairs import new_pair, new_plan, one_line, run_folders, training
-from tests.running import run
+from tests.planner.pairs import new_pair, new_plan, run_folders, training
+from tests.running import call, run
 
 
 @pytest.fixture
@@ -19,6 +19,7 @@ def held(folder: Path) -> dict[str, dict[str, int]]:
     return found
 
 
+@pytest.mark.e2e
 def test_devices_hold_labels_of_their_own_also_when_the_run_goes_on_with_one_of_them(pair: Path) -> None:
     command = run(pair, *training("--partition", "labels=4"))
     assert command.popen.returncode == 0, command.errors
@@ -45,5 +46,5 @@ def test_devices_hold_labels_of_their_own_also_when_the_run_goes_on_with_one_of_
     ],
 )
 def test_a_text_that_is_no_partition_is_one_line(pair: Path, partition: str, message: str) -> None:
-    command = run(pair, *training("--partition", partition))
-    assert command.popen.returncode == 1 and message in one_line(command)
+    command = call(pair, *training("--partition", partition))
+    assert command.status == 1 and message in command.last_line

@@ -40,6 +40,7 @@ def planned(folder: Path, precision: str, **settings: str) -> Path:
     return folder
 
 
+@pytest.mark.e2e
 @needs("torch")
 @pytest.mark.parametrize("how", [{"engine": "torch", "strategy": "allreduce"}, {}, {"strategy": "allreduce"}])
 def test_members_compute_in_bfloat16_and_keep_float32_weights(tmp_path: Path, how: dict[str, str]) -> None:
@@ -60,6 +61,7 @@ def test_torch_distributed_does_not_scale_a_loss(tmp_path: Path) -> None:
     assert "--engine torch: fp16 scales its loss, which it cannot do here; profile with --precision bf16 or" in line
 
 
+@pytest.mark.e2e
 @needs("torch")
 def test_a_device_that_cannot_compute_in_the_plan_s_precision_ends_the_run_with_one_line(tmp_path: Path) -> None:
     command = run(planned(tmp_path, "fp16"), *training("--heartbeat", "60"))

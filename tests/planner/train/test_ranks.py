@@ -69,6 +69,7 @@ def result_of(command: Command) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.e2e
 @with_torch
 def test_all_make_the_same_steps_and_a_run_goes_on_with_either_engine(three: Path) -> None:
     first = result_of(run(three, *on_torch("--json")))
@@ -89,6 +90,7 @@ def test_all_make_the_same_steps_and_a_run_goes_on_with_either_engine(three: Pat
     gone(three)
 
 
+@pytest.mark.chaos
 @with_torch
 @pytest.mark.parametrize("lost", ["desktop", "tx2"])  # the first rank, and another
 def test_a_rank_that_dies_ends_all_and_the_last_checkpoint_stays(three: Path, lost: str) -> None:
@@ -101,6 +103,7 @@ def test_a_rank_that_dies_ends_all_and_the_last_checkpoint_stays(three: Path, lo
     gone(three)
 
 
+@pytest.mark.chaos
 @with_torch
 def test_a_rank_that_is_stopped_is_missed_by_its_heartbeats(three: Path) -> None:
     command = Command(three, *on_torch("--steps", str(ENDLESS), "--heartbeat", "2"))
@@ -111,6 +114,7 @@ def test_a_rank_that_is_stopped_is_missed_by_its_heartbeats(three: Path) -> None
     gone(three)
 
 
+@pytest.mark.chaos
 @with_torch
 @pytest.mark.parametrize(("engine", "step"), [("torch", 2), ("torch:hook=powersgd,start=2", 6)])
 def test_a_rank_whose_step_hangs_is_named_and_ends_all(three: Path, engine: str, step: int) -> None:
@@ -124,6 +128,7 @@ def test_a_rank_whose_step_hangs_is_named_and_ends_all(three: Path, engine: str,
     gone(three)
 
 
+@pytest.mark.chaos
 @with_torch
 def test_ctrl_c_ends_all_ranks_after_the_same_round_with_a_checkpoint(three: Path) -> None:
     command = Command(three, *on_torch("--steps", str(ENDLESS)))

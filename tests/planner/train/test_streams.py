@@ -95,6 +95,7 @@ def test_a_device_whose_source_stops_leaves_and_the_other_makes_all_steps(tmp_pa
     assert not left_files(pair)
 
 
+@pytest.mark.e2e
 @with_torch
 def test_batches_of_torch_s_ranks_follow_the_rates_and_the_last_stream_ends_the_run(tmp_path: Path) -> None:
     fleet_file(tmp_path, {name: {"environment": {"OMP_NUM_THREADS": "1"}} for name in ("desktop", "tx2")})
@@ -114,6 +115,7 @@ def test_batches_of_torch_s_ranks_follow_the_rates_and_the_last_stream_ends_the_
     assert not left_files(tmp_path)
 
 
+@pytest.mark.e2e
 def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(tmp_path: Path) -> None:
     pair = new_pair(tmp_path)
     to = f"directory:{tmp_path}/samples-{{device}}"
@@ -131,6 +133,7 @@ def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(
     }  # fmt: skip
 
 
+@pytest.mark.e2e
 def test_devices_train_on_their_topics_and_the_producer_goes_on_behind_them(tmp_path: Path) -> None:
     broker_module = pytest.importorskip("tests.kafka_broker")
     with broker_module.Broker() as broker:
@@ -145,6 +148,7 @@ def test_devices_train_on_their_topics_and_the_producer_goes_on_behind_them(tmp_
     assert [worker["stream"]["offset"] for worker in found["workers"].values()] == [400, 400]
 
 
+@pytest.mark.chaos
 def test_a_run_goes_on_when_its_broker_is_back(tmp_path: Path) -> None:
     broker_module = pytest.importorskip("tests.kafka_broker")
     with broker_module.Broker() as broker:
