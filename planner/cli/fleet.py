@@ -34,6 +34,7 @@ def check(
     fleet: options.FleetPath = Path(paths.FLEET),
     framework: options.Framework = None,
     job: options.Job = None,
+    verbose: options.AllNotes = False,
     as_json: options.AsJson = False,
 ) -> None:
     """See whether every device can take part, and the remedy if not.
@@ -56,7 +57,7 @@ def check(
     required = requirements_in(own.project.folder) if own else ()
     with console.status("checking the fleet") as on_progress:
         report = examine(load_fleet(fleet), [framework] if framework else FRAMEWORKS, on_progress, required)
-    console.show(report.to_json() if as_json else view.render(report))
+    console.show(report.to_json() if as_json else view.render(report, verbose))
     if not all(report.able.values()):
         raise typer.Exit(1)
 

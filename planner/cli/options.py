@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 FleetPath = Annotated[Path, Option("--fleet", "-f", help="The fleet file.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show errors and the result only.")]
-Verbose = Annotated[bool, Option("--verbose", "-v", help="Show every event, and what devices print themselves.")]
+Verbose = Annotated[
+    bool, Option("--verbose", "-v", help="Show every event, table and note, and what devices print themselves.")
+]
+AllNotes = Annotated[bool, Option("--verbose", "-v", help="Show every column, table and note.")]
 Framework = Annotated[
     str | None, Option(help="What to compute with: torch or tensorflow; on each device the first it has if not given.")
 ]

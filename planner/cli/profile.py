@@ -64,6 +64,7 @@ def profile(
     from planner.profile.profiler import Profiler
     from planner.profile.request import ProfileRequest
     from planner.views import profile as view
+    from planner.views.profile_json import to_json
     from profilers.mixed_precision import FP32, PRECISIONS
     from profilers.steptime import PROTOCOLS
 
@@ -94,7 +95,7 @@ def profile(
     with console.progress(detail) as on_progress:
         profiler = Profiler(devices, request, out, on_progress, fresh, device or ())
         measured = profiler.run(out.with_suffix(".log"))
-    console.show(view.to_json(measured, out) if as_json else view.render(measured, out))
+    console.show(to_json(measured, out) if as_json else view.render(measured, out, detail is console.Detail.VERBOSE))
     chosen = [measured.devices[name] for name in device or measured.devices]
     if all(each.failed((*request.models, *([f"--stream {stream}"] if watched else ()))) for each in chosen):
         raise typer.Exit(1)

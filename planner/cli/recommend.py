@@ -50,13 +50,14 @@ def recommend(
     ] = None,
     seed: Annotated[int, Option(min=0, help="Of rates of streams that are drawn, as of `planner train`.")] = 0,
     allow_plaintext: options.AllowPlaintext = False,
-    top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 10,
+    top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 5,
     choose: Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")] = 1,
     out: Annotated[
         Path | None, Option("--out", "-o", help="Where the plan goes [plan.json; nowhere for a what-if].")
     ] = None,
     fleet: options.FleetPath = Path(paths.FLEET),
     csv: Annotated[bool, Option("--csv", help="Print CSV instead of a table.")] = False,
+    verbose: options.AllNotes = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Predict every possible cluster, rank them, and plan the best."""
@@ -97,7 +98,7 @@ def recommend(
     if csv:
         typer.echo(report.to_csv(ranked), nl=False)
     else:
-        console.show(report.to_json(ranked) if as_json else ranking.render(ranked, top, out, choose))
+        console.show(report.to_json(ranked) if as_json else ranking.render(ranked, top, out, choose, verbose))
     remarks = ranking.remarks(ranked) if csv else []
     if out is None and (csv or as_json):
         remarks.append(ranking.unwritten(ranked))

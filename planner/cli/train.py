@@ -123,6 +123,7 @@ def train(
     from planner.train.trackers.request import TrackerRequest
     from planner.train.train import TrainRequest
     from planner.train.train import train as run_training
+    from planner.views import trained
     from planner.views import training as view
     from profilers.mixed_precision import PRECISIONS
 
@@ -153,7 +154,7 @@ def train(
     request = TrainRequest(fleet, plan, steps, job, given, resume, run_dir, allow_plaintext, trackers, first)
     with view.training(detail) as shown:
         result, folder = run_training(request, shown)
-    console.show(result if as_json else view.render(result, folder))
+    console.show(result if as_json else trained.render(result, folder, detail is console.Detail.VERBOSE))
 
 
 def _need_metric(given: dict[str, Any]) -> None:

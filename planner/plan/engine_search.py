@@ -54,11 +54,11 @@ def _of_both(
             other = recommend(profile, by_torch)
         except PlanError:
             raise error from None
-        return replace(other, notes=(*other.notes, f"--engine planner ranks no cluster: {error}"))
+        return replace(other, notes=(f"--engine planner ranks no cluster: {error}", *other.notes))
     try:
         return _beside(own, recommend(profile, by_torch._replace(weights=own.weights)))
     except PlanError as error:
-        return replace(own, notes=(*own.notes, f"--engine torch ranks no cluster: {error}"))
+        return replace(own, notes=(f"--engine torch ranks no cluster: {error}", *own.notes))
 
 
 def _beside(own: Recommendation, other: Recommendation) -> Recommendation:
@@ -86,6 +86,7 @@ def _beside(own: Recommendation, other: Recommendation) -> Recommendation:
         own,
         costs=own.costs._replace(left_out=neither),
         ranking=by_score(first.followed_by(second)),
-        notes=tuple(dict.fromkeys((*own.notes, *other.notes, *left_out))),
+        notes=tuple(dict.fromkeys((*left_out, *own.notes, *other.notes))),
+        details=tuple(dict.fromkeys((*own.details, *other.details))),
         beside=other,
     )

@@ -26,8 +26,7 @@ from profilers.records.json_values import SCHEMA, json_value
 
 #: Of devices that no audit tells of.
 UNCALIBRATED = (
-    "intervals are of the measured spread alone, which runs may leave: no audit of such devices is known "
-    "(`planner audit --calibrate`)"
+    "± tells how much measurements varied; runs may differ by more, which `planner audit --calibrate` measures"
 )
 #: Why nothing can be predicted, and what to do.
 STRANGE_NUMBERS = "the profile has times, rates or watts that cannot be; run `planner profile --fresh`"
@@ -73,11 +72,12 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
             *_energy_note(weights, extra_w + request.count_idle),
             *_calibration_note(costs, request),
         ),
+        details=costs.details,
         profiling_s=profile.profiling_s(costs.model),
         engine=request.engine.text,
         clip_norm=request.clip_norm,
     )
-    return replace(found, notes=(*found.notes, *_round_note(found)))
+    return replace(found, details=(*_round_note(found), *found.details))
 
 
 def _round_note(found: Recommendation) -> list[str]:
@@ -164,8 +164,8 @@ def _weights(
     unknown = ", ".join(costs.names[i] for i in np.flatnonzero(used & np.isnan(costs.devices.busy_w)))
     if asked is None and unknown:
         return {"time": 1.0}, [
-            f"ranked by time, because no watts are known of {unknown}; to rank by power, energy or EDP, "
-            "give idle_watts and max_watts in the fleet file and profile again"
+            f"ranked by time, because no watts are known of {unknown}; to rank by energy, give idle_watts and "
+            "max_watts in the fleet file and profile again"
         ]
     weights = {"edp": 1.0} if asked is None else asked
     if unknown and exponents(weights)[1]:
@@ -181,8 +181,8 @@ def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[s
     if counted_besides or power < time or not power:
         return []
     return [
-        "only the members' watts are counted, so that sharing the work among devices cannot save energy; "
-        "--count-idle and --base-watts count what else is on the bill"
+        "devices left out count as switched off, which favours one device alone; "
+        "--count-idle counts their idle watts, --base-watts others"
     ]
 
 

@@ -57,6 +57,8 @@ class Recommendation:
     """All candidates, predicted and ranked; ``profiling_s`` is what profiling took.
 
     weights: of the metrics by name.
+    notes: what may change what the operator does, the most important first.
+    details: how the figures came about.
     engine, clip_norm: as they were asked for.
     beside: clusters that another engine trains, which the ranking counts after these.
     """
@@ -69,6 +71,7 @@ class Recommendation:
     ranking: Ranking
     notes: tuple[str, ...]
     profiling_s: float
+    details: tuple[str, ...] = ()
     engine: str = OWN
     clip_norm: float | None = None
     beside: "Recommendation | None" = None
@@ -89,6 +92,12 @@ class Recommendation:
             for name, framework in zip(costs.names, costs.frameworks, strict=True):
                 found.setdefault(name, framework)
         return found
+
+    def place_of_least(self, metric: str) -> int:
+        """The place of the cluster of least ``time`` or ``energy``; 1 where watts are unknown."""
+        parts = [self.predictions] + ([] if self.beside is None else [self.beside.predictions])
+        values = np.concatenate([each.time_s * (each.power_w if metric == "energy" else 1.0) for each in parts])
+        return int(np.argmin(np.nan_to_num(values[self.ranking.order], nan=math.inf))) + 1
 
     def row(self, place: int) -> Row:
         """The cluster at a place of the ranking, 1 the best. PlanError: there is no such place."""

@@ -21,6 +21,7 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
         "frameworks": recommendation.frameworks,
         "ranking": [_row_json(row, recommendation.engine == AUTO) for row in rows],
         "notes": list(recommendation.notes),
+        "details": list(recommendation.details),
         "left_out": costs.left_out,
     }
 

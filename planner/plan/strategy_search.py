@@ -67,10 +67,9 @@ def best_of(
     chosen, _, best = min(found, key=lambda each: float(each[2].ranking.score[each[2].ranking.order[0]]))
     names = ", ".join(dict.fromkeys(each.name for each, _, _ in found))
     _, of_cluster, _ = min(found, key=lambda each: least_of_clusters(each[2]))
-    notes = rate_note(profile, of_cluster)
-    notes += [f"--strategy auto chose {best.costs_at(1).strategy.text} among {names}"]
-    notes += _notes(efficiencies, best) if chosen.rounds_efficiency is None else _rounds_notes(chosen, best)
-    return replace(best, notes=(*best.notes, *notes))
+    chose = f"--strategy auto chose {best.costs_at(1).strategy.text} among {names}"
+    details = _notes(efficiencies, best) if chosen.rounds_efficiency is None else _rounds_notes(chosen, best)
+    return replace(best, notes=(*rate_note(profile, of_cluster), *best.notes), details=(chose, *details, *best.details))
 
 
 def candidates(efficiencies: SampleEfficiencies) -> list[Candidate]:

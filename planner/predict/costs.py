@@ -58,7 +58,8 @@ class Costs(NamedTuple):
     up_bytes, down_bytes: as in ``MessageBytes``.
     left_out: the reason by device that cannot be a member.
     what_if: options that ask for something else than what was profiled.
-    notes: what the operator must know of these costs.
+    notes: what may change what the operator does, the most important first; details: how costs
+        came about.
     server_room: the main memory of hosts of a parameter server.
     too_small_alone: the reason by device that has the memory of a member, but not to train alone.
     torch: of a run by torch.distributed; None for the planner's own engine.
@@ -89,6 +90,7 @@ class Costs(NamedTuple):
     left_out: dict[str, str]
     what_if: tuple[str, ...]
     notes: tuple[str, ...]
+    details: tuple[str, ...]
     server_room: ServerRoom
     too_small_alone: dict[str, str]
     torch: TorchCosts | None = None
@@ -209,17 +211,19 @@ def costs_of(
         left_out=found.left_out,
         what_if=(*(f"--rate {name}" for name in rates), *unlike),
         notes=(
-            *(_batch_notes(profile, steps, batch) if shares is None else ()),
-            *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),
-            *_sensor_notes(profile, steps),
             *(f"{name}: {note}" for name, step in steps.items() for note in repeats.notes(step)),
+            *_sensor_notes(profile, steps),
             *(f"{name}: {note}" for name, step in steps.items() for note in data_wait.notes(step)),
+            *link_costs.unlike_measured(profile, rates),
+            *(_batch_notes(profile, steps, batch) if shares is None else ()),
+            *(torch_costs.notes(engine) if with_torch else ()),
+        ),
+        details=(
             *batch_size.notes(strategy, run, streams is not None),
             *(stream_rates.notes(profile, steps, streams, follows) if streams is not None else ()),
             *kernel_mates.notes(profile.devices, steps),
             *_precision_notes(first),
-            *(torch_costs.notes(engine) if with_torch else ()),
         ),
         server_room=ServerRoom.among(profile, steps, strategy),
         too_small_alone=step_memory.too_small(alone, steps, global_batch or batch),
@@ -256,7 +260,7 @@ def _batch_notes(profile: Profile, steps: Mapping[str, StepProfile], batch: int)
 
 def _link_notes(names: Sequence[str], exchange_s: Floats) -> list[str]:
     missing = [f"{names[i]}-{names[k]}" for i, k in np.argwhere(~np.isfinite(exchange_s)) if i <= k]
-    return [f"links not measured, so neither end serves the other: {', '.join(missing)}"] if missing else []
+    return [f"no cluster exchanges over links that were not measured: {', '.join(missing)}"] if missing else []
 
 
 def _sensor_notes(profile: Profile, steps: Mapping[str, StepProfile]) -> list[str]:

@@ -91,7 +91,7 @@ def plan_first(
     if asked.strategy is None:
         strategy, noted = without_server(strategy, request.optimizer, engine)
     ranked = best_of(profile, request, engine, strategy, newest(Path()))
-    for note in (*noted, *(ranked.notes if AUTO in (strategy, engine) else ())):
+    for note in (*noted, *((*ranked.notes, *ranked.details) if AUTO in (strategy, engine) else ())):
         on_note(note)
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))

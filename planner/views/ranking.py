@@ -1,8 +1,10 @@
-"""This view shows a recommendation: the best clusters, and the workers of the planned one."""
+"""This view shows a recommendation: what to train on, the best clusters, and notes on them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from backends.strategies.engine import OWN
 from backends.strategies.strategy import PARAMETER_SERVER
@@ -12,33 +14,57 @@ from planner.plan.request import AUTO
 from planner.predict.costs import Costs
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
+from planner.views import planned_cluster
+from planner.views.advice import Alternative, advice, named
+from planner.views.notes import few, legend
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 
-INTERVAL_NOTE = "±: half of the 95 % interval"
+TIE_LEGEND = "= not told apart from the best"
 NAMEPLATE_NOTE = "± energy leaves out the error of watts from the fleet file, which is not known"
-#: Titles of what is predicted of a cluster.
-FIGURES = ("time", "power", "energy", "± energy", "EDP", "± score", "traffic", "bottleneck")
-TIE_NOTE = "= ties with the best: the difference is smaller than the error of the measurements"
+#: The next best cluster of other devices is looked for among so many rows.
+FOLLOWING = 20
 
 
-def render(found: Recommendation, top: int, path: Path | None, place: int = 1) -> RenderableType:
-    """The ``top`` clusters (0: all), the breakdown of the planned one, and what is to be known
-    about them.
+def render(found: Recommendation, top: int, path: Path | None, place: int = 1, verbose: bool = False) -> RenderableType:
+    """What to do, the ``top`` clusters (0: all), and the notes that matter most.
 
     path: where the plan is, None where it was not written; place: which of the ranking it is.
+    verbose: all columns, the planned cluster worker by worker, and every note.
     """
     rows = [found.row(place) for place in range(1, min(len(found), top or len(found)) + 1)]
-    sources = [each for costs in found.all_costs for each in zip(costs.names, costs.power_sources, strict=True)]
-    stand_ins = {name for name, source in sources if source.emulated}
-    nameplate = any(source.kind == NAMEPLATE for _, source in sources)
-    notes = [*remarks(found), *[TIE_NOTE] * _ties(found), INTERVAL_NOTE, *[NAMEPLATE_NOTE] * nameplate]
-    notes += [EMULATED_NOTE] * bool(stand_ins)
+    stand_ins = _stand_ins(found)
+    tables = [_clusters(found, rows, stand_ins, verbose)]
+    if verbose:
+        tables += planned_cluster.tables(found, place, stand_ins)
+    signs = legend(
+        TIE_LEGEND if _ties(found) else None,
+        EMULATED_NOTE if stand_ins else None,
+        None if _spread(rows[0]) is None else f"± half of the 95 % interval of {_score(found)}",
+    )
+    notes = [
+        *signs,
+        *few(remarks(found), details(found), verbose),
+        _written(found, path, place),
+    ]
+    return stack([Text(_advice(found, place, stand_ins), style="bold"), *tables], notes)
+
+
+def remarks(found: Recommendation) -> list[str]:
+    """What matters of a ranking in whatever form it is printed, the most important first."""
+    left_out = [f"left out: {name}: {reason}" for name, reason in found.costs.left_out.items()]
+    return [*left_out, *found.notes]
+
+
+def details(found: Recommendation) -> list[str]:
+    """How the figures came about."""
+    nameplate = any(source.kind == NAMEPLATE for costs in found.all_costs for source in costs.power_sources)
     best_s = seconds(found.row(1).prediction.time_s)
-    notes.append(f"profiling took {seconds(found.profiling_s)}; the best cluster would train for {best_s}")
-    notes.append(_written(found, path, place))
-    tables = [_clusters(found, rows, stand_ins), _breakdown(found, place, stand_ins)]
-    tables += _streams(found, place, stand_ins)
-    return stack(tables, notes)
+    return [
+        *_frameworks(found),
+        *found.details,
+        *[NAMEPLATE_NOTE] * nameplate,
+        f"profiling took {seconds(found.profiling_s)}; the best cluster would train for {best_s}",
+    ]
 
 
 def unwritten(found: Recommendation) -> str:
@@ -52,10 +78,36 @@ def _written(found: Recommendation, path: Path | None, place: int) -> str:
     return f"wrote {path}" if place == 1 else f"wrote number {place} to {path}"
 
 
-def remarks(found: Recommendation) -> list[str]:
-    """Remarks on a ranking that belong to it in whatever form it is printed."""
-    left_out = [f"left out: {name}: {reason}" for name, reason in found.costs.left_out.items()]
-    return [*left_out, *_frameworks(found), *found.notes]
+def _stand_ins(found: Recommendation) -> set[str]:
+    """The devices that are emulated."""
+    return {
+        name
+        for costs in found.all_costs
+        for name, source in zip(costs.names, costs.power_sources, strict=True)
+        if source.emulated
+    }
+
+
+def _advice(found: Recommendation, place: int, stand_ins: set[str]) -> str:
+    chosen = found.row(place)
+    following = next((row for row in _others(found, place) if row.config.workers != chosen.config.workers), None)
+    return advice(
+        _choice(chosen, stand_ins),
+        _choice(found.row(found.place_of_least("time")), stand_ins),
+        _choice(found.row(found.place_of_least("energy")), stand_ins),
+        None if following is None else _choice(following, stand_ins),
+        by_power=found.metric == "power",
+    )
+
+
+def _others(found: Recommendation, chosen: int) -> Iterator[Row]:
+    """The rows that follow the chosen one."""
+    return (found.row(place) for place in range(chosen + 1, min(len(found), chosen + FOLLOWING) + 1))
+
+
+def _choice(row: Row, stand_ins: set[str]) -> Alternative:
+    names = [marked([name], stand_ins) for name in row.config.workers]
+    return Alternative(named(names), row.prediction.time_s, row.prediction.energy_j)
 
 
 def _frameworks(found: Recommendation) -> list[str]:
@@ -72,62 +124,53 @@ def _batch(costs: Costs) -> str:
     return f"batch {costs.batch}" if costs.shares is None else f"global batch {costs.shares.size}"
 
 
-def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> TextTable:
+def _score(found: Recommendation) -> str:
+    return "EDP" if found.metric == "edp" else found.metric
+
+
+def _title(found: Recommendation, rows: list[Row]) -> str:
     how = "" if found.costs.strategy.same_as(PARAMETER_SERVER) else f", {found.costs.strategy.text}"
     how = how if found.costs.torch is None else ""
     how += "" if found.engine == OWN else f", --engine {found.engine}"
+    best = f"best {len(rows)} of {len(found)} by {_score(found)}"
+    return f"{found.costs.model}{how}, {_batch(found.costs)}, {found.steps:,} steps: {best}"
+
+
+def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str], verbose: bool) -> TextTable:
     engine = ("engine",) if found.engine == AUTO else ()
+    figures = ["time", "power", "energy", "EDP", "±"]
+    figures += ["± energy", "traffic", "bottleneck"] if verbose else []
     made = TextTable(
-        f"{found.costs.model}{how}, {_batch(found.costs)}, {found.steps:,} steps: "
-        f"best {len(rows)} of {len(found)} by {found.metric}",
-        ("", *engine, "server", "workers", *FIGURES),
-        left=(*engine, "server", "workers", "bottleneck"),
-        optional=("± score", "traffic", "± energy", "bottleneck", "power"),
+        _title(found, rows),
+        ("", *engine, "server", "workers", *figures),
+        left=(*engine, "server", "workers", *[each for each in figures if each == "bottleneck"]),
+        optional=[each for each in ("traffic", "± energy", "bottleneck", "power", "±") if each in figures],
     )
     ties = _ties(found)
     for place, row in enumerate(rows, 1):
-        predicted = row.prediction
+        cells = _figures(row)
         made.add_row(
             f"{place}{'=' if ties and row.tie else ''}",
             *[row.engine for _ in engine],
-            marked([row.config.server], stand_ins), marked(row.config.workers, stand_ins),
-            seconds(predicted.time_s), watts(predicted.power_w),
-            joules(predicted.energy_j), percent(row.energy_uncertainty),
-            number(predicted.edp_js, "Js"), percent(_spread(row)), bytes_text(row.network_bytes),
-            f"{row.bottleneck} {percent(row.shares[row.bottleneck], 0)}",
-        )  # fmt: skip
+            marked([row.config.server], stand_ins),
+            marked(row.config.workers, stand_ins),
+            *(cells[each] for each in figures),
+        )
     return made
 
 
-def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> TextTable:
-    columns = ["worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from"]
-    shares_batch = found.costs.shares is not None
-    if shares_batch:
-        columns.insert(1, "batch")
-    title = f"workers of {'the best cluster' if place == 1 else f'number {place}'}"
-    made = TextTable(title, tuple(columns), ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
-    for worker in found.workers(place):
-        made.add_row(
-            marked([worker.name], stand_ins), *([f"{worker.batch:,}"] if shares_batch else []),
-            seconds(worker.cycle_s), f"{worker.alpha_time:.3f}", f"{worker.beta_time:.3f}",
-            number(worker.alpha_power), number(worker.beta_power),
-            f"{worker.steps:,.0f}", watts(worker.power_w), worker.power_source.text,
-        )  # fmt: skip
-    return made
-
-
-def _streams(found: Recommendation, place: int, stand_ins: set[str]) -> list[TextTable]:
-    """A table of the streams of the workers' samples; none where all samples are there."""
-    streams = found.row(place).streams
-    columns = ("worker", "samples/s", "a step", "bound by", "waits", "buffer", "at the end", "bytes")
-    made = TextTable("their streams of samples", columns, ("worker", "bound by"), ("a step", "bytes"))
-    for name, each in streams.items():
-        made.add_row(
-            marked([name], stand_ins), number(each.rate), number(each.samples), each.bound_by,
-            percent(each.waiting_share), f"+{number(each.growth)}/s" if each.growth else "steady",
-            number(each.buffered), bytes_text(each.buffered_bytes),
-        )  # fmt: skip
-    return [made] if streams else []
+def _figures(row: Row) -> dict[str, str]:
+    predicted = row.prediction
+    return {
+        "time": seconds(predicted.time_s),
+        "power": watts(predicted.power_w),
+        "energy": joules(predicted.energy_j),
+        "EDP": number(predicted.edp_js, "Js"),
+        "±": percent(_spread(row)),
+        "± energy": percent(row.energy_uncertainty),
+        "traffic": bytes_text(row.network_bytes),
+        "bottleneck": f"{row.bottleneck} {percent(row.shares[row.bottleneck], 0)}",
+    }
 
 
 def _ties(found: Recommendation) -> bool:

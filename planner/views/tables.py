@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-EMULATED_NOTE = "* emulated: slowed down or modelled; its times and watts are not those of a real device"
+EMULATED_NOTE = "* emulated, no real device"
 
 #: Between two columns.
 GAP = "  "
@@ -57,7 +57,8 @@ class TextTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
-        yield Text(self.title, style="bold")
+        if self.title:
+            yield Text(self.title, style="bold")
         widths = self._widths(width)
         if widths is None:
             yield from self._blocks(console, width)

@@ -1,11 +1,9 @@
-"""This view shows a training run, and then what was measured beside what was predicted."""
+"""This view shows a training run while it goes on."""
 
 import json
-import shlex
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,24 +18,18 @@ from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.agents.call import Event
 from planner.console import Detail, device_output, plain
-from planner.json_records import decode
-from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.profile.power_readings import uncertainty, window_watts
-from planner.provenance import Provenance
+from planner.profile.power_readings import window_watts
 from planner.train.events import LogFailed, MemberGivenUp, MemberLost
 from planner.train.train import RunCallbacks
-from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views import partition
+from planner.units import bytes_text, number, percent, seconds, watts
 from planner.views.injection import injection_columns, injection_table
 from planner.views.streams import stream_columns, stream_table
-from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
+from planner.views.tables import EMULATED_NOTE, TextTable, marked
 from profilers.records.readings import Window
 
 #: Share of the steps from which on their mean rate tells the time that is left.
 FEW_STEPS = 0.05
-#: Figures that are predicted and measured, in the order of the table.
-FIGURES = ("time_s", "power_w", "energy_j", "edp_js")
 #: Events that get a line of their own, besides evaluations.
 EVENT_TEXTS = {
     events.Joined: "{} joined",
@@ -51,8 +43,6 @@ EVENT_TEXTS = {
     LogFailed: "events could not be logged",
     events.Diverged: "the loss of {} diverged",
 }
-#: Most values of a metric that are shown of a run.
-MOST_POINTS = 6
 #: Seconds between lines of progress where standard error is no terminal.
 EVERY_S = 10.0
 
@@ -188,107 +178,10 @@ def _line(event: Event) -> str:
     return f"{text}: {event.reason}" if hasattr(event, "reason") else text
 
 
-def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
-    """Measured beside predicted, each worker's part, its labels, and the metrics on the way."""
-    stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
-    notes = [
-        *result["notes"],
-        *_wall(result),
-        *_end(result),
-        *[EMULATED_NOTE] * bool(stand_ins),
-        *_courses(result["evaluations"]),
-    ]
-    notes += [f"run folder: {folder.path}", f"export: planner export {shlex.quote(str(folder.path))} --to model.pt"]
-    tables = [_totals(result), _workers(result, stand_ins)]
-    if "partition" in result:
-        tables.append(partition.table(result["partition"]))
-    streams = {name: part["stream"] for name, part in result["workers"].items() if part.get("stream")}
-    if streams:
-        tables.append(stream_table(streams, "streams of samples"))
-    if injected := {name: part["injected"] for name, part in result["workers"].items() if part.get("injected")}:
-        tables.append(injection_table(injected))
-    return stack(tables, notes)
-
-
-def _wall(result: Mapping[str, Any]) -> list[str]:
-    """The wall time with its evaluations, predicted and measured, where there were any."""
-    predicted_s, measured_s = (result[kind].get("wall_s") for kind in ("predicted", "measured"))
-    if predicted_s is None or not result["measured"]["evaluation_s"]:
-        return []
-    error = _signed(predicted_s / measured_s - 1.0)
-    return [f"with evaluations: {seconds(predicted_s)} predicted, {seconds(measured_s)} measured, error {error}"]
-
-
-def _end(result: Mapping[str, Any]) -> list[str]:
-    """Whether the target was reached, and why the run ended before its last step."""
-    target = result.get("target")
-    if target:
-        wanted = f"the target {target['metric']}={target['value']:g}"
-        if target["reached"]:
-            return [f"{wanted} was reached after {target['step']:,} of {result['steps']:,} steps"]
-        return [f"{wanted} was not reached in {result['steps_made']:,} steps", *_early(result)]
-    return _early(result)
-
-
-def _early(result: Mapping[str, Any]) -> list[str]:
-    if not result.get("ended"):
-        return []
-    return [f"the run ended after {result['steps_made']:,} of {result['steps']:,} steps: {result['ended']}"]
-
-
 def _scores(metrics: Mapping[str, float]) -> str:
-    return "".join(f", {name} {_metric(name, value)}" for name, value in metrics.items())
+    return "".join(f", {name} {metric_text(name, value)}" for name, value in metrics.items())
 
 
-def _metric(name: str, value: float) -> str:
+def metric_text(name: str, value: float) -> str:
     """The accuracy as a percentage, any other metric as a number."""
     return percent(value) if name == ACCURACY else number(value)
-
-
-def _courses(evaluations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line a metric with its values on the way; of the loss where there is no metric."""
-    if not evaluations:
-        return []
-    names = list(evaluations[0]["metrics"]) or ["loss"]
-    of = [{"loss": each["loss"], **each["metrics"], "step": each["step"]} for each in evaluations]
-    shown = [of[round(place * (len(of) - 1) / max(1, MOST_POINTS - 1))] for place in range(MOST_POINTS)]
-    shown = shown if len(of) > MOST_POINTS else of
-    points = {name: (f"{_metric(name, each[name])} after {each['step']:,}" for each in shown) for name in names}
-    return [f"{name}: {', '.join(texts)} steps" for name, texts in points.items()]
-
-
-def _totals(result: Mapping[str, Any]) -> TextTable:
-    columns = ("", "time", "power", "energy", "± energy", "EDP")
-    made = TextTable(f"{result['model']}, {result['steps']:,} steps", columns, left=("",))
-    for kind in ("predicted", "measured"):
-        at = result[kind]
-        made.add_row(
-            kind + " (emulated)" * _source(at).emulated, seconds(at["time_s"]), watts(at["power_w"]),
-            joules(at["energy_j"]), percent(at["energy_uncertainty"]), number(at["edp_js"], "Js"),
-        )  # fmt: skip
-    time, power, energy, edp = (result["error"][key] for key in FIGURES)
-    made.add_row("error of prediction", _signed(time), _signed(power), _signed(energy), "", _signed(edp))
-    if result.get("equal_speed"):
-        time, power, energy, edp = (result["equal_speed"]["error"][key] for key in FIGURES)
-        made.add_row("error at equal speed", _signed(time), _signed(power), _signed(energy), "", _signed(edp))
-    return made
-
-
-def _signed(error: float | None) -> str:
-    return "-" if error is None else f"{100 * error:+.1f} %"
-
-
-def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> TextTable:
-    columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "± watts", "watts from")
-    made = TextTable("workers", columns, left=("worker", "watts from"), optional=("± watts", "exchanging", "computing"))
-    for name, part in result["workers"].items():
-        made.add_row(
-            marked([name], stand_ins), f"{part['steps']:,}", f"{part['predicted_steps']:,.0f}", seconds(part["busy_s"]),
-            seconds(part["exchange_s"]), watts(part["watts"]), percent(uncertainty(part["watts_error"])),
-            _source(part).text,
-        )  # fmt: skip
-    return made
-
-
-def _source(of: Mapping[str, Any]) -> Provenance:
-    return decode(Provenance, of["provenance"])

@@ -109,7 +109,7 @@ def found(report: CheckReport, device: str) -> dict[str, Finding]:
 
 
 def on_screen(report: CheckReport) -> list[str]:
-    return shown(render(report)).splitlines()
+    return shown(render(report, verbose=True)).splitlines()
 
 
 def assert_only_failed(report: CheckReport, device: str, check: str) -> Finding:
@@ -238,7 +238,7 @@ def test_on_screen_each_failure_is_one_line_with_its_remedy(checked: CheckReport
         if finding.status in ("failed", "warning"):
             start = f"{'✗' if finding.status == 'failed' else '!'} {finding.device}: {finding.check}: "
             assert len([line for line in lines if line.startswith(start)]) == 1
-    assert lines[-1] == "2 of 14 devices can take part"
+    assert lines[0] == "2 of 14 devices can take part."
 
 
 def test_a_row_reads_without_colour(checked: CheckReport) -> None:
@@ -304,4 +304,4 @@ def test_the_folder_with_a_devices_data_is_looked_into(tmp_path: Path) -> None:
     assert found["here"].detail == "1 file"
     assert found["gone"].detail == f"no folder {tmp_path}/none, which the fleet file names as data"
     assert found["gone"].remedy == "copy the set there, or correct `data` in the fleet file"
-    assert "data" in shown(render(report))
+    assert "data" in shown(render(report, verbose=True))

@@ -166,7 +166,7 @@ def test_the_host_of_a_server_keeps_room_for_it_beside_its_part_of_the_batch() -
 def test_members_only_energy_never_rewards_sharing_and_the_bill_may() -> None:
     members = recommend(fleet(), RecommendRequest({"energy": 1.0}))
     assert members.row(1).config.workers == ("a",)
-    assert "cannot save energy" in members.notes[0]
+    assert "favours one device alone" in members.notes[0]
     billed = recommend(fleet(), RecommendRequest({"energy": 1.0}, base_watts=1000.0))
     assert len(billed.row(1).config.workers) > 1
     assert billed.notes == ()
@@ -200,7 +200,7 @@ def test_without_a_metric_the_best_is_that_of_edp_or_of_time_where_watts_that_co
     devices = {**fleet().devices, "b": profiles.device(profiles.step(0.6), idle_w=None)}
     by_time, by_edp = (recommend(profiles.profile(devices), RecommendRequest(exclude=each)) for each in ((), ("b",)))
     assert (by_time.metric, by_edp.metric) == ("time", "edp")
-    assert by_time.notes[0].startswith("ranked by time, because no watts are known of b; to rank by power, energy")
+    assert by_time.notes[0].startswith("ranked by time, because no watts are known of b; to rank by energy")
     assert by_edp.notes == ()
 
 

@@ -48,7 +48,7 @@ def test_without_measured_efficiencies_the_quickest_equal_one_is_taken_and_said(
     times = {text: predicted_s(fleet(), text) for text in EQUAL}
     assert found.costs.strategy.text == min(times, key=times.__getitem__) == "allreduce"
     assert found.row(1).prediction.time_s == pytest.approx(times["allreduce"])
-    assert found.notes[-1].startswith("--strategy auto chose allreduce among parameter-server:sync=synchronous, ")
+    assert found.details[0].startswith("--strategy auto chose allreduce among parameter-server:sync=synchronous, ")
 
 
 def test_a_quicker_step_wins_if_it_is_worth_enough() -> None:
@@ -68,7 +68,7 @@ def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from()
     plan = make_plan(found, "fleet.toml")
     assert (plan.strategy.text, plan.steps) == ("sgp", 1000)
     assert plan.prediction.time_s == pytest.approx(1000 / 4 * plan.workers[0].cycle_s)
-    worth, source = found.notes[-2:]
+    worth, source = found.details[1:3]
     assert worth == (
         "sgp is taken to need 1.11 times the images of synchronous workers, the most in 6 pairs of runs "
         "(0.93 on average, 0.74 at the least)"
@@ -93,7 +93,9 @@ def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> No
     efficiencies = NONE._replace(source=SOURCE, critical_batch=32.0)
     found = best_of(fleet(), RecommendRequest(TIME, steps=1000, include=tuple("abcd"), batch=32), "auto", efficiencies)
     assert make_plan(found, "fleet.toml").steps == 2500
-    assert "4 synchronous workers need 2.50 times the images of one device alone; --steps are its steps" in found.notes
+    assert (
+        "4 synchronous workers need 2.50 times the images of one device alone; --steps are its steps" in found.details
+    )
 
 
 def test_one_device_wins_where_larger_batches_teach_next_to_nothing() -> None:
@@ -136,8 +138,8 @@ def test_the_optimizer_is_that_of_every_candidate_and_leaves_out_those_that_it_d
     request = RecommendRequest(TIME, steps=900, optimizer="adam")
     found = best_of(fleet(0.1), request, "auto", known(dlion=10.0, sgp=5.0))
     assert make_plan(found, "fleet.toml").strategy.text == "sgp:optimizer=adam"
-    assert "dlion" not in found.notes[-4]
-    assert any("with sgd, not adam" in note for note in found.notes)
+    assert "dlion" not in found.details[0]
+    assert any("with sgd, not adam" in note for note in found.details)
 
 
 def test_a_plan_names_the_optimizer_and_how_steps_were_computed() -> None:
@@ -183,7 +185,7 @@ def test_what_rounds_are_taken_to_need_is_said_with_its_interval() -> None:
     steps = found.costs.strategy.local.every or 0
     assert len(found.row(1).config.workers) == 4
     factor = 4 ** (0.1 + 0.0005 * steps)
-    note, source = found.notes[-2:]
+    note, source = found.details[1:3]
     assert note.startswith(
         f"4 workers with rounds of {steps} steps of the fastest are taken to need {factor:.2f} times"
     )

@@ -171,7 +171,7 @@ def test_a_device_that_was_timed_at_a_smaller_batch_than_planned_is_left_out_of_
 def test_missing_links_are_named() -> None:
     links = tuple(link for link in profiles.links(THREE) if (link.source, link.target) != ("a", "c"))
     found = costs_of(profiles.profile(THREE, links=links))
-    assert found.notes == ("links not measured, so neither end serves the other: a-c",)
+    assert found.notes == ("no cluster exchanges over links that were not measured: a-c",)
     assert not found.pairs.reachable[0, 2]
     assert found.pairs.reachable[0, 1]
 
@@ -204,6 +204,6 @@ def test_mixed_precision_is_noted() -> None:
     devices = {name: profiles.device(profiles.step(precision="bf16")) for name in ("a", "b")}
     found = costs_of(profiles.profile(devices))
     assert found.precision == "bf16"
-    assert "steps compute in bf16, as they were profiled; weights and gradients stay fp32" in found.notes
+    assert "steps compute in bf16, as they were profiled; weights and gradients stay fp32" in found.details
     plain = costs_of(profiles.profile({name: profiles.device() for name in ("a", "b")}))
-    assert not any("steps compute in" in note for note in plain.notes)
+    assert not any("steps compute in" in note for note in plain.details)

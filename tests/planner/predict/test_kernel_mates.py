@@ -74,7 +74,7 @@ def test_the_error_of_the_time_beside_others_comes_on_top_of_any_other() -> None
 
 def test_the_operator_is_told_which_devices_are_slower_beside_others() -> None:
     def told(shared: StepProfile) -> list[str]:
-        return [note for note in costs_of(four(shared)).notes if "kernel" in note]
+        return [note for note in costs_of(four(shared)).details if "kernel" in note]
 
     assert [note.partition(": ")[2] for note in told(crowded())] == ["a 1.4 times, b 1.4 times, c 1.4 times"]
     assert told(crowded(gradient_s=0.104)) == []

@@ -104,9 +104,9 @@ def test_a_batch_that_follows_the_stream_is_what_arrives_in_a_second() -> None:
     assert cycles(costs, found, "a") == pytest.approx([1.0])
     alone = index(found, costs, "a", "a")
     assert found.free_s[alone, 0] == pytest.approx(0.12 + 0.01)
-    (told,) = (note for note in costs.notes if note.startswith("batches are what arrives in a second"))
+    (told,) = (note for note in costs.details if note.startswith("batches are what arrives in a second"))
     assert told.endswith(": 40 on a, timed from 16 to 32; 1024 on b, timed from 16 to 32; 5 on c, timed from 16 to 32")
-    assert not any("drawn" in note for note in costs.notes)
+    assert not any("drawn" in note for note in costs.details)
 
 
 def test_a_part_of_a_global_batch_arrives_as_late_as_it_is_large() -> None:
@@ -286,7 +286,7 @@ def test_the_mean_of_a_rate_that_changes_counts_and_no_damaged_sample() -> None:
     costs = three("replay:100,shape=bursts,factor=5,malformed=4,at=b")
     assert costs.streams is not None
     assert costs.streams.rate.tolist() == pytest.approx([100, 100 * 1.4 * 0.75, 100])
-    assert any("counts with its mean" in note for note in costs.notes)
+    assert any("counts with its mean" in note for note in costs.details)
 
 
 def test_a_replay_has_the_rates_that_it_will_have_in_the_run() -> None:

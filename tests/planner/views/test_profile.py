@@ -7,6 +7,7 @@ import pytest
 
 from planner.profile.file import Profile
 from planner.views import profile
+from planner.views.profile_json import to_json
 from profilers.records.readings import PowerReading, Samples, StreamRate, Window
 from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
@@ -18,26 +19,42 @@ PATH = Path("profile.json")
 
 @WIDE
 def test_a_profile_shows_steps_watts_and_links(width: int) -> None:
-    text = shown(profile.render(profiles.three(), PATH), width)
+    text = shown(profile.render(profiles.three(), PATH, verbose=True), width)
     assert text.index("training step") < text.index("watts") < text.index("links")
     assert "wrote profile.json" in text
 
 
+@pytest.mark.parametrize("width", (60, *WIDTHS))
+def test_a_profile_begins_with_what_was_measured_and_has_a_row_a_device(width: int) -> None:
+    text = shown(profile.render(profiles.three(), PATH), width)
+    sentence, table, _ = text.split("\n\n")
+    assert " ".join(sentence.split()) == "Profiled net on 3 devices in 25.0 s: a step takes 110 ms on a to 1.71 s on c."
+    assert [row(table, name).split()[1] for name in "abc"] == ["32"] * 3
+    assert "links between devices: " in text
+    assert "warmed up" not in text
+
+
+def test_a_device_that_failed_is_not_counted() -> None:
+    dead = profiles.device()._replace(steps=(), error="no route")
+    made = profiles.profile({"a": profiles.device(), "dead": dead})
+    assert profile.summary(made).startswith("Profiled net on 1 of 2 devices in ")
+
+
 def test_watts_of_an_emulated_device_are_labelled() -> None:
-    text = shown(profile.render(profiles.three(slowdown=4.0), PATH))
+    text = shown(profile.render(profiles.three(slowdown=4.0), PATH, verbose=True))
     rows = [line for line in text.splitlines() if line.startswith("c (emulated, 4x slower)")]
     assert len(rows) == 2  # its steps and its watts
     assert "nameplate, emulated (fleet file, slowdown 4)" in rows[1]
-    assert "emulated" not in shown(profile.render(profiles.three(), PATH))
+    assert "emulated" not in shown(profile.render(profiles.three(), PATH, verbose=True))
 
 
 @WIDE
 def test_streams_are_shown_by_what_devices_read(width: int) -> None:
     made = profiles.three().with_device("a", streams={"socket:h:1": StreamRate(38.0, 0.01, 10.0, 3336.0)})
-    text = shown(profile.render(made, PATH), width)
+    text = shown(profile.render(made, PATH, verbose=True), width)
     assert {"socket:h:1", "38.0", "2.0"} <= set(text.partition("streams of samples")[2].split())
-    assert "streams of samples" not in shown(profile.render(profiles.three(), PATH), width)
-    told = profile.to_json(made, PATH)["devices"]
+    assert "streams of samples" not in shown(profile.render(profiles.three(), PATH, verbose=True), width)
+    told = to_json(made, PATH)["devices"]
     assert told["a"]["streams"]["socket:h:1"]["rate"] == 38.0 and "streams" not in told["b"]
 
 
@@ -50,19 +67,19 @@ def measured(memory: StepMemory = MEMORY, **changes: object) -> Profile:
 
 @WIDE
 def test_the_memory_of_a_step_is_shown_with_the_largest_batch_that_fits(width: int) -> None:
-    text = shown(profile.render(measured(), PATH), width)
+    text = shown(profile.render(measured(), PATH, verbose=True), width)
     table = text.partition("peak memory of a training step")[2].partition("watts")[0]
     assert row(table, "a").split()[-1] == "63"
     assert "500 MB" in row(table, "a")
-    assert "memory" not in shown(profile.render(profiles.three(), PATH), width)  # of an older version
+    assert "memory" not in shown(profile.render(profiles.three(), PATH, verbose=True), width)  # of an older version
 
 
 def test_json_tells_each_size_and_what_follows_from_them() -> None:
-    (told,) = profile.to_json(measured(), PATH)["devices"]["a"]["timings"]
+    (told,) = to_json(measured(), PATH)["devices"]["a"]["timings"]
     assert told["memory"]["batches"][0] == {"batch": 16, "host_bytes": 300_000_000, "accelerator_bytes": None}
     assert told["memory"]["too_large"] == 64 and told["memory"]["largest_batch"] == 63
     assert (told["memory"]["host_bytes"], told["memory"]["sample_bytes"]) == (500_000_000, 12_500_000)
-    (older,) = profile.to_json(profiles.profile({"a": profiles.device()}), PATH)["devices"]["a"]["timings"]
+    (older,) = to_json(profiles.profile({"a": profiles.device()}), PATH)["devices"]["a"]["timings"]
     assert "memory" not in older
 
 
@@ -71,18 +88,18 @@ def test_notes_name_a_batch_that_did_not_fit_and_memory_that_is_shared_or_unknow
     assert profile.notes(odd) == [
         "a: net: batch 64 does not fit into its memory; timed at 32",
         "a: memory of a step is not known: hidden",
-        "a: its GPU shares the memory of the processor",
     ]
+    assert profile.details(odd) == ["a: its GPU shares the memory of the processor"]
 
 
 def test_watts_that_are_not_known_are_dashes() -> None:
     unknown = profiles.profile({"a": profiles.device(idle_w=None)})
-    watts = shown(profile.render(unknown, PATH)).partition("watts")[2].partition("links")[0]
+    watts = shown(profile.render(unknown, PATH, verbose=True)).partition("watts")[2].partition("links")[0]
     assert row(watts, "a").split() == ["a", "net", "torch", "-", "-", "-", "-", "unavailable"]
-    (measured,) = profile.to_json(unknown, PATH)["devices"]["a"]["timings"]
+    (measured,) = to_json(unknown, PATH)["devices"]["a"]["timings"]
     assert (measured["idle_w"], measured["busy_w"], measured["provenance"]["kind"]) == (None, None, "unavailable")
     assert "no idle_watts and max_watts in the fleet file" in measured["provenance"]["detail"]
-    assert "a: watts unavailable: no idle_watts" in shown(profile.render(unknown, PATH))
+    assert "a: watts unavailable: no idle_watts" in shown(profile.render(unknown, PATH, verbose=True))
 
 
 def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
@@ -90,9 +107,9 @@ def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
         Window(1.0, {}, (PowerReading("plug", "sensor", "wall", w, 0.5, 9, relative_error=0.01),)) for w in (10.0, 50.0)
     )
     sensed = profiles.profile({"a": profiles.device(profiles.step(window=busy))._replace(idle=idle)})
-    watts = shown(profile.render(sensed, PATH)).partition("watts")[2].partition("links")[0]
+    watts = shown(profile.render(sensed, PATH, verbose=True)).partition("watts")[2].partition("links")[0]
     assert " ".join(row(watts, "a").split()[3:]) == "10.0 W 2.0 % 50.0 W 2.0 % integrated sensor of the wall plug"
-    (told,) = profile.to_json(sensed, PATH)["devices"]["a"]["timings"]
+    (told,) = to_json(sensed, PATH)["devices"]["a"]["timings"]
     assert told["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
     assert told["busy_uncertainty"] == pytest.approx(0.0196, rel=1e-3)
 
@@ -100,11 +117,11 @@ def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
 def test_a_model_that_was_timed_in_two_frameworks_is_told_twice() -> None:
     both = profiles.device()._replace(steps=(profiles.step(0.1), profiles.step(0.3, framework="tensorflow")))
     made = profiles.profile({"a": both})
-    told = profile.to_json(made, PATH)["devices"]["a"]["timings"]
+    told = to_json(made, PATH)["devices"]["a"]["timings"]
     assert [(each["model"], each["framework"], round(each["gradient_s"], 3)) for each in told] == [
         ("net", "torch", 0.1), ("net", "tensorflow", 0.3)
     ]  # fmt: skip
-    steps = shown(profile.render(made, PATH)).partition("watts")[0]
+    steps = shown(profile.render(made, PATH, verbose=True)).partition("watts")[0]
     assert [line.split()[:3] for line in steps.splitlines() if line.startswith("a ")] == [
         ["a", "net", "torch"], ["a", "net", "tensorflow"]
     ]  # fmt: skip
@@ -119,11 +136,11 @@ def test_sensors_that_are_not_used_or_contradict_each_other_are_told(width: int)
         PowerReading("rapl", "unavailable", "", None, None, 0, "not here"),
     )
     odd = profiles.profile({"a": profiles.device(profiles.step(window=Window(1.0, {}, readings)))})
-    assert profile.to_json(odd, PATH)["notes"] == [
+    assert to_json(odd, PATH)["notes"] == [
         "a: ina: it repeats one value; flagged and not used",
         "a: gpu (nvml:0) 30 W exceeds wall (plug) 20 W, which contains it",
     ]
-    assert "flagged and not used" in " ".join(shown(profile.render(odd, PATH), width).split())
+    assert "flagged and not used" in " ".join(shown(profile.render(odd, PATH, verbose=True), width).split())
 
 
 @WIDE
@@ -135,8 +152,8 @@ def test_a_profile_that_was_cut_short_is_still_shown(width: int) -> None:
     cut = profiles.profile({"dead": dead, "halted": halted})._replace(
         links=(silent._replace(latency_s=empty, bytes_per_s=Samples("B/s", ())),)
     )
-    assert "cannot be reached [Errno 113]" in shown(profile.render(cut, PATH), width)
-    json.dumps(profile.to_json(cut, PATH), allow_nan=False)
+    assert "cannot be reached [Errno 113]" in shown(profile.render(cut, PATH, verbose=True), width)
+    json.dumps(to_json(cut, PATH), allow_nan=False)
 
 
 @WIDE
@@ -144,10 +161,10 @@ def test_why_a_model_or_a_link_was_not_measured_is_told_once(width: int) -> None
     part = profiles.device()._replace(failures={"vgg19": "out of memory"})
     nothing = part._replace(steps=(), error="vgg19: out of memory")
     failing = profiles.profile({"part": part, "nothing": nothing}, link_errors={"part -> nothing": "no route"})
-    lines = shown(profile.render(failing, PATH), width).splitlines()
+    lines = shown(profile.render(failing, PATH, verbose=True), width).splitlines()
     assert [line for line in lines if "memory" in line or "route" in line] == [
         "part: vgg19: out of memory", "nothing: vgg19: out of memory", "part -> nothing: no route"
     ]  # fmt: skip
-    told = profile.to_json(failing, PATH)
+    told = to_json(failing, PATH)
     assert told["devices"]["part"]["failures"] == {"vgg19": "out of memory"}
     assert told["link_errors"] == {"part -> nothing": "no route"}

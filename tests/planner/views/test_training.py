@@ -1,19 +1,16 @@
-"""A run on screen: its progress, and measured beside predicted at its end."""
+"""A run on screen while it goes on."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.live import Live
 
 from backends.protocol.events import Dropped, Evaluated, MemberProgress, MemberTelemetry, Progress, Refused, TimeSpent
 from planner import console
-from planner.paths import RunFolder
 from planner.provenance import Provenance
 from planner.train.events import Sending
 from planner.views import training
 from planner.views.training import TrainingProgress
-from profilers.records.json_values import json_value
 from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
 from tests.planner.screens import WIDTHS, row, shown
@@ -119,54 +116,7 @@ def test_emulated_devices_of_a_plan_are_marked_and_the_mark_explained(capsys: py
         view.on_plan(plan(planned("a"), planned("b")._replace(power_source=EMULATED)))
     said, note = capsys.readouterr().err.splitlines()
     assert said == "net: 100 steps, server on a, workers a, b*; predicted 100 s"
-    assert note.startswith("* emulated:")
-
-
-def result(power_w: float | None = 90.0, source: Provenance = WALL) -> dict[str, Any]:
-    part = {
-        "steps": 100, "predicted_steps": 99.6, "busy_s": 80.0, "exchange_s": 5.0, "watts": power_w,
-        "provenance": json_value(source), "watts_error": 0.01,
-    }  # fmt: skip
-    figures = {
-        "time_s": 100.0, "power_w": power_w, "energy_j": None, "edp_js": None, "energy_uncertainty": 0.0196,
-        "provenance": json_value(source),
-    }  # fmt: skip
-    error = {"time_s": -0.0512, "power_w": None, "energy_j": None, "edp_js": None}
-    return {
-        "model": "net", "steps": 100, "predicted": figures, "measured": figures, "error": error,
-        "workers": {"a": part}, "notes": ["a: a note"],
-        "evaluations": [{"step": 100, "loss": 1.0, "metrics": {"accuracy": 0.5}}],
-    }  # fmt: skip
-
-
-@WIDE
-def test_the_labels_of_each_device_are_shown(width: int) -> None:
-    many = {str(label): 10 + label for label in range(20)}
-    held = {"partition": "labels=20", "labels": {"a": {"3": 1200}, "b": many}}
-    text = shown(training.render({**result(), "partition": held}, RunFolder(PATH)), width)
-    assert "data by --partition labels=20" in text
-    assert "3: 1,200" in text and "390" in text and "12 more" in text
-    assert "data by" not in shown(training.render(result(), RunFolder(PATH)), width)
-
-
-@WIDE
-@pytest.mark.parametrize("power_w", [90.0, None])
-def test_a_result_shows_measured_beside_predicted(width: int, power_w: float | None) -> None:
-    text = shown(training.render(result(power_w), RunFolder(Path("runs/x"))), width)
-    assert "-5.1 %" in row(text, "error")
-    assert "accuracy: 50.0 % after 100 steps" in text
-    assert "a: a note" in text
-    assert "2.0 %" in row(text, "measured")
-    assert "run folder: runs/x" in text
-    assert text.splitlines()[-1] == "export: planner export runs/x --to model.pt"
-
-
-def test_a_result_on_emulated_devices_is_labelled() -> None:
-    text = shown(training.render(result(source=EMULATED), RunFolder(PATH)))
-    assert row(text, "measured (emulated)")
-    assert "emulated (slowdown 4)" in row(text.partition("workers")[2], "a*")
-    assert "* emulated:" in text
-    assert "emulated" not in shown(training.render(result(), RunFolder(PATH)))
+    assert note.startswith("* emulated")
 
 
 # -- how much is told ------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""Every table is readable on terminals of 80, 120 and 200 columns, and complete in a pipe, whatever
-its devices are called.
+"""Every table is readable on terminals of 60 to 200 columns, and complete in a pipe, whatever its
+devices are called.
 """
 
 import re
@@ -23,7 +23,7 @@ from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
 from planner.runs.comparison import compare
 from planner.runs.summary import FINISHED, RunCosts, RunSummary, RunTarget
-from planner.views import audit, check, clean, models, power, profile, ranking, runs, training
+from planner.views import audit, check, clean, models, power, profile, ranking, runs, trained
 from planner.views.training import TrainingProgress
 from power_models.base import PowerModel, Range
 from power_models.columns import Choice
@@ -50,15 +50,15 @@ def fleet() -> Profile:
     return profiles.profile(devices)
 
 
-def checked() -> RenderableType:
+def checked(verbose: bool) -> RenderableType:
     long = "libcudart.so.10.2: cannot open shared object file: No such file or directory (needed by libtorch_cuda.so)"
     findings = [Finding(name, each, "ok", "3.6.9") for name in NAMES for each in CHECKS]
     findings[-3] = Finding(NAMES[-1], "clock", "failed", long, "set its clock: sudo timedatectl set-ntp true")
-    return check.render(CheckReport(tuple(findings)))
+    return check.render(CheckReport(tuple(findings)), verbose)
 
 
-def ranked() -> RenderableType:
-    return ranking.render(recommend(fleet(), RecommendRequest({"edp": 1.0})), 0, PATH)
+def ranked(verbose: bool) -> RenderableType:
+    return ranking.render(recommend(fleet(), RecommendRequest({"edp": 1.0})), 0, PATH, verbose=verbose)
 
 
 def scored() -> RenderableType:
@@ -80,7 +80,7 @@ def running() -> RenderableType:
     return progress.live.get_renderable()
 
 
-def trained() -> RenderableType:
+def at_the_end(verbose: bool) -> RenderableType:
     part = {
         "steps": 123_456_789, "predicted_steps": 99.6, "busy_s": 2e5, "exchange_s": 1e-5, "watts": 1234.5,
         "provenance": json_value(EMULATED), "watts_error": 0.01,
@@ -90,7 +90,7 @@ def trained() -> RenderableType:
         "provenance": json_value(EMULATED),
     }  # fmt: skip
     error = dict.fromkeys(("time_s", "power_w", "energy_j", "edp_js"), -0.9951)
-    return training.render(
+    return trained.render(
         {
             "model": "path/to/a/model.py:function", "steps": 10**9, "predicted": figures, "measured": figures,
             "error": error, "workers": dict.fromkeys(NAMES, part), "notes": ["a note"],
@@ -99,6 +99,7 @@ def trained() -> RenderableType:
             ],
         },
         RunFolder(Path("runs/2026-11-23T12-00-00-model")),
+        verbose,
     )  # fmt: skip
 
 
@@ -143,12 +144,16 @@ def left_over() -> RenderableType:
 
 
 SCREENS = {
-    "check": checked,
+    "check": lambda: checked(False),
+    "check --verbose": lambda: checked(True),
     "models": models.render,
     "profile": lambda: profile.render(fleet(), PATH),
-    "recommend": ranked,
+    "profile --verbose": lambda: profile.render(fleet(), PATH, verbose=True),
+    "recommend": lambda: ranked(False),
+    "recommend --verbose": lambda: ranked(True),
     "train, while it runs": running,
-    "train": trained,
+    "train": lambda: at_the_end(False),
+    "train --verbose": lambda: at_the_end(True),
     "runs": lambda: runs.render(earlier_runs()),
     "runs --compare": lambda: runs.render_comparison(compare(earlier_runs())),
     "clean": left_over,
@@ -162,7 +167,7 @@ screens = pytest.mark.parametrize("screen", SCREENS)
 
 
 @screens
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", (60, *WIDTHS))
 def test_on_a_terminal_no_line_is_too_long_and_no_word_is_cut(screen: str, width: int) -> None:
     text = shown(SCREENS[screen](), width)
     assert "…" not in text
