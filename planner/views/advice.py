@@ -11,7 +11,7 @@ WORTH_TELLING = 0.1
 MOST_NAMED = 4
 
 
-class Alternative(NamedTuple):
+class Offer(NamedTuple):
     """A cluster as a sentence names it, with its predicted figures.
 
     energy_j: None where watts are unknown.
@@ -30,10 +30,10 @@ def named(names: Sequence[str]) -> str:
 
 
 def advice(
-    best: Alternative,
-    fastest: Alternative,
-    most_frugal: Alternative,
-    following: Alternative | None,
+    best: Offer,
+    fastest: Offer,
+    most_frugal: Offer,
+    following: Offer | None,
     by_power: bool = False,
 ) -> str:
     """What to train on, and the trade against it that costs least; else the next best cluster.
@@ -45,9 +45,7 @@ def advice(
     return f"Train on {best.who}: {power}{_figures(best)}.{_alternative(best, fastest, most_frugal, following)}"
 
 
-def _alternative(
-    best: Alternative, fastest: Alternative, most_frugal: Alternative, following: Alternative | None
-) -> str:
+def _alternative(best: Offer, fastest: Offer, most_frugal: Offer, following: Offer | None) -> str:
     trades = []
     if fastest.time_s <= (1 - WORTH_TELLING) * best.time_s:
         trades.append((_cost(fastest, best), _faster(fastest, best)))
@@ -60,23 +58,23 @@ def _alternative(
     return f" The next best is {following.who}: {_figures(following)}."
 
 
-def _figures(of: Alternative, between: str = ", ") -> str:
+def _figures(of: Offer, between: str = ", ") -> str:
     return between.join([seconds(of.time_s)] + ([] if of.energy_j is None else [joules(of.energy_j)]))
 
 
-def _cost(other: Alternative, best: Alternative) -> float:
+def _cost(other: Offer, best: Offer) -> float:
     """Energy × time against the best's; time alone where watts are unknown."""
     energy = other.energy_j / best.energy_j if other.energy_j and best.energy_j else 1.0
     return energy * other.time_s / best.time_s
 
 
-def _faster(other: Alternative, best: Alternative) -> str:
+def _faster(other: Offer, best: Offer) -> str:
     if not other.energy_j or not best.energy_j or other.energy_j <= best.energy_j:
         return f"{other.who} would take {_figures(other, ' and ')}."
     return f"{other.who} would take {seconds(other.time_s)} at {_times(other.energy_j / best.energy_j)} the energy."
 
 
-def _more_frugal(other: Alternative, best: Alternative) -> str:
+def _more_frugal(other: Offer, best: Offer) -> str:
     longer = other.time_s / best.time_s
     if longer <= 1:
         return f"{other.who} would take {_figures(other, ' and ')}."

@@ -15,7 +15,7 @@ from planner.predict.costs import Costs
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views import planned_cluster
-from planner.views.advice import Alternative, advice, named
+from planner.views.advice import Offer, advice, named
 from planner.views.notes import few, legend
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 
@@ -105,9 +105,9 @@ def _others(found: Recommendation, chosen: int) -> Iterator[Row]:
     return (found.row(place) for place in range(chosen + 1, min(len(found), chosen + FOLLOWING) + 1))
 
 
-def _choice(row: Row, stand_ins: set[str]) -> Alternative:
+def _choice(row: Row, stand_ins: set[str]) -> Offer:
     names = [marked([name], stand_ins) for name in row.config.workers]
-    return Alternative(named(names), row.prediction.time_s, row.prediction.energy_j)
+    return Offer(named(names), row.prediction.time_s, row.prediction.energy_j)
 
 
 def _frameworks(found: Recommendation) -> list[str]:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from planner.views.advice import Alternative, advice, named
+from planner.views.advice import Offer, advice, named
 
-BEST = Alternative("tx2 alone", 109.0, 1300.0)
-FAST = Alternative("tx1 + tx2", 87.0, 1950.0)
-FRUGAL = Alternative("nano alone", 218.0, 1000.0)
+BEST = Offer("tx2 alone", 109.0, 1300.0)
+FAST = Offer("tx1 + tx2", 87.0, 1950.0)
+FRUGAL = Offer("nano alone", 218.0, 1000.0)
 
 
 def test_the_fastest_is_told_with_what_it_costs() -> None:
