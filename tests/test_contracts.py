@@ -1,7 +1,6 @@
 """Who may import whom, what runs on Python 3.6, and what the command line costs to load."""
 
 import ast
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -65,16 +64,3 @@ def test_the_command_line_loads_nothing_heavy() -> None:
     done = run(sys.executable, "-c", "import planner.cli.main, sys; print(*sys.modules)")
     assert done.returncode == 0, done.stderr
     assert heavy.isdisjoint(done.stdout.split())
-
-
-#: Folders of one file a kind, which the architecture names as a whole.
-FAMILIES = ("views", "models", "pytorch", "tensorflow", "compressors", "topologies", "exchanges", "sensors")
-
-
-def test_the_architecture_names_every_file() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    named = {name.rpartition("/")[2] for name in re.findall(r"`([\w/]+\.py)`", text)}
-    files = [path for package in ("planner", *SHIPPED) for path in (ROOT / package).rglob("*.py")]
-    there = {path.name for path in files if path.parent.name not in FAMILIES} - {"__init__.py"}
-    assert there - named == set()
-    assert named - {path.name for path in files} - {path.name for path in (ROOT / "power_models").glob("*.py")} == set()

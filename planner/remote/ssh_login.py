@@ -85,9 +85,8 @@ class Login(NamedTuple):
         return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts)
 
     def _try(self, hop: SshTarget, via: paramiko.Transport | None, authenticate: bool) -> paramiko.Transport:
-        link = open_link(self.device, hop, via, self.timeout_s, self.stack)
         try:
-            transport = paramiko.Transport(link)
+            transport = paramiko.Transport(open_link(self.device, hop, via, self.timeout_s, self.stack))
             self.stack.callback(quietly, transport.close)
             transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = self.timeout_s
             _prefer_known_types(hop, transport)

@@ -12,6 +12,8 @@ from planner.errors import RemoteError
 from planner.remote.ssh_config import SshTarget
 
 _DEAD_LINK_MS = 15_000
+#: What paramiko says of a channel that was closed before the thread that opened it woke.
+_CLOSED_AT_ONCE = "Unable to open channel."
 
 #: Exceptions that paramiko raises for a lost connection.
 GONE = (paramiko.SSHException, EOFError, OSError)
@@ -22,7 +24,8 @@ def open_link(
 ) -> socket.socket | paramiko.Channel:
     """The stream to ``hop``, through ``via`` if given; ``stack`` closes it.
 
-    Raises RemoteError with a remedy, in the name of ``device``.
+    Raises RemoteError with a remedy, in the name of ``device``, and one of GONE where the far end
+    drops what a jump host has connected.
     """
     if via is not None:
         return _through(device, hop, via, timeout_s, stack)
@@ -72,6 +75,8 @@ def _through(
     try:
         channel = via.open_channel("direct-tcpip", place_there, ("127.0.0.1", 0), timeout=timeout_s)
     except GONE as error:
+        if str(error) == _CLOSED_AT_ONCE:
+            raise
         raise RemoteError(
             f"{device}: the jump host does not reach {place(hop)} ({error}); "
             "is that address right as seen from there, and does its sshd allow TCP forwarding?"

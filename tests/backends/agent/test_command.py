@@ -1,5 +1,7 @@
 """Any command on a device, between two windows of its sensors."""
 
+import os
+import signal
 import sys
 import time
 
@@ -37,9 +39,11 @@ def test_what_it_prints_comes_as_events_and_its_code_in_the_result():
 
 
 def test_the_busy_window_is_as_long_as_the_command():
+    began = time.monotonic()
     found = run(RecordingTask(), python("import time; time.sleep(0.5)"), 0.2)
-    assert 0.2 <= found.idle.duration_s < 0.5
-    assert 0.5 <= found.busy.duration_s < 1.5
+    whole_s = time.monotonic() - began
+    assert found.idle.duration_s >= 0.2 and found.busy.duration_s >= 0.5
+    assert found.idle.duration_s + found.busy.duration_s <= whole_s
 
 
 def test_sensors_and_counters_are_in_both_windows():
@@ -56,10 +60,8 @@ def test_a_program_that_is_not_there_is_named():
 def test_told_to_stop_it_ends_the_command():
     job = RecordingTask()
     job.emit = lambda event: job.stopping.set()
-    began = time.monotonic()
-    found = run(job, python("import time; print('on', flush=True); time.sleep(60)"), 0.0)
+    found = run(job, python("import time; print('on', flush=True); time.sleep(3600)"), 0.0)
     assert found.returncode == -15
-    assert time.monotonic() - began < 10
 
 
 def test_told_to_stop_before_it_began_it_does_not_begin(tmp_path):
@@ -71,7 +73,7 @@ def test_told_to_stop_before_it_began_it_does_not_begin(tmp_path):
 
 
 def test_what_it_leaves_running_does_not_hold_up_the_result():
-    left = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3)'])"
-    began = time.monotonic()
-    run(RecordingTask(), python(left), 0.0)
-    assert time.monotonic() - began < 2.9
+    sleeper = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3600)'])"
+    job = RecordingTask()
+    run(job, python(f"import subprocess, sys; print({sleeper}.pid)"), 0.0)
+    os.kill(int(job.text("out")), signal.SIGKILL)

@@ -158,10 +158,8 @@ def test_abort_frees_a_thread_that_waits(pair):
     _, far = pair
     far.settimeout(None)
     threading.Timer(0.1, far.abort).start()
-    began = time.monotonic()
     with pytest.raises(framing.WireError):
         far.receive(Done)
-    assert time.monotonic() - began < 3
     far.abort()  # once more does no harm
 
 

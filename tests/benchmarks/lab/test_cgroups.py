@@ -4,7 +4,6 @@ import errno
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,10 +109,8 @@ def test_a_group_is_removed_with_those_in_it(v1: V1, tmp_path: Path) -> None:
 
 
 def test_a_file_that_does_not_take_the_value_is_named(tmp_path: Path) -> None:
-    began_s = time.monotonic()
     with pytest.raises(LabError, match=r"cpu\.max: does not take"):
         V2(tmp_path).set_cpus("nothing/here", 1.0)
-    assert time.monotonic() - began_s < 1
 
 
 def test_groups_that_hold_processes_themselves_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

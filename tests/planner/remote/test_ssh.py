@@ -134,10 +134,9 @@ class TestDroppedConnections:
     def test_a_server_that_never_answers_costs_one_timeout(
         self, client_key: paramiko.PKey, target_of: MakeTarget
     ) -> None:
-        start_s = time.monotonic()
         with ssh_server(client_key, Faults(stall=True)) as server:
             assert "dropped the connection (try 1 of 4" in told(target_of(server), RemoteError, timeout_s=0.5)
-        assert time.monotonic() - start_s < 3
+            assert server.connects == 1
 
 
 class TestUnreachable:
@@ -191,13 +190,11 @@ class TestLostConnections:
         self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         released = threading.Event()
-        monkeypatch.setattr(sshserver._Session, "check_channel_exec_request", lambda *_: released.wait(20))
+        monkeypatch.setattr(sshserver._Session, "check_channel_exec_request", lambda *_: released.wait(HANG_S))
         with ssh_server(client_key) as server:
             remote = SshRemote("tx2", target_of(server), timeout_s=0.5)
-            start_s = time.monotonic()
             with pytest.raises(DeviceLostError, match=r"tx2: sshd did not start a command within 0\.5 s"):
                 remote.spawn(["true"])
-            assert time.monotonic() - start_s < 3
             remote.close()
             released.set()
 
@@ -265,6 +262,21 @@ class TestJumps:
         with ssh_server(client_key) as jump, ssh_server(client_key, Faults(drop_connects=2)) as last:
             assert answer(target_of(last, jumps=(target_of(jump),))) == b"hello\n"
             assert (jump.connects, last.connects) == (1, 3)
+
+    def test_a_connection_that_is_dropped_before_this_end_knows_of_it_is_tried_again(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened, answers = paramiko.Transport.open_channel, [paramiko.SSHException("Unable to open channel.")]
+
+        def open_channel(transport: paramiko.Transport, kind: str, *args: object, **options: object) -> object:
+            if kind == "direct-tcpip" and answers:
+                raise answers.pop()
+            return opened(transport, kind, *args, **options)
+
+        monkeypatch.setattr(paramiko.Transport, "open_channel", open_channel)
+        with ssh_server(client_key) as jump, ssh_server(client_key) as last:
+            assert answer(target_of(last, jumps=(target_of(jump),))) == b"hello\n"
+            assert last.connects == 1
 
 
 class TestProxyCommands:

@@ -80,14 +80,12 @@ def test_a_failure_is_raised_until_the_next_answer(source):
 
 
 def test_a_source_that_never_answers_delays_only_the_first_read(source, monkeypatch):
-    monkeypatch.setattr(polling, "ANSWER_LIMIT_S", 0.05)
     source.go.clear()
     poller = Poller(source)
-    for least_s, most_s in ((0.05, 2.0), (0.0, 0.04)):
-        began_s = time.monotonic()
-        with pytest.raises(Unavailable, match="has not answered within 0.05 s"):
+    for limit_s in (0.05, 3600.0):  # the second read would wait until the test is given up
+        monkeypatch.setattr(polling, "ANSWER_LIMIT_S", limit_s)
+        with pytest.raises(Unavailable, match="has not answered within"):
             poller.newest()
-        assert least_s <= time.monotonic() - began_s < most_s
     poller.close()
 
 
