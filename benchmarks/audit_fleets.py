@@ -1,13 +1,12 @@
-"""Audits of fleets that are drawn at random, to calibrate and to test the predicted intervals.
+"""Audits of fleets that are drawn at random, to test predictions and their intervals.
 
     python benchmarks/audit_fleets.py --fleets 10 --out audits --minutes 60
-    planner audit audits/*/audit-* --calibrate calibration.json
 
-Each fleet has 2 to 6 devices, shares of a core that two cores can grant, links of 10 to 1000
-Mbit/s and one network of 50 kB to 25 MB. Some hide their quotas. It is profiled once and audited
-with two strategies: the asynchronous parameter server, and one that is drawn. The seed was fixed
-before the first audit. A lab is built for each in turn (root). Nothing may run beside it. The same
-command goes on where it was stopped.
+Each fleet leaves its profile.json and, of each repetition, the JSON of `planner audit`. A fleet
+has 2 to 6 devices, shares of a core that two cores can grant, links of 10 to 1000 Mbit/s and one
+network of 50 kB to 25 MB. Some hide their quotas. It is profiled once and audited with two
+strategies: the asynchronous parameter server, and one that is drawn. A lab is built for each in
+turn (root). Nothing may run beside it. The same command goes on where it was stopped.
 """
 
 import argparse
@@ -76,7 +75,7 @@ def main() -> None:
     made.add_argument("--first", type=int, default=0, help="number of the first one")
     made.add_argument("--seed", type=int, default=20261126)
     made.add_argument("--out", type=Path, default=Path("audits"))
-    made.add_argument("--sample", type=int, default=5, help="configurations of each strategy")
+    made.add_argument("--clusters", type=int, default=8, help="of each strategy, the best predicted first")
     made.add_argument("--seconds", type=float, default=10.0, help="of each run")
     made.add_argument("--repetitions", type=int, default=1, help="runs of each configuration")
     made.add_argument("--minutes", type=float, default=float("inf"), help="begin no fleet later")
@@ -100,11 +99,12 @@ def _audit(fleet: Drawn, folder: Path, options: argparse.Namespace) -> None:
     with lab_in(folder, fleet.names, fleet.spec) as lab:
         lab.run("profile", "--model", fleet.model, "--batch-size", "16", "--data", str(DATA))
         for label, strategy in (("server", "parameter-server"), ("other", fleet.strategy)):
-            lab.run(
-                "audit", "--strategy", strategy, "--data", str(DATA), "--sample", str(options.sample),
-                "--seconds", str(options.seconds), "--repetitions", str(options.repetitions),
-                "--label", f"{folder.name}-{label}", "--out", f"audit-{label}",
-            )  # fmt: skip
+            for repetition in range(options.repetitions):
+                made = lab.run(
+                    "audit", "--strategy", strategy, "--data", str(DATA), "--clusters", str(options.clusters),
+                    "--seconds", str(options.seconds), "--metric", "time", "--json",
+                )  # fmt: skip
+                (folder / f"audit-{label}-{repetition}.json").write_text(made.stdout)
     (folder / "done").touch()
     print(f"{folder.name}: {fleet}; {time.monotonic() - began_s:.0f} s", flush=True)
 

@@ -9,7 +9,7 @@ FLEET = "fleet.toml"
 PROFILE = "profile.json"
 PLAN = "plan.json"
 SAMPLE_EFFICIENCY = "sample_efficiency.json"
-CALIBRATION = "calibration.json"
+AUDIT = "audit.json"
 
 
 def newest_profile(folder: Path) -> Path:

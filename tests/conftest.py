@@ -29,7 +29,6 @@ LONGEST = (
     "e2e/test_frameworks",
     "e2e/test_ssh_end_to_end",
     "planner/train/test_worker_restart",
-    "planner/audit/test_runner",
 )
 #: Folders of tests that wait for processes for seconds, the longest first.
 WAITING = ("e2e", "planner/train", "planner/profile", "backends/peers", "backends/profiling", "planner/agents")

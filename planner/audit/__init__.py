@@ -1,1 +1,1 @@
-"""The audit runs every configuration of a fleet and scores the predictions against them."""
+"""An audit trains clusters of a ranking for a few seconds each, and scores the predictions."""

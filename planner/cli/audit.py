@@ -1,6 +1,5 @@
 """`planner audit` parses, calls and renders; heavy imports wait inside the command."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,146 +7,99 @@ from typer import Argument, Option
 
 from planner import paths
 from planner.cli import options
-from planner.errors import AuditError
+from planner.errors import AuditError, PlanError
 
 if TYPE_CHECKING:
-    from planner.audit.folder import AuditFolder
-    from planner.audit.scoring.measured import MeasuredAudit
-    from planner.audit.scoring.scoreboard import Scoreboard
-    from planner.fleet.device import Fleet
-    from planner.profile.file import Profile
+    from planner.audit.outcome import Outcome
+    from planner.audit.runs import Audit
 
 
 def audit(
-    folders: Annotated[
-        list[Path] | None,
-        Argument(metavar="[FOLDER]...", help="Judge these audits, together, without running anything."),
+    profile_path: Annotated[
+        Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")
     ] = None,
-    fleet: options.FleetPath = Path(paths.FLEET),
-    profile: Annotated[Path | None, Option(help="What is judged; the newest profile*.json here if not given.")] = None,
-    model: Annotated[
-        list[str] | None, Option("--model", "-m", help="Only this model of the profile; may be repeated.")
+    clusters: Annotated[int, Option("--clusters", "-k", min=1, help="Train so many, the best first.")] = 3,
+    every: Annotated[bool, Option("--all", help="Train all clusters of the ranking.")] = False,
+    seconds: Annotated[float, Option(min=1.0, max=3600.0, help="Seconds to measure of each.")] = 8.0,
+    metric: Annotated[
+        str | None, Option(help="time, power, energy or edp [edp, or time where watts are unknown].")
     ] = None,
+    model: Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")] = None,
+    job: options.Job = None,
     framework: options.ProfiledFramework = None,
-    batch_size: Annotated[int | None, Option(min=1, help="Images a step; the profiled ones if not given.")] = None,
-    steps: options.PlannedSteps = None,
-    seconds: Annotated[float, Option(min=5.0, help="Seconds of steady state to measure in each run.")] = 15.0,
-    repetitions: Annotated[int, Option("--repetitions", "-r", min=1, help="Runs of each configuration.")] = 1,
-    seed: Annotated[
-        int, Option(min=0, help="Of the order of the runs, the weights, the data and drawn rates of streams.")
-    ] = 0,
-    servers: Annotated[
-        str, Option(help="Parameter server on the fastest member, or on every member in turn.")
-    ] = "fastest",
-    sample: Annotated[
-        int | None, Option(min=1, help="Only so many configurations of each model, drawn at random by the seed.")
-    ] = None,
-    engine: Annotated[
-        str, Option(help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo (docs/engines.md).")
-    ] = "planner",
-    allow_plaintext: options.AllowPlaintext = False,
+    batch_size: Annotated[int | None, Option(min=1, help="What if: another batch size.")] = None,
+    include: Annotated[list[str] | None, Option(help="Only clusters with this device; may be repeated.")] = None,
+    exclude: Annotated[list[str] | None, Option(help="Only clusters without this device; may be repeated.")] = None,
     strategy: Annotated[
         str, Option(help="How workers exchange updates: NAME, or NAME:part=value,... (planner train --help).")
     ] = "parameter-server",
+    engine: Annotated[
+        str, Option(help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo (docs/engines.md).")
+    ] = "planner",
+    optimizer: options.Optimizer = None,
+    allow_plaintext: options.AllowPlaintext = False,
     data: options.Data = None,
-    label: Annotated[str | None, Option(help="Its name in tables; the folder's if not given.")] = None,
-    out: Annotated[Path, Option("--out", "-o", help="The audit's folder; what it holds is not run again.")] = Path(
-        "audit"
-    ),
-    calibrate: Annotated[
-        Path | None,
-        Option(metavar="FILE.json", help="Fit the errors of predictions to these audits, and write them there."),
-    ] = None,
-    plot: Annotated[Path | None, Option(help="Predicted against measured, as .png, .svg or .pdf.")] = None,
-    top: Annotated[int, Option(min=0, help="Configurations to show, the worst predicted first; 0 for all.")] = 10,
+    fleet: options.FleetPath = Path(paths.FLEET),
     as_json: options.AsJson = False,
 ) -> None:
-    """Run every configuration, and score the predictions.
+    """Train the best clusters briefly, and check their predictions.
 
-    Each runs for a short while, on images of --data or on noise, and counts for the planned steps
-    at the rate it had. An audit that was stopped goes on where it was. With FOLDER, judge what
-    earlier audits measured, offline. A calibration.json here, as --calibrate writes it, is what the
-    intervals of `planner recommend` rest on. The one of planner itself is for emulated fleets.
+    They train on images of --data or on noise, and a job on its own data. The intervals of `planner
+    recommend` count on the errors seen, which audit.json here keeps. Ctrl-C shows what is measured.
     """
     from backends.strategies.engine import OWN
-    from planner import console
-    from planner.audit.folder import AuditFolder
-    from planner.audit.planned_runs import ranking
-    from planner.audit.scoring.scoreboard import score
-    from planner.audit.settings import SERVERS, Settings, audited_values
+    from planner.audit.runs import Audit, steady_batches
     from planner.fleet.device import require_trust
     from planner.fleet.file import load_fleet
-    from planner.plan.request import parse_engine, parse_strategy
-    from planner.predict.calibration import newest
-    from planner.views import audit as view
-    from planner.views import audit_json, auditplot
-    from profilers.records.json_values import SCHEMA
-
-    options.check_known("--servers", servers, SERVERS)
-    if not math.isfinite(seconds):
-        raise AuditError(f"--seconds {seconds:g}: give a finite number")
-    if plot is not None:
-        auditplot.check(plot)
-    failures = {}
-    if not folders:
-        folder, (shape, classes) = AuditFolder(out), options.shape_of(data)
-        judged = _profile(folder, profile)
-        audited = audited_values(judged, model or (), framework, batch_size, steps)
-        requested = Settings(
-            SCHEMA, label or out.name, str(fleet), *audited, seconds, repetitions, seed, servers, sample, shape,
-            classes, parse_engine(engine).text, None if data is None else str(data.absolute()),
-            parse_strategy(strategy).text,
-        )  # fmt: skip
-        reached = load_fleet(fleet)
-        if engine != OWN:
-            members = {name for each in requested.models for name in ranking(requested, judged, each).costs.names}
-            require_trust(reached, sorted(members), f"--engine {engine}", allow_plaintext)
-        folder.begin(requested, judged)
-        failures = _run(folder, reached)
-    audits = [AuditFolder(path).load() for path in folders or [out]]
-    if not failures or audits[0].measured:
-        board = score(audits, newest(Path()))
-        if calibrate is not None:
-            board = _calibrated(board, audits, calibrate)
-        if plot is not None:
-            auditplot.save(board, plot)
-        console.show(audit_json.to_json(board) if as_json else view.render(board, top))
-    if failures:
-        what = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
-        raise AuditError(f"{len(failures)} runs failed; the same command tries them again: {what}")
-
-
-def _calibrated(board: "Scoreboard", audits: list["MeasuredAudit"], path: Path) -> "Scoreboard":
-    """Write the errors that fit these audits; the board with the coverage of fleets left out."""
-    import datetime
-
-    from planner.audit.scoring.calibrate import calibrate
-    from planner.audit.scoring.cases import cases_of
-    from planner.json_records import save
-
-    fitted = calibrate([case for audit in audits for case in cases_of(audit)], datetime.date.today())
-    save(fitted.calibration, path)
-    return board._replace(left_out=fitted.left_out)
-
-
-def _profile(folder: "AuditFolder", given: Path | None) -> "Profile":
-    """The profile to judge; an audit that has begun keeps its own. Raises AuditError."""
+    from planner.plan.rank import METRICS, one_metric
+    from planner.plan.recommend import recommend
+    from planner.plan.request import RecommendRequest, optimizer_of_job, parse_engine, parse_strategy, without_server
     from planner.profile.file import load_profile
 
-    if not folder.begun:
-        return load_profile(given or paths.newest_profile(Path()))
-    if given is not None and load_profile(given) != folder.profile():
-        raise AuditError(f"--profile {given}: {folder.path} judges another; leave it out, or name another --out")
-    return folder.profile()
+    options.check_known("--metric", metric, METRICS)
+    if job is not None and model is not None:
+        raise PlanError(f"--job {job} and --model {model}: choose one of them")
+    reached, profile = load_fleet(fleet), load_profile(profile_path or paths.newest_profile(Path()))
+    optimizer = optimizer_of_job(profile, job or model, optimizer)
+    chosen = steady_batches(parse_strategy(without_server(strategy, optimizer, engine)[0]))
+    request = RecommendRequest(
+        None if metric is None else one_metric(metric), job or model, framework, batch=batch_size,
+        include=include or (), exclude=exclude or (), strategy=chosen, optimizer=optimizer, allow_plaintext=True,
+    )  # fmt: skip
+    ranked = recommend(profile, request.by(parse_engine(engine)))
+    if engine != OWN:
+        require_trust(reached, sorted(ranked.costs.names), f"--engine {engine}", allow_plaintext)
+    asked = Audit(ranked, reached, len(ranked) if every else min(clusters, len(ranked)), seconds, data)
+    outcomes: list[Outcome] = []
+    try:
+        _train(asked, outcomes)
+    finally:
+        _show(asked, outcomes, as_json)
+    if all(each.failure for each in outcomes):
+        raise AuditError("no cluster could be measured")
 
 
-def _run(folder: "AuditFolder", fleet: "Fleet") -> dict[str, str]:
+def _train(audit: "Audit", found: list["Outcome"]) -> None:
     from planner import console
-    from planner.audit.runner import make_missing_runs
+    from planner.audit.runs import outcomes
 
     with console.progress() as on_progress:
+        on_progress("audit", f"1/{audit.clusters}", 0.0)
+        for outcome in outcomes(audit):
+            found.append(outcome)
+            done = len(found)
+            on_progress("audit", f"{min(done + 1, audit.clusters)}/{audit.clusters}", done / audit.clusters)
 
-        def on_run(name: str, done: int, total: int) -> None:
-            on_progress("audit", f"{done + 1}/{total}: {name}", done / total)
 
-        return make_missing_runs(fleet, folder, on_run)
+def _show(audit: "Audit", outcomes: list["Outcome"], as_json: bool) -> None:
+    """Show what is measured so far, and keep its errors."""
+    from planner import console
+    from planner.audit.outcome import errors_by_kind, verdict
+    from planner.predict.seen_errors import add_seen
+    from planner.views import audit as view
+
+    if not outcomes:
+        return
+    add_seen(Path(), errors_by_kind(outcomes))
+    found = verdict(outcomes, audit.ranked.weights)
+    console.show((view.to_json if as_json else view.render)(audit.ranked, outcomes, found))

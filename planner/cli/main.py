@@ -108,7 +108,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "runs": (runs.runs, "planner runs && planner runs --compare runs/2026-01-31T12-00-00-cipher audit/runs"),
     "export": (export.export, "planner export runs/2026-01-31T12-00-00-cipher --to model.pt"),
     "clean": (clean.clean, "planner clean --dry-run && planner clean --device tx2 --yes"),
-    "audit": (audit.audit, "planner audit --repetitions 2 --out audit-100 && planner audit audit-100 audit-10"),
+    "audit": (audit.audit, "planner audit --clusters 5 && planner audit --all --metric time --json"),
 }
 for name, (command, example) in COMMANDS.items():
     uses = StrategyCommand if name in ("recommend", "train") else None

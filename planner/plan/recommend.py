@@ -25,9 +25,7 @@ from planner.profile.file import Profile
 from profilers.records.json_values import SCHEMA, json_value
 
 #: Of devices that no audit tells of.
-UNCALIBRATED = (
-    "± tells how much measurements varied; runs may differ by more, which `planner audit --calibrate` measures"
-)
+UNCALIBRATED = "± tells how much measurements varied; runs may differ by more, which `planner audit` measures"
 #: Why nothing can be predicted, and what to do.
 STRANGE_NUMBERS = "the profile has times, rates or watts that cannot be; run `planner profile --fresh`"
 

@@ -3,9 +3,8 @@
 The time of a run has the relative variance v + a^2 sum_i g_i^2 + e^2 x^2 + r^2. v comes from the
 measured spread; g_i is what the time changes by a gradient of member i, and x = 1 - sum_i g_i the
 share that is no computing. a, e and r are the errors of a device's step, of the model of an
-exchange, by its kind, and of what all devices of a run have in common: they are fitted to audits
-(``planner audit --calibrate``). The file with the figures is the one in the working folder, else
-the one that comes with the program.
+exchange, by its kind, and of what all devices of a run have in common: they are fitted
+to audits of many fleets. Where `planner audit` has seen a larger error of a kind here, that counts.
 """
 
 from pathlib import Path
@@ -16,12 +15,12 @@ import numpy as np
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import Strategy
 from planner.json_records import load
-from planner.paths import CALIBRATION
 from planner.predict.costs import Costs, ModelErrors
+from planner.predict.seen_errors import SeenErrors, seen_errors
 from planner.provenance import NAMEPLATE
 
 SHIPPED = Path(__file__).with_suffix(".json")
-REMEDY = "make it again with `planner audit --calibrate`, or remove it"
+REMEDY = "install planner again"
 
 
 class ExchangeError(NamedTuple):
@@ -57,6 +56,15 @@ class Calibration(NamedTuple):
         known = {each.kind: each.error for each in self.exchanges}
         return known.get(kind, max(known.values(), default=0.0))
 
+    def widened_by(self, seen: SeenErrors) -> "Calibration":
+        """With at least the errors that were seen, by kind."""
+        runs = {each.kind: each.runs for each in self.exchanges}
+        kinds = dict.fromkeys([*runs, *seen.errors])
+        wider = (
+            ExchangeError(kind, max(self.of_exchange(kind), seen.of_kind(kind)), runs.get(kind, 0)) for kind in kinds
+        )
+        return self._replace(exchanges=tuple(wider))
+
     def fits(self, costs: Costs) -> bool:
         """Whether it tells of such devices."""
         return not self.emulated or any(source.emulated for source in costs.power_sources)
@@ -85,6 +93,5 @@ def exchange_kind(strategy: Strategy, engine: Engine) -> str:
 
 
 def newest(folder: Path) -> Calibration:
-    """That of a folder, or the shipped one. Raises RecordError where the file does not fit."""
-    own = folder / CALIBRATION
-    return load(Calibration, own if own.exists() else SHIPPED, REMEDY)
+    """The shipped one, with the errors that an audit in a folder has seen. Raises RecordError."""
+    return load(Calibration, SHIPPED, REMEDY).widened_by(seen_errors(folder))

@@ -19,7 +19,6 @@ COMMANDS = (
     "export",
     "clean",
     "audit",
-    "lab",
     "power",
     "stream",
 )

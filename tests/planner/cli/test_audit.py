@@ -1,8 +1,6 @@
-"""`planner audit` refuses what its runs could not do before it begins a folder."""
+"""`planner audit` refuses what its runs could not do before it trains anything."""
 
 from pathlib import Path
-
-import pytest
 
 from planner import json_records
 from planner.profile.file import DeviceProfile
@@ -20,17 +18,9 @@ def audit(planner: Planner, **devices: DeviceProfile) -> str:
 
 
 def test_half_precision_is_refused_with_torch(planner: Planner) -> None:
-    problem = audit(planner, a=profiles.device(profiles.step(precision="fp16")))
-    assert "fp16 scales its loss" in problem and not Path("audit").exists()
-
-
-def test_only_who_takes_part_must_be_trusted(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.audit.runner.make_missing_runs", lambda *_: {"the run": "made up"})
-    lost = profiles.device()._replace(steps=(), error="lost")
-    other = profiles.device(profiles.step(framework="tensorflow"))
-    assert "the run: made up" in audit(planner, a=profiles.device(), b=other, gone=lost)
+    assert "fp16 scales its loss" in audit(planner, a=profiles.device(profiles.step(precision="fp16")))
 
 
 def test_whoever_takes_part_must_be_trusted(planner: Planner) -> None:
     problem = audit(planner, a=profiles.device(), b=profiles.device(host="10.0.0.2"))
-    assert "add --allow-plaintext" in problem and not Path("audit").exists()
+    assert "add --allow-plaintext" in problem

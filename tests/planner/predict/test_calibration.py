@@ -1,6 +1,7 @@
 """The errors that audits showed widen intervals, and cancel where two clusters share them."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,7 @@ from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from backends.streams.spec import StreamSpec
 from planner.errors import RecordError
-from planner.json_records import save
-from planner.paths import CALIBRATION
+from planner.paths import AUDIT
 from planner.plan.recommend import UNCALIBRATED, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import calibration
@@ -18,13 +18,22 @@ from planner.predict.calibration import Calibration, ExchangeError, exchange_kin
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import OWN_ENGINE, costs_of
 from planner.predict.predict import predict
-from tests.planner import audits
+from planner.predict.seen_errors import add_seen, seen_errors
+from planner.profile.file import Profile
+from tests.planner import profiles
 
 KNOWN = Calibration(
     1, 0.03, 0.04, (ExchangeError("server, asynchronous", 0.2, 9), ExchangeError("ring, synchronous", 0.1, 5)),
     0.05, 8, 40, False, "2026-11-26",
 )  # fmt: skip
-FLEET = audits.fleet(0.09, 0.09, spread=0.0)
+
+
+def fleet(slowdown: float = 1.0) -> Profile:
+    step = profiles.step(0.09, spread=0.0, slowdown=slowdown)
+    return profiles.profile({name: profiles.device(step) for name in "ab"})
+
+
+FLEET = fleet()
 
 
 def variance(known: Calibration) -> dict[int, float]:
@@ -81,13 +90,21 @@ def test_intervals_are_wider_and_what_two_clusters_share_does_not_tie_them() -> 
     assert np.array_equal(with_run.ranking.tied, without.ranking.tied)
 
 
-def test_that_of_the_working_folder_comes_first_and_one_that_does_not_fit_is_named(tmp_path) -> None:
-    assert calibration.newest(tmp_path) == calibration.newest(calibration.SHIPPED.parent)
-    save(KNOWN, tmp_path / CALIBRATION)
-    assert calibration.newest(tmp_path) == KNOWN
-    (tmp_path / CALIBRATION).write_text('{"schema": 1, "step": -1.0}')
-    with pytest.raises(RecordError, match=r"calibration\.json.*make it again with `planner audit --calibrate`"):
-        calibration.newest(tmp_path)
+def test_a_kind_counts_at_least_with_the_errors_that_an_audit_saw(tmp_path: Path) -> None:
+    shipped = calibration.newest(tmp_path)
+    add_seen(tmp_path, {"ring, synchronous": (0.3, -0.4), "alone": (0.0,)})
+    seen = calibration.newest(tmp_path)
+    assert seen.of_exchange("ring, synchronous") == pytest.approx(math.sqrt(0.125))
+    assert seen.of_exchange("server, asynchronous") == shipped.of_exchange("server, asynchronous")
+
+
+def test_errors_that_are_seen_again_replace_those_of_their_kind(tmp_path: Path) -> None:
+    add_seen(tmp_path, {"one": (0.3,), "two": (0.1,)})
+    add_seen(tmp_path, {"one": (0.2,)})
+    assert seen_errors(tmp_path).errors == {"one": (0.2,), "two": (0.1,)}
+    (tmp_path / AUDIT).write_text("{")
+    with pytest.raises(RecordError, match=r"audit\.json.*make it again with `planner audit`"):
+        seen_errors(tmp_path)
 
 
 def test_audits_of_emulated_fleets_tell_nothing_of_others() -> None:
@@ -95,7 +112,7 @@ def test_audits_of_emulated_fleets_tell_nothing_of_others() -> None:
     told = recommend(FLEET, request)
     assert told.row(1).time_uncertainty == recommend(FLEET, RecommendRequest({"time": 1.0})).row(1).time_uncertainty
     assert UNCALIBRATED in told.notes
-    slowed_down = audits.fleet(0.09, 0.09, spread=0.0, slowdown=2.0)
+    slowed_down = fleet(slowdown=2.0)
     widened = recommend(slowed_down, request)
     assert (widened.row(1).time_uncertainty or 0.0) > 0.05
     assert UNCALIBRATED not in widened.notes

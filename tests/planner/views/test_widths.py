@@ -10,7 +10,7 @@ import pytest
 from rich.console import RenderableType
 
 from backends.protocol.events import CacheEntry, Evaluated
-from planner.audit.scoring.scoreboard import score
+from planner.audit.outcome import Outcome, verdict
 from planner.check.findings import CHECKS, CheckReport, Finding
 from planner.clean.caches import Cache
 from planner.paths import RunFolder
@@ -31,7 +31,7 @@ from power_models.evaluate import ModelScores
 from power_models.linear import Mean
 from power_models.registry import MODELS
 from profilers.records.json_values import json_value
-from tests.planner import audits, profiles
+from tests.planner import profiles
 from tests.planner.plans import plan, planned
 from tests.planner.screens import WIDTHS, shown
 
@@ -62,9 +62,14 @@ def ranked(verbose: bool) -> RenderableType:
 
 
 def scored() -> RenderableType:
-    made = audits.fleet(0.1, 0.17, 0.3)
-    measured = audits.as_predicted(made, 2, shake=lambda run: audits.faster(run, 1.3))
-    return audit.render(score([audits.audit(made, measured, label) for label in ("dlion-hetero-sys-a", "gu-100")]))
+    ranked = recommend(fleet(), RecommendRequest({"edp": 1.0}))
+    outcomes = [
+        Outcome(
+            place, NAMES[0], NAMES[:place], "ring, rounds", NAMES[1:], 1234.5, 99.5, 1200.0 - place, failure=failure
+        )
+        for place, failure in enumerate(("", "the device was lost"), 1)
+    ]
+    return audit.render(ranked, outcomes, verdict(outcomes, ranked.weights))
 
 
 def running() -> RenderableType:

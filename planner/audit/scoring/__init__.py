@@ -1,1 +1,0 @@
-"""Scoring compares measured runs with predictions and simpler rules, without files or devices."""
