@@ -36,16 +36,13 @@ _EXPECTED = {
 }
 #: Of a key that is not there, and of one that should not be.
 _MISSING, _UNKNOWN = "missing", "extra_forbidden"
-#: The forms of a record that a text may stand for.
-_TEXT, _RECORD = "<text>", "<record>"
 
 
 def decode(cls: type[Record], value: object, where: str = "") -> Record:
     """The record of type ``cls`` in a JSON value. Raises RecordError.
 
     cls: a NamedTuple of str, bool, int, float, Any, dict[str, X], tuple[X, ...], X | None and
-        other such NamedTuples. A class method ``from_text`` reads a text in its place, and
-        ``former_keys`` gives the present names of fields by those in older files.
+        other such NamedTuples. One with a class method ``from_text`` is a text.
     where: path of ``value`` in its document, for messages.
     """
     try:
@@ -165,32 +162,18 @@ def _in_range(field: tuple[str, str], whole: bool) -> Callable[[Any], Any]:
 
 
 def _record_schema(cls: Any, name: str, found: dict[str, CoreSchema]) -> CoreSchema:
+    if hasattr(cls, "from_text"):
+        return core_schema.no_info_after_validator_function(
+            cls.from_text, core_schema.str_schema(strict=True), ref=name
+        )
     fields = {
         key: core_schema.typed_dict_field(
             _schema(hint, (cls.__name__, key), found), required=key not in cls._field_defaults
         )
         for key, hint in get_type_hints(cls).items()
     }
-    former = cls.former_keys() if hasattr(cls, "former_keys") else {}
-    made = core_schema.no_info_before_validator_function(
-        functools.partial(_renamed, former), core_schema.typed_dict_schema(fields, extra_behavior="forbid", strict=True)
-    )
-    if not hasattr(cls, "from_text"):
-        return core_schema.no_info_after_validator_function(lambda read: cls(**read), made, ref=name)
-    text = core_schema.str_schema(strict=True)
-    return core_schema.no_info_after_validator_function(
-        lambda read: cls.from_text(read) if isinstance(read, str) else cls(**read),
-        core_schema.tagged_union_schema({_TEXT: text, _RECORD: made}, _form),
-        ref=name,
-    )
-
-
-def _form(value: object) -> str:
-    return _TEXT if isinstance(value, str) else _RECORD
-
-
-def _renamed(former: Mapping[str, str], value: object) -> object:
-    return {former.get(key, key): each for key, each in value.items()} if isinstance(value, dict) else value
+    made = core_schema.typed_dict_schema(fields, extra_behavior="forbid", strict=True)
+    return core_schema.no_info_after_validator_function(lambda read: cls(**read), made, ref=name)
 
 
 def _told(errors: Sequence[ErrorDetails], where: str, whole: str) -> str:
@@ -224,6 +207,6 @@ def _path(where: str, place: Sequence[int | str]) -> str:
     for part in place:
         if isinstance(part, int):
             where += f"[{part}]"
-        elif part not in (_TEXT, _RECORD):
+        else:
             where += f".{part}" if where else part
     return where

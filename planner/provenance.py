@@ -1,6 +1,5 @@
 """Provenance states where watts and joules come from and what of a device they cover. Pure."""
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -17,8 +16,6 @@ AT_BUSY_SHARE = "at the measured busy share"
 
 _NOUNS = {COUNTER: "energy counter", SENSOR: "integrated sensor", MODEL: "power model", NAMEPLATE: "nameplate"}
 _PLACES = {"wall": "wall plug", "board": "board", "module": "module", "gpu": "GPU", "cpu": "CPU"}
-#: Text of older files: "emulated (slowdown 4), sensor: gpu + cpu only, at the measured busy share".
-_WRITTEN = re.compile(rf"(emulated(?: \((?P<slowdown>[^)]*)\))?, )?(?P<source>.*?)(?P<share>, {AT_BUSY_SHARE})?", re.S)
 
 
 class Provenance(NamedTuple):
@@ -70,24 +67,3 @@ class Provenance(NamedTuple):
         estimated = not known.isdisjoint({MODEL, EMULATED_MODEL})
         kind = MODEL if estimated else COUNTER if known == {COUNTER} else SENSOR
         return cls(kind, tuple(covers), not known.isdisjoint({"emulated", EMULATED_MODEL}))
-
-    @classmethod
-    def from_text(cls, text: str) -> "Provenance":
-        """Read the text that older files have. Raises ValueError for any other text."""
-        match = _WRITTEN.fullmatch(text)
-        assert match, "it matches every line"
-        found = _source(match["source"])
-        made = found._replace(emulated=found.emulated or match[1] is not None, detail=match["slowdown"] or "")
-        return made.noting(AT_BUSY_SHARE) if match["share"] else made
-
-
-def _source(text: str) -> Provenance:
-    kinds, colon, rest = text.partition(": ")
-    if kinds in ("fleet file", NAMEPLATE):
-        return Provenance(NAMEPLATE, ("board",))
-    if text == UNAVAILABLE:
-        return Provenance(UNAVAILABLE)
-    covers = rest.removesuffix(" only").split(" + ")
-    if not colon or not set(covers) <= _PLACES.keys():
-        raise ValueError(f'"{text}" names no source of watts')
-    return Provenance.of_sensors(kinds.split(" and "), covers)

@@ -24,10 +24,6 @@ class Unsuitable(ValueError):
     """A model needs something that a table does not have; the message says what."""
 
 
-class GoneKind(ValueError):
-    """A model was saved by a former version, and its kind is no longer read."""
-
-
 class Target(NamedTuple):
     """What to predict: a column's name and its values, all above zero."""
 
@@ -139,9 +135,9 @@ class IntervalPrediction(NamedTuple):
     extrapolated: list[tuple[str, ...]]
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """What fitted models of every interface have in common.
+@dataclass(frozen=True, kw_only=True)
+class PowerModel:
+    """A fitted regressor; its target ranged from ``least`` to ``greatest``.
 
     ranges: of the features, which a prediction needs.
     width: half an interval's width, a logarithm; NaN where it is unknown.
@@ -149,43 +145,15 @@ class Fitted:
     constants: columns that had one value in training; another value, where given, is extrapolation.
     """
 
+    regressor: Regressor
     target: str
     rows: int
     ranges: tuple[Range, ...]
+    least: float
+    greatest: float
     width: float = math.nan
     about: Mapping[str, Any] = field(default_factory=dict)
     constants: tuple[Range, ...] = ()
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.ranges)
-
-    @property
-    def unit(self) -> str:
-        return columns.unit(self.target)
-
-    def interval(self, estimate: Estimate, table: Table) -> IntervalPrediction:
-        """Values with 90 % intervals: ``width`` times their spread to either side, a logarithm."""
-        values, spread = estimate
-        factor = np.exp(self.width * spread)
-        known = [*self.ranges, *(each for each in self.constants if each.name in table.columns)]
-        flags = [(each.name, each.outside(table)) for each in known]
-        extrapolated = [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
-        return IntervalPrediction(values, values / factor, values * factor, extrapolated)
-
-    def _line(self, kind: str, learned: str) -> str:
-        """The model in a line."""
-        title = f"{self.target} [{self.unit}]" if self.unit else self.target
-        return f"{title} by {kind}, {self.rows} rows: {learned}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PowerModel(Fitted):
-    """A fitted regressor; its target ranged from ``least`` to ``greatest``."""
-
-    regressor: Regressor
-    least: float
-    greatest: float
 
     @classmethod
     def fit(
@@ -203,8 +171,18 @@ class PowerModel(Fitted):
         """From a regressor that was fitted on every column of a table."""
         ranges = tuple(Range.of(name, column) for name, column in table.columns.items())
         least, greatest = float(target.values.min()), float(target.values.max())
-        common = (target.name, table.rows, ranges, width, about or {})
-        return cls(*common, regressor=fitted, least=least, greatest=greatest)
+        return cls(
+            regressor=fitted, target=target.name, rows=table.rows, ranges=ranges, least=least, greatest=greatest,
+            width=width, about=about or {},
+        )  # fmt: skip
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.ranges)
+
+    @property
+    def unit(self) -> str:
+        return columns.unit(self.target)
 
     @property
     def name(self) -> str:
@@ -221,8 +199,14 @@ class PowerModel(Fitted):
 
         Raises ValueError where a feature is missing.
         """
-        return self.interval(self.guess(table), table)
+        values, spread = self.guess(table)
+        factor = np.exp(self.width * spread)
+        known = [*self.ranges, *(each for each in self.constants if each.name in table.columns)]
+        flags = [(each.name, each.outside(table)) for each in known]
+        extrapolated = [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
+        return IntervalPrediction(values, values / factor, values * factor, extrapolated)
 
     def describe(self) -> str:
         """The model in a line: its kind, from how many rows, and what it learned."""
-        return self._line(self.name, self.regressor.describe())
+        title = f"{self.target} [{self.unit}]" if self.unit else self.target
+        return f"{title} by {self.name}, {self.rows} rows: {self.regressor.describe()}"

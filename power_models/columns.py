@@ -58,12 +58,6 @@ def is_load(name: str) -> bool:
     return not LOAD.isdisjoint(words(name)) and not is_memory(name)
 
 
-def is_limit(name: str) -> bool:
-    """Whether a column holds a limit that was set on the watts."""
-    found = words(name)
-    return not LIMIT.isdisjoint(found) and not (WATTS | {"mw", "kw"}).isdisjoint(found)
-
-
 def is_outcome(name: str) -> bool:
     """Whether a column seems to hold what came out of a run: its time, watts or joules."""
     found = words(name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
+from typing import Any, Self, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -10,18 +10,15 @@ import numpy as np
 class Stored:
     """A dataclass of numbers, texts, arrays, named tuples and other stored objects."""
 
-    #: Keys in JSON of fields whose key is not their name.
-    KEYS: ClassVar[Mapping[str, str]] = {}
-
     def to_json(self) -> dict[str, Any]:
         """Data that JSON can hold."""
-        return {self.KEYS.get(name, name): _plain(getattr(self, name)) for name in _names(type(self))}
+        return {name: _plain(getattr(self, name)) for name in _names(type(self))}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """An equal object. Raises KeyError, TypeError or ValueError for other data."""
         hints = get_type_hints(cls)
-        return cls(**{name: typed(hints[name], data[cls.KEYS.get(name, name)]) for name in _names(cls)})
+        return cls(**{name: typed(hints[name], data[name]) for name in _names(cls)})
 
 
 def typed(hint: Any, value: Any) -> Any:

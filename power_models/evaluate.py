@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from power_models.base import LEVEL, Estimate, PowerModel, Regressor, Target, Unsuitable
+from power_models.base import LEVEL, Estimate, PowerModel, Target, Unsuitable
 from power_models.linear import Mean
-from power_models.registry import MODELS, Blend
+from power_models.registry import MODELS
 from power_models.table import Floats, Ints, Table
 
 #: Folds, where there are as many groups.
@@ -123,16 +123,14 @@ def cross_validate(
             on_fold("fold", f"{number + 1} of {len(held)}", number / len(held))
         rest = np.setdiff1d(np.arange(table.rows), rows)
         training = Target(target.name, target.values[rest])
-        fitted: list[Regressor] = []
+        known = table.take(rest)
         for name in list(parts):
-            kind, known = MODELS[name], table.take(rest)
-            try:  # a blend takes models that are fitted already
-                regressor = Blend.fit(known, training, fitted) if kind is Blend else kind.fit(known, training)
+            try:
+                regressor = MODELS[name].fit(known, training)
             except (Unsuitable, np.linalg.LinAlgError) as error:
                 unsuitable[name] = str(error)
                 del parts[name]
                 continue
-            fitted.append(regressor)
             parts[name].append(PowerModel.of(regressor, known, training).guess(table.take(rows)))
     if unsuitable and not parts.keys() - {Mean.name}:
         raise ValueError("; ".join(f"{name}: {reason}" for name, reason in unsuitable.items()))

@@ -1,4 +1,4 @@
-"""Linear models add up counters: the mean alone, least squares, non-negative weights."""
+"""Linear models add up counters, by least squares; the mean of all rows is what to beat."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -65,39 +65,6 @@ class Linear(Regressor):
         terms = (f"{self.weights[i]:+.3g} {self.encoder.names[i]}" for i in order)
         more = " …" if len(self.weights) > SHOWN else ""
         return f"{'log of ' if self.log else ''}{self.intercept:.3g} {' '.join(terms)}{more} (standardised)"
-
-
-@dataclass(frozen=True)
-class NonNegative(Regressor):
-    """watts = idle + sum of weight · (counter - least of it), all ≥ 0, relative errors.
-
-    No counter that goes up makes a device draw less.
-    """
-
-    name: ClassVar[str] = "nonnegative"
-    summary: ClassVar[str] = "linear without negative weights, relative errors"
-
-    encoder: Encoder
-    floor: Floats
-    weights: Floats
-    idle: float
-
-    @classmethod
-    def fit(cls, table: Table, target: Target) -> Self:
-        target.require_power()
-        encoder = Encoder.fit(table, logs=False)
-        matrix = encoder.matrix(table)
-        floor = matrix.min(axis=0, initial=0.0)
-        terms = np.column_stack([np.ones(table.rows), matrix - floor])
-        weights = nonnegative_weights(terms / target.values[:, None], np.ones(table.rows))
-        return cls(encoder, floor, weights[1:], float(weights[0]))
-
-    def predict(self, table: Table) -> Estimate:
-        return Estimate.even(self.idle + (self.encoder.matrix(table) - self.floor) @ self.weights)
-
-    def describe(self) -> str:
-        used = int(np.count_nonzero(self.weights))
-        return f"{self.idle:.3g} at the least counters, {used} of {len(self.weights)} weights above zero"
 
 
 def nonnegative_weights(terms: Floats, goal: Floats) -> Floats:

@@ -9,21 +9,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from power_models.base import LEVEL, GoneKind, PowerModel, Range
-from power_models.dataclass_json import typed
-from power_models.ratio import Ratio
-from power_models.registry import kind
+from power_models.base import LEVEL, PowerModel, Range
+from power_models.registry import MODELS
 from power_models.table import Table
-from power_models.transfer import Columns, Transfer
-from power_models.trees import Forest
 
 KIND = "power model"
 SCHEMA = 1
 
-Model = PowerModel | Transfer
 
-
-def save(model: Model, path: Path) -> None:
+def save(model: PowerModel, path: Path) -> None:
     """Write a model under another name, then move it into place.
 
     Raises OSError, and ValueError for infinity and NaN.
@@ -33,11 +27,11 @@ def save(model: Model, path: Path) -> None:
     os.replace(draft, path)
 
 
-def load(path: Path) -> Model:
+def load(path: Path) -> PowerModel:
     """Read a model.
 
     Raises OSError, and ValueError for a file that is no model, was cut off, is damaged, or is of
-    another schema or of a kind that is gone.
+    another schema.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse, parse_float=_finite)
@@ -52,49 +46,39 @@ def load(path: Path) -> Model:
     try:
         model = _from_json(data)
         _try(model)
-    except GoneKind as error:
-        raise ValueError(f"{path}: {error}") from None
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: a damaged power model: {type(error).__name__}: {error}; fit it again") from None
     return model
 
 
-def _to_json(model: Model) -> dict[str, Any]:
-    target = {"name": model.target, "unit": model.unit}
-    data = {
+def _to_json(model: PowerModel) -> dict[str, Any]:
+    return {
         "kind": KIND,
         "schema": SCHEMA,
         "model": model.name,
-        "target": target,
+        "target": {"name": model.target, "unit": model.unit, "least": model.least, "greatest": model.greatest},
         "features": [_range_to_json(each) for each in model.ranges],
         "constants": [_range_to_json(each) for each in model.constants],
         "interval": {"level": LEVEL, "width": None if math.isnan(model.width) else model.width},
         "rows": model.rows,
         "about": dict(model.about),
+        "fitted": model.regressor.to_json(),
     }
-    if isinstance(model, Transfer):
-        fitted = {"fitted": model.ratio.to_json(), "spread": model.spread.to_json()}
-        return {**data, "columns": model.columns._asdict(), **fitted}
-    spans = {"least": model.least, "greatest": model.greatest}
-    return {**data, "target": {**target, **spans}, "fitted": model.regressor.to_json()}
 
 
-def _from_json(data: Mapping[str, Any]) -> Model:
+def _from_json(data: Mapping[str, Any]) -> PowerModel:
     target, width = data["target"], data["interval"]["width"]
-    common: dict[str, Any] = {
-        "target": str(target["name"]),
-        "rows": int(data["rows"]),
-        "ranges": tuple(_range_from_json(each) for each in data.get("features", ())),
-        "width": math.nan if width is None else float(width),
-        "about": dict(data["about"]),
-        "constants": tuple(_range_from_json(each) for each in data.get("constants", ())),
-    }
-    if data["model"] == Transfer.name:
-        ratio, spread = Ratio.from_json(data["fitted"]), Forest.from_json(data["spread"])
-        return Transfer(**common, columns=typed(Columns, data["columns"]), ratio=ratio, spread=spread)
-    regressor = kind(data["model"]).from_json(data["fitted"])
-    least, greatest = float(target["least"]), float(target["greatest"])
-    return PowerModel(**common, regressor=regressor, least=least, greatest=greatest)
+    return PowerModel(
+        regressor=MODELS[data["model"]].from_json(data["fitted"]),
+        target=str(target["name"]),
+        rows=int(data["rows"]),
+        ranges=tuple(_range_from_json(each) for each in data["features"]),
+        least=float(target["least"]),
+        greatest=float(target["greatest"]),
+        width=math.nan if width is None else float(width),
+        about=dict(data["about"]),
+        constants=tuple(_range_from_json(each) for each in data["constants"]),
+    )
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -107,16 +91,10 @@ def _finite(text: str) -> float:
     return value if math.isfinite(value) else _refuse(text)
 
 
-def _try(model: Model) -> None:
+def _try(model: PowerModel) -> None:
     """Predict one row and describe: parts of a file that do not match fail now, not later."""
     first = Table({each.name: np.array(each.categories[:1] or [each.least]) for each in model.ranges})
-    if isinstance(model, Transfer):
-        one = np.ones(1)
-        reference = Table({**first.columns, model.columns.watts: one, model.target: one})
-        values = model.predict(reference, first).values
-    else:
-        values = model.guess(first).values
-    if not np.isfinite(values).all():
+    if not np.isfinite(model.guess(first).values).all():
         raise ValueError("it predicts no number")
     model.describe()
 

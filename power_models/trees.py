@@ -34,11 +34,11 @@ class Forest(Stored):
     value: Floats
 
     @classmethod
-    def fit(cls, inputs: Floats, outputs: Floats, options: Mapping[str, Any]) -> "Forest":
-        """Extra-trees of scikit-learn with these options."""
+    def fit(cls, inputs: Floats, outputs: Floats) -> "Forest":
+        """Extra-trees of scikit-learn."""
         from sklearn.ensemble import ExtraTreesRegressor
 
-        fitted = ExtraTreesRegressor(**options).fit(inputs, outputs)
+        fitted = ExtraTreesRegressor(**OPTIONS).fit(inputs, outputs)
         trees = [each.tree_ for each in fitted.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])]).astype(np.intp)
         rooted = list(zip(trees, roots, strict=True))
@@ -50,12 +50,6 @@ class Forest(Stored):
             np.concatenate([tree.children_right + root for tree, root in rooted]).astype(np.intp),
             np.concatenate([tree.value[:, 0, 0] for tree in trees]).astype(np.float64),
         )
-
-    @classmethod
-    def constant(cls, value: float) -> "Forest":
-        """One tree of one leaf."""
-        leaf = np.array([LEAF])
-        return cls(np.array([0]), leaf, np.zeros(1), leaf, leaf, np.array([value]))
 
     def mean(self, matrix: Floats) -> Floats:
         """The mean over trees for each row of a matrix (rows, columns)."""
@@ -91,7 +85,7 @@ class Trees(Regressor):
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
         encoder = Encoder.fit(table, logs=True)
-        return cls(encoder, Forest.fit(encoder.matrix(table), target.logs, OPTIONS))
+        return cls(encoder, Forest.fit(encoder.matrix(table), target.logs))
 
     def predict(self, table: Table) -> Estimate:
         return Estimate.even(np.exp(self.forest.mean(self.encoder.matrix(table))))

@@ -3,25 +3,15 @@
 import difflib
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence
 
-#: Former names of parts and values of strategies, which old plans and profiles still use.
-FORMER_NAMES = {
-    "sender": "compressor",
-    "gate": "sync",
-    "merge": "aggregation",
-    "optimiser": "optimizer",
-    "everything": "dense",
-}
-
 
 def one_of(what: str, name: str, known: Iterable[str]) -> str:
-    """The present name for ``name``. Raises ValueError with the nearest and all known names."""
+    """``name``, if it is known. Raises ValueError with the nearest and all known names."""
     names = list(known)
-    found = FORMER_NAMES.get(name, name)
-    if found not in names:
+    if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = "did you mean %s? " % near[0] if near else ""
         raise ValueError("unknown %s %r; %sknown: %s" % (what, name, hint, ", ".join(names)))
-    return found
+    return name
 
 
 def name_of(what: str, text: str, known: Iterable[str]) -> str:
@@ -41,7 +31,6 @@ def options_of(text: str, keys: Optional[Sequence[str]] = None) -> Dict[str, str
     last = ""
     for item in rest.split(",") if colon else ():
         key, _, value = item.partition("=")
-        key = FORMER_NAMES.get(key, key)
         if keys is not None and key not in keys:
             if ":" not in found.get(last, ""):
                 raise ValueError("%s: %r is not key=value with a key of %s" % (text, item, ", ".join(keys) or "none"))

@@ -18,8 +18,9 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from backends.frameworks.base import LARS, OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Arrays, Layout, Slots, Variable
+from backends.frameworks.base import OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Arrays, Layout, Slots, Variable
 from backends.optimizers.sgd import finite
+from backends.protocol.events import Evaluated
 from backends.protocol.json_messages import record
 
 #: Version 2: the momentum includes the learning rates of the gradients in it.
@@ -126,11 +127,8 @@ def peek(path: str) -> Dict[str, Any]:
 
 
 def optimizer_of(meta: Dict[str, Any]) -> str:
-    """The name of a checkpoint's optimizer. Raises ValueError for one that is unknown.
-
-    Checkpoints of older versions name LARS in the text of their strategy alone.
-    """
-    found = meta.get("optimizer") or (LARS if "optimizer=lars" in str(meta.get("strategy")) else SGD)
+    """The name of a checkpoint's optimizer. Raises ValueError for one that is unknown."""
+    found = meta.get("optimizer", SGD)
     if found not in SLOT_NAMES:
         raise ValueError("its optimizer %r is unknown; known: %s" % (found, ", ".join(SLOT_NAMES)))
     return str(found)
@@ -162,23 +160,11 @@ def _opened(path: str) -> Iterator[Any]:
             raise ValueError("checkpoint %s is damaged or not a checkpoint: %s" % (path, reason)) from error
 
 
-class _Evaluation(NamedTuple):
-    """What is read of an evaluation in ``meta``; accuracy: in older versions, beside the loss."""
-
-    step: int
-    loss: float
-    worker: str = ""
-    metrics: Dict[str, float] = {}
-    seconds: float = 0.0
-    accuracy: float = 0.0
-    higher_is_better: Tuple[str, ...] = ()
-
-
 class _Described(NamedTuple):
     """What is read of ``meta``."""
 
     step: int
-    evaluations: Tuple[Dict[str, Any], ...]
+    evaluations: Tuple[Evaluated, ...]
     model: str = ""
     framework: str = ""
     optimizer: Optional[str] = None
@@ -197,15 +183,8 @@ def _meta(arrays: Any) -> Dict[str, Any]:
         raise ValueError("its meta is no JSON object")
     if meta.get("schema") != SCHEMA:
         raise ValueError("it has schema %r, this version reads %d" % (meta.get("schema"), SCHEMA))
-    known = record(_Described, _named(_Described, meta))
-    for evaluation in known.evaluations:
-        record(_Evaluation, _named(_Evaluation, evaluation))
+    record(_Described, {key: meta[key] for key in _Described._fields if key in meta})  # others are for people
     return meta
-
-
-def _named(kind: Any, fields: Dict[str, Any]) -> Dict[str, Any]:
-    """Those of the fields that are read; others are for people."""
-    return {key: fields[key] for key in kind._fields if key in fields}
 
 
 def _flat(arrays: Any, kind: str) -> Tuple[np.ndarray, Tuple[Variable, ...]]:

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional
 from backends.frameworks.base import Arrays, Layout
 from backends.protocol.events import CheckpointWritten, Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.protocol.frames import EVALUATE, Scores, Share
+from backends.protocol.json_messages import record
 from backends.protocol.streams import StreamPosition
 from backends.strategies.data_injection import InjectionSpec, share_of
 from backends.streams.spec import StreamSpec
@@ -18,7 +19,7 @@ from backends.training.checkpoint_writer import CheckpointWriter
 from backends.training.membership import Membership
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
 from backends.training.step_queue import WorkQueue
-from backends.training.stopping import EARLY_ENDS, StopRule, saved_evaluation
+from backends.training.stopping import EARLY_ENDS, StopRule
 
 #: Prefix of the batch policy's arrays in a checkpoint; no member has an empty name.
 _BATCH_POLICY_PREFIX = "/"
@@ -51,7 +52,7 @@ class RunState(abc.ABC):
         self._stream_offsets: Dict[str, int] = {}  # by member, of the first sample that no step has used
         self._offsets_to_save: Dict[str, int] = {}  # those in the newest checkpoint under way
         self._saved_offsets: Dict[str, int] = {}  # those in the newest that was written
-        self._earlier_evaluations: List[Dict[str, Any]] = []
+        self._earlier_evaluations: List[Evaluated] = []
         self.evaluations: List[Evaluated] = []  # without those of the run that it resumes
         self.reason: Optional[str] = None  # why the run ends before its last step
         self.ended: Optional[float] = None  # when the last step was made, in monotonic seconds
@@ -118,9 +119,7 @@ class RunState(abc.ABC):
         if self.spec.stop_rule == StopRule():
             return None
         try:
-            return self.spec.stop_rule.reason(
-                [saved_evaluation(each) for each in self._earlier_evaluations] + self.evaluations
-            )
+            return self.spec.stop_rule.reason(self._earlier_evaluations + self.evaluations)
         except ValueError as error:
             return str(error)
 
@@ -166,7 +165,7 @@ class RunState(abc.ABC):
         Raises ValueError for one of another optimizer.
         """
         checkpoint.require_optimizer(saved.meta, self.spec.shared_kind)
-        self._earlier_evaluations = saved.meta["evaluations"]
+        self._earlier_evaluations = [record(Evaluated, each) for each in saved.meta["evaluations"]]
         self._stream_offsets = dict(saved.meta.get("streams", {}))
         prefix, states = _BATCH_POLICY_PREFIX, saved.member_states
         self._batch_policy.restore({key[len(prefix) :]: states[key] for key in states if key.startswith(prefix)})
@@ -177,7 +176,7 @@ class RunState(abc.ABC):
         return {_BATCH_POLICY_PREFIX + label: arrays for label, arrays in self._batch_policy.state().items()}
 
     def _meta(self) -> Dict[str, Any]:
-        evaluations = self._earlier_evaluations + [dict(each._asdict()) for each in self.evaluations]
+        evaluations = [dict(each._asdict()) for each in self._earlier_evaluations + self.evaluations]
         settled = dict(self.spec.description, optimizer=self.spec.shared_kind)
         if self._stream_offsets:
             self._offsets_to_save = settled["streams"] = dict(self._stream_offsets)

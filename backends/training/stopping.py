@@ -1,9 +1,8 @@
 """A stop rule ends a run before its last step: at a target, or when it no longer improves."""
 
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from typing import NamedTuple, Optional, Sequence
 
 from backends.protocol.events import Evaluated
-from backends.protocol.json_messages import record
 
 LOSS = "loss"
 #: Why a run ended early and yet as it should. Its weights are saved.
@@ -48,16 +47,6 @@ class StopRule(NamedTuple):
             if values.index(best(values)) < len(values) - self.patience:
                 return NO_IMPROVEMENT
         return None
-
-
-def saved_evaluation(fields: Dict[str, Any]) -> Evaluated:
-    """An evaluation from a checkpoint; those of older versions had the accuracy beside the loss.
-
-    Raises ValueError naming what is no part of one.
-    """
-    known = {key: fields[key] for key in Evaluated._fields if key in fields}
-    known.setdefault("metrics", {"accuracy": fields["accuracy"]} if "accuracy" in fields else {})
-    return record(Evaluated, dict({"worker": "", "seconds": 0.0}, **known))
 
 
 def value(evaluated: Evaluated, metric: str) -> float:

@@ -33,7 +33,6 @@ def fit(
     target: Annotated[str, Option(help="The column to predict.")],
     features: Annotated[str | None, Option(help="Columns to predict from: a,b,c; see above if not given.")] = None,
     group: Annotated[str | None, Option(help="Rows that agree in these columns (a,b) are held out together.")] = None,
-    reference: Annotated[str | None, Option(help="Columns (a,b): instead fit a transfer, see above.")] = None,
     model: Annotated[str, Option(help="auto (the one that errs least), or a name from `planner power models`.")] = AUTO,
     folds: Annotated[int | None, Option(min=2, help="As many as groups, 10 at most, if not given.")] = None,
     out: Annotated[Path, Option("--out", "-o", help="Where to save the chosen model.")] = Path(MODEL_FILE),
@@ -45,10 +44,6 @@ def fit(
     hardly occur in more than one group, numbers of the groups, and outcomes of the run by their
     names: times, watts and joules. The result lists the features, and why the other columns were
     left out.
-
-    With --reference a transfer is fitted. It predicts a run from another run that agrees in the
-    columns of --group and --reference but has another power limit. Rows of one group are held out
-    together.
     """
     from planner import console
     from planner.power import fit as powerfit
@@ -56,15 +51,9 @@ def fit(
     from power_models import model_file
     from power_models.table import read_csv
 
-    kinds, by, job = _kinds(model), _names(group), _names(reference)
-    if job and (features or kinds or folds or not by):
-        raise PowerError("--reference needs --group, and goes with no --features, --model or --folds")
+    kinds, by = _kinds(model), _names(group)
     with _errors(), console.status("fitting") as on_progress:
-        file = read_csv(data)
-        if job:
-            found = powerfit.transferred(file, target, by, job, out)
-        else:
-            found = powerfit.compared(file, target, _names(features), by, kinds, folds, out, on_progress)
+        found = powerfit.compared(read_csv(data), target, _names(features), by, kinds, folds, out, on_progress)
         model_file.save(found.model, out)
     console.show(found.to_json() if as_json else view.fit(found))
 
@@ -73,7 +62,7 @@ def fit(
 def evaluate(
     model: Annotated[Path, Argument(metavar="MODEL.json", help="A saved model.")], data: Data, as_json: AsJson = False
 ) -> None:
-    """Test a saved model on other measurements; a transfer on all pairs of runs of the same job."""
+    """Test a saved model on other measurements."""
     from planner import console
     from planner.power import fit as powerfit
     from planner.views import power as view
@@ -97,9 +86,8 @@ def models(
     from planner.views import power as view
     from power_models import model_file
     from power_models.registry import MODELS
-    from power_models.transfer import Transfer
 
-    summaries = {name: kind.summary for name, kind in MODELS.items()} | {Transfer.name: Transfer.summary}
+    summaries = {name: kind.summary for name, kind in MODELS.items()}
     with _errors():
         saved = {str(path): model_file.load(path) for path in files or ()}
     console.show(view.kinds_json(summaries, saved) if as_json else view.kinds(summaries, saved))
@@ -149,7 +137,7 @@ def _kinds(model: str) -> tuple[str, ...]:
     from power_models.registry import MODELS
 
     if model != AUTO and model not in MODELS:
-        raise PowerError(f"--model {model}: known are {AUTO}, {', '.join(MODELS)}; a transfer is fitted by --reference")
+        raise PowerError(f"--model {model}: known are {AUTO}, {', '.join(MODELS)}")
     return () if model == AUTO else (model,)
 
 

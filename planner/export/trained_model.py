@@ -13,7 +13,6 @@ from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train.orders import Options
-from planner.train.training_data import load_dataset
 
 RUN_REMEDY = "name a run folder that `planner train` made"
 
@@ -90,22 +89,19 @@ def trained_model(run: TrainedRun, computes_with: str, classes: str | None) -> T
     if run.job is not None:
         return _of_job(run, run.job, classes)
     options = load(Options, run.folder.options, RUN_REMEDY)
-    notes: tuple[str, ...] = ()
-    description = None
-    if models.is_user_model(run.model):
-        notes = _changes(run)
-    else:
-        description = _description(run, options.data)
+    is_users = models.is_user_model(run.model)
+    notes = _changes(run) if is_users else ()
     try:
+        meta = checkpoint.peek(str(run.folder.checkpoint))
+        description = None if is_users else models.model(run.model, tuple(meta["input_shape"]), meta["classes"])
         replica: Replica = framework(computes_with).build(description or run.model)
         saved = checkpoint.read_for(str(run.folder.checkpoint), layout_of(replica))
+        images = TensorDescription("images", meta["image_dtype"], (None, *replica.input_shape))
     except (OSError, ValueError) as error:
         raise ExportError(f"cannot export {run.folder.path}: {error}") from error
     replica.set_weights(saved.weights)
     replica.state[:] = saved.state
     replica.load()
-    dtype = checkpoint.peek(str(run.folder.checkpoint)).get("image_dtype", "uint8")  # older runs knew bytes only
-    images = TensorDescription("images", dtype, (None, *replica.input_shape))
     probabilities = TensorDescription("probabilities", "float32", (None, replica.classes))
     names = class_names(classes, options.data, replica.classes)
     return TrainedModel(run, description, replica, names, (images,), probabilities, notes)
@@ -128,15 +124,6 @@ def _of_job(run: TrainedRun, plan: Plan, classes: str | None) -> TrainedModel:
     )
     output = TensorDescription("output", made[0], (None, *made[1][1:]))
     return TrainedModel(run, None, job.replica, names, inputs, output, job.notes, job)
-
-
-def _description(run: TrainedRun, data: str) -> models.Model:
-    """The known model for the images of the run; of older runs, these are looked up in the data."""
-    meta = checkpoint.peek(str(run.folder.checkpoint))
-    if "input_shape" in meta:
-        return models.model(run.model, tuple(meta["input_shape"]), meta["classes"])
-    dataset = load_dataset(data)
-    return models.model(run.model, dataset.input_shape, dataset.classes)
 
 
 def _changes(run: TrainedRun) -> tuple[str, ...]:

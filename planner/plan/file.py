@@ -53,8 +53,7 @@ class PlannedWorker(NamedTuple):
     evaluation_s: of one sample of the test set; None where unknown.
     power_w: P_i^C; power_source: where all watts come from.
     alpha_time, beta_time, alpha_power, beta_power: factors of Eq. 2 and 3.
-    framework: torch in plans from before there was another.
-    computing_s: seconds of a step that it computes, as profiled; None in plans of older versions.
+    computing_s: seconds of a step that it computes, as profiled; None where unknown.
     batch: its part of a global batch; None where all workers have the plan's.
     speed: of its processors in the profile, for which its times are predicted; None where unknown,
         and where a GPU computes.

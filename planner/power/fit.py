@@ -9,11 +9,10 @@ import numpy as np
 
 from planner.console import OnProgress
 from planner.errors import PowerError
-from power_models import evaluate, transfer
-from power_models.base import Range, Target, constants
+from power_models import evaluate
+from power_models.base import PowerModel, Range, Target, constants
 from power_models.columns import Choice, choose
 from power_models.linear import Mean
-from power_models.model_file import Model
 from power_models.table import CsvFile, Ints, Table
 
 Names = tuple[str, ...]
@@ -27,7 +26,7 @@ class Fit(NamedTuple):
     choice: Choice
     groups: Sequence[str]
     folds: int
-    model: Model
+    model: PowerModel
     saved: Path
 
     @property
@@ -59,11 +58,11 @@ class Fit(NamedTuple):
 class Evaluation(NamedTuple):
     """A saved model tested on a table.
 
-    rows: predictions, for a transfer one a pair of runs.
+    rows: predictions.
     outside: the lines beyond what it was fitted on, with the columns.
     """
 
-    model: Model
+    model: PowerModel
     rows: int
     mape: float
     rmse: float
@@ -114,35 +113,14 @@ def compared(
     return Fit(scores, found.unsuitable, choice, by, len(held), replace(model, constants=known), out)
 
 
-def transferred(file: CsvFile, target: str, by: Names, job: Names, out: Path) -> Fit:
-    """A transfer between runs that agree in the ``by`` and ``job`` columns, held out by the former.
-
-    Raises ValueError for data that cannot be fitted.
-    """
-    table, measured = file.table(), Target(target, file.positive(target))
-    names = transfer.Columns.found(table, target, job, by)
-    tried = transfer.tried(table, measured, names)
-    held, folds = tried.held_out, len(np.unique(tried.held_out.fold))
-    model = transfer.Transfer.fit(table, measured, names, tried, _about(held, by, folds))
-    model = replace(model, constants=constants(table, (names.limit, target)))
-    choice = Choice((names.limit, *(f"{name} of the reference" for name in dict.fromkeys((names.watts, target)))), {})
-    return Fit([held.scores()], {}, choice, by, folds, model, out)
-
-
-def evaluated(model: Model, file: CsvFile) -> Evaluation:
-    """Test a model on every row, a transfer on every two runs of one job. Raises ValueError."""
-    table, actual = file.table(), file.positive(model.target)
-    if isinstance(model, transfer.Transfer):
-        reference, rows = model.pairs(table)
-        found = model.predict(table.take(reference), table.take(rows))
-    else:
-        rows = np.arange(table.rows)
-        found = model.predict(table)
-    error = found.values - actual[rows]
-    inside = (found.low <= actual[rows]) & (actual[rows] <= found.high)
-    outside = {file.lines[row]: names for row, names in zip(rows, found.extrapolated, strict=True) if names}
+def evaluated(model: PowerModel, file: CsvFile) -> Evaluation:
+    """Test a model on every row. Raises ValueError."""
+    actual, found = file.positive(model.target), model.predict(file.table())
+    error = found.values - actual
+    inside = (found.low <= actual) & (actual <= found.high)
+    outside = {line: names for line, names in zip(file.lines, found.extrapolated, strict=True) if names}
     return Evaluation(
-        model, len(rows), float(100 * np.abs(error / actual[rows]).mean()), float(np.sqrt((error**2).mean())),
+        model, len(actual), float(100 * np.abs(error / actual).mean()), float(np.sqrt((error**2).mean())),
         None if np.isnan(model.width) else float(inside.mean()), outside,
     )  # fmt: skip
 

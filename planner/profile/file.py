@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.frameworks.base import FRAMEWORKS
+from backends.strategies.compressors.registry import COMPRESSORS
 from planner.json_records import decode, load
 from planner.profile.startup import Startup
 from profilers import spinning
@@ -41,7 +42,7 @@ class DeviceProfile(NamedTuple):
     streams: of samples that arrive there, by ``StreamSpec.named``.
     startup: how long a run takes to begin there; None where that was not measured.
     error: why it cannot take part, or None.
-    took_s: seconds of each part; a model's is ``timing_of`` or, in older files, its name.
+    took_s: seconds of each part; a model's is ``timing_of``.
     failures: by model, why it could not be timed; by --stream, why its samples were not counted.
     """
 
@@ -76,7 +77,7 @@ class DeviceProfile(NamedTuple):
 
     def timing_s(self, model: str) -> float:
         """Seconds that timing a model took, in all frameworks."""
-        return sum(self.took_s.get(part, 0.0) for part in (model, *(timing_of(model, each) for each in FRAMEWORKS)))
+        return sum(self.took_s.get(part, 0.0) for part in (timing_of(model, each) for each in FRAMEWORKS))
 
 
 class Profile(NamedTuple):
@@ -99,19 +100,18 @@ class Profile(NamedTuple):
     steps_planned: int = DEFAULT_STEPS
     link_errors: dict[str, str] = {}
 
-    @classmethod
-    def former_keys(cls) -> dict[str, str]:
-        return {"fans": "incasts"}
-
     def check(self) -> None:
         """Raises RecordError where what is declared of a device does not fit, ValueError where a
-        step takes no time."""
+        step takes no time or a compressor was not timed.
+        """
         for name, device in self.devices.items():
             known = {key: each for key, each in device.device.items() if key in Declared._fields}
             decode(Declared, known, f"devices.{name}.device")
             for at, step in enumerate(device.steps):
                 if not all(each > 0 for each in step.gradient_s.values):
                     raise ValueError(f"devices.{name}.steps[{at}].gradient_s: expected seconds above 0, found 0")
+                if untimed := COMPRESSORS.keys() - step.compressors.keys():
+                    raise ValueError(f"devices.{name}.steps[{at}].compressors: missing {', '.join(sorted(untimed))}")
 
     def with_device(self, name: str, **changes: Any) -> "Profile":
         """The profile with other fields of one device."""

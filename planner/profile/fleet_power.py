@@ -48,8 +48,6 @@ def read(path: Path) -> PowerModel:
         model = model_file.load(path)
     except ValueError as error:
         raise PowerError(str(error)) from error
-    if not isinstance(model, PowerModel):
-        raise PowerError(f"{path}: a transfer, which needs a run of the same job to go by; fit without --reference")
     if model.unit != "W":
         raise PowerError(f"{path}: a model of {model.target}, not of watts; fit one to a column named power or watts")
     return model

@@ -20,7 +20,7 @@ from profilers.records.readings import EMULATED_MODEL, MODEL, PowerReading, Wind
 #: Fewest seconds with watts that a model is learned from.
 MIN_ROWS = 8
 #: Kinds that so few workloads can tell apart; trees and Gaussian processes need more data.
-KINDS = ("nameplate", "linear", "nonnegative", "physical")
+KINDS = ("nameplate", "linear", "physical")
 IDLE = "idle"
 WATTS = "power"
 #: Half a 90 % interval, in standard deviations.

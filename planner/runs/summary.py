@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.protocol.events import Evaluated, Progress, RunAccount
-from backends.training.stopping import saved_evaluation
 from planner.errors import RecordError
 from planner.json_records import decode, load
 from planner.paths import RunFolder
@@ -56,7 +55,7 @@ class _Result(NamedTuple):
     steps_made: int
     predicted: RunCosts
     measured: RunCosts
-    evaluations: tuple[dict[str, Any], ...]
+    evaluations: tuple[Evaluated, ...]
     workers: dict[str, _Worker]
     ended: str | None = None
     target: RunTarget | None = None
@@ -198,7 +197,7 @@ def _with_result(known: RunSummary, run: RunFolder) -> RunSummary:
         steps_made=result.steps_made,
         predicted=result.predicted,
         measured=result.measured,
-        evaluation=saved_evaluation(result.evaluations[-1]) if result.evaluations else None,
+        evaluation=result.evaluations[-1] if result.evaluations else None,
         target=result.target,
         emulated=tuple(name for name, worker in result.workers.items() if worker.provenance.emulated),
     )

@@ -5,28 +5,16 @@ import fcntl
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from backends.protocol import events
-from backends.protocol.json_messages import TYPE, decode, encode, record
+from backends.protocol.json_messages import decode, encode, record
 from planner.agents.call import Event
 from planner.train.events import (
     RUN_EVENTS,
     LogFailed,
-    MemberEnded,
-    MemberGivenUp,
-    MemberLost,
-    Reaching,
-    RunEnded,
-    Sending,
-    Started,
-    Stopping,
-    TimeOver,
 )
-from profilers.records.json_values import json_value
-from profilers.records.readings import Window
 
 OnEvent = Callable[[str, Event], None]
 
@@ -124,16 +112,16 @@ def is_written(path: Path) -> bool:
 
 
 def read(path: Path) -> Iterator[LoggedEvent]:
-    """The events of a log, in order. Logs from before events had a type are understood.
+    """The events of a log, in order.
 
     Raises OSError where it cannot be read, ValueError where a line is cut off or holds no event.
     """
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                fields = json.loads(line, object_hook=_with_metrics)
+                fields = json.loads(line)
                 place = record(_Place, {"t_s": fields.pop("t_s"), "source": fields.pop("from")})
-                yield LoggedEvent(*place, decode(fields, RUN_EVENTS) if TYPE in fields else _checked(_former(fields)))
+                yield LoggedEvent(*place, decode(fields, RUN_EVENTS))
             except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 raise ValueError(f"line {number}: {error}") from error
 
@@ -143,60 +131,3 @@ class _Place(NamedTuple):
 
     t_s: float
     source: str
-
-
-def _checked(event: Event) -> Event:
-    """The event, whose fields were taken as they are. Raises ValueError as ``record`` does."""
-    return record(type(event), json_value(event))
-
-
-def _with_metrics(fields: dict[str, Any]) -> dict[str, Any]:
-    """An evaluation, which had its accuracy beside the loss and the seconds until November 2026."""
-    if "accuracy" in fields and "seconds" in fields and "metrics" not in fields:
-        fields["metrics"] = {"accuracy": fields.pop("accuracy")}
-    return fields
-
-
-def _former(fields: Mapping[str, Any]) -> Event:
-    """An event as logs had it until November 2026, recognised by its key."""
-    kind = next((key for key in _FORMER if key in fields), None)
-    if kind is None:
-        raise ValueError(f"no event of a run: {', '.join(fields)}")
-    return _FORMER[kind](fields)
-
-
-def _former_account(fields: Mapping[str, Any]) -> events.MemberAccount:
-    return events.MemberAccount(record(events.TimeSpent, fields["spent"]), fields["build_s"], fields["sender"])
-
-
-def _former_run(fields: Mapping[str, Any]) -> events.RunAccount:
-    """The account of a device alone had further keys about its only worker."""
-    return record(events.RunAccount, {key: fields[key] for key in events.RunAccount._fields if key in fields})
-
-
-_FORMER: dict[str, Callable[[Mapping[str, Any]], Event]] = {
-    "reaching": lambda fields: Reaching(tuple(fields["reaching"])),
-    "sending": lambda fields: Sending(fields["sending"]),
-    "started": lambda fields: Started(),
-    "stopping": lambda fields: Stopping(),
-    "enough": lambda fields: TimeOver(),
-    "log_failed": lambda fields: LogFailed(fields["log_failed"]),
-    "lost": lambda fields: MemberLost(fields["lost"]),
-    "given_up": lambda fields: MemberGivenUp(fields["given_up"]),
-    "worked": lambda fields: MemberEnded(_former_account(fields["worked"])),
-    "account": lambda fields: RunEnded(_former_run(fields["account"])),
-    "built_s": lambda fields: events.Built(fields["built_s"]),
-    "joined": lambda fields: events.Joined(fields["joined"]),
-    "silent": lambda fields: events.Silent(fields["silent"], fields["reason"]),
-    "replaced": lambda fields: events.Replaced(fields["replaced"]),
-    "dropped": lambda fields: events.Dropped(fields["dropped"], fields["reason"]),
-    "refused": lambda fields: events.Refused(fields["refused"]),
-    "evaluated": lambda fields: record(events.Evaluated, fields["evaluated"]),
-    "diverged": lambda fields: events.Diverged(fields["diverged"], fields["step"], fields["loss"]),
-    "checkpoint": lambda fields: events.CheckpointWritten(fields["checkpoint"], fields["step"], fields["bytes"]),
-    "checkpoint_failed": lambda fields: events.CheckpointFailed(fields["checkpoint_failed"]),
-    "progress": lambda fields: record(events.Progress, fields["progress"]),
-    "window": lambda fields: events.MemberTelemetry(
-        record(Window, fields["window"]), record(events.TimeSpent, fields["spent"])
-    ),
-}

@@ -8,22 +8,16 @@ from rich.console import RenderableType
 from planner.provenance import Provenance
 from planner.units import joules, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, TextTable, stack
-from power_models.transfer import Transfer
 from profilers.records.json_values import json_value
 from profilers.records.readings import UNAVAILABLE
 
 if TYPE_CHECKING:
     from planner.power.fit import Evaluation, Fit
     from planner.power.measure import EnergyMeasurement
-    from power_models.model_file import Model
+    from power_models.base import PowerModel
 
 #: Rows outside of the fitted ranges that are named one by one.
 NAMED = 5
-#: Measured by benchmarks/power_transfer.py, by pair of data sets.
-ANOTHER_GPU = (
-    "warning: the 90 % interval of a transfer does not hold on a GPU that it was not fitted on; "
-    "there 3 to 100 % of runs lay inside"
-)
 
 
 def fit(found: "Fit") -> RenderableType:
@@ -43,7 +37,7 @@ def fit(found: "Fit") -> RenderableType:
     notes += [f"not fitted: {name}: {reason}" for name, reason in found.unsuitable.items()]
     if found.beats_mean is False:
         notes.append("no kind errs less than the mean of all rows: these features do not predict an unseen group")
-    return stack([made], [*notes, *_interval_notes(found.model), found.model.describe(), f"wrote {found.saved}"])
+    return stack([made], [*notes, found.model.describe(), f"wrote {found.saved}"])
 
 
 def evaluation(seen: "Evaluation") -> RenderableType:
@@ -51,7 +45,7 @@ def evaluation(seen: "Evaluation") -> RenderableType:
     made = TextTable(seen.model.describe(), ("rows", "MAPE %", f"RMSE {seen.model.unit}".strip(), "in 90 %", "outside"))
     inside = "unknown" if seen.coverage is None else f"{100 * seen.coverage:.0f} %"
     made.add_row(str(seen.rows), f"{seen.mape:.3g}", f"{seen.rmse:.3g}", inside, str(len(seen.outside)))
-    notes = _interval_notes(seen.model) + [
+    notes = [
         f"extrapolated: {each.name} in {count} lines, fitted on {each.text} only; the interval was not tested there"
         for each, count in seen.exceeded.items()
     ]
@@ -60,11 +54,7 @@ def evaluation(seen: "Evaluation") -> RenderableType:
     return stack([made], [*notes, *lines[:NAMED], *more])
 
 
-def _interval_notes(model: "Model") -> list[str]:
-    return [ANOTHER_GPU] if isinstance(model, Transfer) else []
-
-
-def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> dict[str, Any]:
+def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "PowerModel"]) -> dict[str, Any]:
     """All kinds in "models", and the files in "saved"."""
     return {
         "models": [{"name": name, "summary": summary} for name, summary in summaries.items()],
@@ -72,7 +62,7 @@ def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> di
     }
 
 
-def kinds(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> RenderableType:
+def kinds(summaries: Mapping[str, str], saved: Mapping[str, "PowerModel"]) -> RenderableType:
     """The kinds of models, or those in files where there are any."""
     texts = {file: model.describe() for file, model in saved.items()} or summaries
     columns = ("file" if saved else "model", "what it is")
@@ -82,7 +72,7 @@ def kinds(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> Rendera
     return made
 
 
-def _saved(file: str, model: "Model") -> dict[str, Any]:
+def _saved(file: str, model: "PowerModel") -> dict[str, Any]:
     return {
         "file": file,
         "model": model.name,

@@ -47,12 +47,6 @@ class LinkProfile(NamedTuple):
     send_speed: Optional[MachineSpeed] = None
     receive_speed: Optional[MachineSpeed] = None
 
-    @classmethod
-    def former_keys(cls) -> Dict[str, str]:
-        """Keys of older profiles, each with its present name."""
-        stolen = {"send_taken_s": "send_stolen_cpu_s", "receive_taken_s": "receive_stolen_cpu_s"}
-        return dict(stolen, visits="repeats")
-
 
 class IncastProfile(NamedTuple):
     """Bytes/s by peer while all peers send into (``in``) or receive from (``out``) one host."""

@@ -187,8 +187,3 @@ class StepProfile(NamedTuple):
     def planned_batch(self) -> int:
         """The batch size that the profile was made for."""
         return self.requested_batch or self.batch
-
-    @classmethod
-    def former_keys(cls) -> Dict[str, str]:
-        """Keys of older profiles, each with its present name."""
-        return {"senders": "compressors", "visits": "repeats"}

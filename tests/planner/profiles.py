@@ -23,7 +23,7 @@ def seconds(mean_s: float, spread: float = 0.0, count: int = 100) -> Samples:
 
 
 #: A compressor that chooses in no time, and adds a message in 2 ms.
-CODEC = CodecCost(seconds(0.0), seconds(0.002))
+CODEC = CodecCost(seconds(0.0, count=1), seconds(0.002, count=1))
 
 
 def window(watts: float | None = None, covers: str = "wall", source: str = "sensor", sensor: str = "plug") -> Window:
@@ -50,7 +50,7 @@ def step(gradient_s: float = 0.1, **changes: Any) -> StepProfile:
         half_batch_s=seconds(gradient_s * 0.6), service_s=seconds(0.002), steady=True, precise=True,
         cpu_s_per_step=gradient_s, parameters=250_000, parameter_bytes=1_000_000, gradient_bytes=1_000_000,
         state_bytes=0, window=window(), layers=(250_000,), compressors=dict.fromkeys(COMPRESSORS, CODEC),
-        clip_s=seconds(0.0),
+        clip_s=seconds(0.0, count=1),
     )  # fmt: skip
     return made._replace(**changes)
 

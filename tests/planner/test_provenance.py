@@ -1,10 +1,9 @@
-"""Where watts come from: words, sums, JSON and the texts of older files."""
+"""Where watts come from: words, sums and JSON."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import RecordError
 from planner.json_records import decode
 from planner.provenance import KINDS, Provenance
 from profilers.records.json_values import json_value
@@ -73,31 +72,3 @@ def test_json_and_a_sum_of_one_part_change_nothing(provenance: Provenance) -> No
     assert decode(Provenance, json_value(provenance)) == provenance
     assert set(Provenance.joined([provenance]).covers) == set(provenance.covers)
     assert Provenance.joined([provenance])._replace(covers=provenance.covers) == provenance
-
-
-@pytest.mark.parametrize(
-    ("text", "provenance"),
-    [
-        ("sensor: wall", Provenance("sensor", ("wall",))),
-        ("emulated: board", Provenance("sensor", ("board",), True)),
-        ("counter: gpu only", Provenance("counter", ("gpu",))),
-        ("counter and emulated: gpu + cpu only", Provenance("sensor", ("gpu", "cpu"), True)),
-        ("fleet file: idle and maximum", Provenance("nameplate", ("board",))),
-        ("emulated, sensor: wall", Provenance("sensor", ("wall",), True)),
-        (
-            "emulated (slowdown 4), fleet file: idle and maximum, at the measured busy share",
-            Provenance("nameplate", ("board",), True, "slowdown 4, at the measured busy share"),
-        ),
-        ("emulated (slowdown 2.5), sensor: gpu + cpu only", Provenance("sensor", ("gpu", "cpu"), True, "slowdown 2.5")),
-        ("unavailable", Provenance("unavailable")),
-        ("emulated (slowdown 2), unavailable", Provenance("unavailable", (), True, "slowdown 2")),
-    ],
-)
-def test_older_files_are_read(text: str, provenance: Provenance) -> None:
-    assert decode(Provenance, text) == provenance
-
-
-@pytest.mark.parametrize("text", ["", "magic", "sensor: moon", "sensor:"])
-def test_a_text_that_no_file_ever_had_is_refused(text: str) -> None:
-    with pytest.raises(RecordError, match="source: .* names no source of watts"):
-        decode(Provenance, text, "source")

@@ -31,21 +31,3 @@ def _programs(clock: Floats, busy: Floats) -> Table:
         "program": np.array(["abc"[i % 3] for i in range(len(clock))]),
     }
     return Table(columns)
-
-
-def limited(noise: float = 0.0) -> tuple[Table, Target]:
-    """Runs of eight networks at six limits, a soft minimum of demand and 0.97 times the limit."""
-    random = np.random.default_rng(1)
-    demands = 60.0 * 1.25 ** np.arange(8)
-    limits = np.array([100.0, 125, 150, 175, 200, 250])
-    demand, limit = np.repeat(demands, 6), np.tile(limits, 8)
-    watts = (demand**-6.0 + (0.97 * limit) ** -6.0) ** (-1 / 6)
-    times = 100 * (demand / watts) ** 1.5
-    columns = {
-        "network": np.array([f"n{i}" for i in range(8) for _ in limits]),
-        "power_limit": limit,
-        "batch_size": np.full(48, 32.0),
-        "time_per_epoch": times,
-        "average_power": watts * np.exp(noise * random.standard_normal(48)),
-    }
-    return Table(columns), Target("average_power", np.asarray(columns["average_power"]))

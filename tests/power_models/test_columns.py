@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from power_models.columns import choose, is_clock, is_limit, is_load, is_memory, is_outcome, unit, words
+from power_models.columns import choose, is_clock, is_load, is_memory, is_outcome, unit, words
 from power_models.table import Table
 
 
@@ -25,10 +25,8 @@ def test_clocks(name: str, is_one: bool) -> None:
     assert is_clock(name) is is_one
 
 
-def test_memory_limits_and_loads() -> None:
+def test_memory_and_loads() -> None:
     assert is_memory("memF") and is_memory("DRAMA") and is_memory("F_emc") and not is_memory("coreF")
-    assert is_limit("power_limit") and is_limit("cap_w") and is_limit("limit_mW")
-    assert not is_limit("average_power") and not is_limit("time_limit")
     assert is_load("u_cpu") and is_load("utilization.gpu [%]") and is_load("busy")
     assert not is_load("u_mem") and not is_load("shared_load_transactions")
 

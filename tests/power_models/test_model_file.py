@@ -1,4 +1,4 @@
-"""Model files are read back, also those of former versions; others are refused in one line."""
+"""Model files are read back; others are refused in one line."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,7 @@ from power_models.base import PowerModel, Range
 from power_models.linear import Linear
 from power_models.model_file import load, save
 from power_models.registry import MODELS
-from power_models.transfer import Columns, Transfer, tried
-from tests.power_models.made import added, counters, limited
+from tests.power_models.made import added, counters
 
 
 def fitted(name: str) -> PowerModel:
@@ -78,55 +77,9 @@ def test_what_is_no_number_is_not_saved(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_constants_are_read_back_and_former_files_have_none(tmp_path: Path) -> None:
+def test_constants_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     model = fitted("linear")
     constants = (Range("nodes", 1.0, 1.0, ()), Range("system", np.nan, np.nan, ("dgx",)))
     save(PowerModel(**{**vars(model), "constants": constants}), path)
     assert [each.text for each in load(path).constants] == ["1", "dgx"]
-    rewritten(path, {"constants": None})
-    assert load(path).constants == ()
-
-
-def test_a_ridge_of_former_versions_is_read_as_the_linear_model_that_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "model.json"
-    model = fitted("linear")
-    save(model, path)
-    rewritten(path, {"model": "ridge"})
-    former = load(path)
-    assert isinstance(former, PowerModel)
-    table, _ = added()
-    assert np.array_equal(former.predict(table).values, model.predict(table).values)
-
-
-def test_a_kind_that_is_gone_is_named_in_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "model.json"
-    save(fitted("linear"), path)
-    rewritten(path, {"model": "boosted"})
-    with pytest.raises(ValueError, match=r"model.json: a model of kind boosted, .* fit it again$") as refused:
-        load(path)
-    assert "\n" not in str(refused.value)
-    rewritten(path, {"model": "blend", "fitted": {"members": [{"model": "boosted", "data": {}}]}})
-    with pytest.raises(ValueError, match="a model of kind boosted"):
-        load(path)
-
-
-def test_a_transfer_of_the_first_version_holds_the_whole_law_and_one_of_two_predictors_is_refused(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "transfer.json"
-    table, target = limited()
-    names = Columns("power_limit", "average_power", ("network",), ("network",))
-    model = Transfer.fit(table, target, names, tried(table, target, names))
-    save(model, path)
-    data = json.loads(path.read_text())
-    assert data["fitted"].pop("share") == 1.0
-    del data["constants"]
-    path.write_text(json.dumps(data))
-    former = load(path)
-    assert isinstance(former, Transfer)
-    one, other = (each.predict(table.take(np.arange(1)), table).values for each in (former, model))
-    assert np.array_equal(one, other)
-    rewritten(path, {"fitted": {**data["fitted"], "plain": {}}})
-    with pytest.raises(ValueError, match="a transfer of two predictors, .* fit it again$"):
-        load(path)

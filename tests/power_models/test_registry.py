@@ -7,24 +7,20 @@ import pytest
 
 from power_models import trees
 from power_models.base import BEYOND, PowerModel, Target, Unsuitable
-from power_models.linear import Linear, NonNegative
+from power_models.linear import Linear
 from power_models.model_file import load, save
 from power_models.physical import Physical
 from power_models.registry import MODELS
-from power_models.saturation import Saturation
 from power_models.table import Table
 from power_models.trees import Trees
-from tests.power_models.made import added, counters, limited
+from tests.power_models.made import added, counters
 
 #: Kinds that are straight lines in every counter.
-STRAIGHT = ("nameplate", "linear", "nonnegative")
+STRAIGHT = ("nameplate", "linear")
 
 
 def example(name: str) -> tuple[Table, Target]:
     """What a kind is made for."""
-    if name == "saturation":
-        table, target = limited()
-        return table.only(["network", "power_limit"]), target
     if name == "nameplate":
         return added(clock_w=0.0)
     if name == "mean":
@@ -64,7 +60,7 @@ def test_saved_and_loaded_it_predicts_the_same(name: str, tmp_path: Path) -> Non
 def test_what_lies_outside_is_flagged_and_stays_near_what_was_seen(name: str) -> None:
     model, table, target = fitted(name)
     changed = dict(table.take(np.arange(2)).columns)
-    number, word = ("power_limit", "network") if name == "saturation" else ("core_frequency", "program")
+    number, word = "core_frequency", "program"
     changed[number] = np.array([1e6, np.nan])
     changed[word] = np.array([str(table.columns[word][0]), "never seen"])
     found = model.predict(Table(changed))
@@ -125,30 +121,12 @@ def test_the_physical_model_finds_its_law_and_extrapolates() -> None:
 
 def test_no_weight_is_negative() -> None:
     table, target = counters()
-    assert (NonNegative.fit(table, target).weights >= 0).all()
     assert (Physical.fit(table, target).weights >= 0).all()
-
-
-def test_the_saturation_model_predicts_a_limit_that_was_never_set() -> None:
-    table, target = limited(noise=0.005)
-    for left_out in (100.0, 150.0, 250.0):
-        seen = table.numbers("power_limit") != left_out
-        names = ("network", "power_limit")
-        part = table.only(names)
-        model = Saturation.fit(part.take(np.flatnonzero(seen)), Target(target.name, target.values[seen]))
-        unseen = np.flatnonzero(~seen)
-        errors = np.abs(model.predict(part.take(unseen)).values / target.values[unseen] - 1)
-        assert errors.mean() < 0.03
 
 
 def test_models_say_what_they_need() -> None:
     table, target = counters()
-    with pytest.raises(Unsuitable, match="no column of power limits"):
-        Saturation.fit(table, target)
-    runs, watts = limited()
-    with pytest.raises(Unsuitable, match="nothing but the power limit changes"):
-        Saturation.fit(runs.only(["power_limit", "batch_size"]), watts)
     with pytest.raises(Unsuitable, match="no column of clocks"):
         Physical.fit(table.only(["busy"]), target)
     with pytest.raises(Unsuitable, match="is no power"):
-        NonNegative.fit(table, Target("time_s", target.values))
+        Physical.fit(table, Target("time_s", target.values))

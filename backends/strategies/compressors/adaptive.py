@@ -75,12 +75,6 @@ class Adaptive(Wrapper):
         everything = bytes_of(DENSE, self.size, self.size)
         return ratio * self.of.traffic_bytes(budget_bytes) + (1.0 - ratio) * everything
 
-    def restore(self, state: Sequence[np.ndarray]) -> None:
-        """See Compressor. Older checkpoints have no count of values, which begins anew then."""
-        if state and state[-1].shape == (2,):
-            state = (*state[:-1], np.append(state[-1], 0.0))
-        super().restore(state)
-
     def metrics(self) -> Dict[str, Any]:
         """cnc_ratio: compressed steps / all steps, 0 before the first; and the wrapped metrics.
 

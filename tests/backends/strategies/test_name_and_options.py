@@ -3,7 +3,6 @@
 import pytest
 
 from backends.strategies.name_and_options import (
-    FORMER_NAMES,
     count,
     name_of,
     number,
@@ -25,12 +24,6 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all():
         one_of("fruit", "appel", ["apple", "pear"])
     with pytest.raises(ValueError, match="unknown fruit 'xyz'; known: apple, pear"):
         one_of("fruit", "xyz", ["apple", "pear"])
-
-
-@pytest.mark.parametrize(("former", "today"), FORMER_NAMES.items())
-def test_former_names_are_read_as_those_of_today(former, today):
-    assert one_of("thing", former, [today]) == today
-    assert options_of(f"name:{former}=1") == {today: "1"}
 
 
 def test_options_are_read_in_their_order():

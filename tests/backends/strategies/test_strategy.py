@@ -1,4 +1,4 @@
-"""A strategy is parsed once: names, parts, options, aliases, and the former names of parts."""
+"""A strategy is parsed once: names, parts, options and aliases."""
 
 import re
 
@@ -46,27 +46,6 @@ def test_options_of_options_belong_to_the_part_before_them():
     assert groups.topology.between.name == "ring"
 
 
-@pytest.mark.parametrize(
-    ("former", "today"),
-    [
-        (
-            "baseline:sender=top-k:share=0.01,gate=bounded:staleness=3",
-            "baseline:compressor=top-k:share=0.01,sync=bounded:staleness=3",
-        ),
-        (
-            "parameter-server:batching=dynamic,merge=weighted,optimiser=lars",
-            "parameter-server:batching=dynamic,aggregation=weighted,optimizer=lars",
-        ),
-        ("scadles:sender=everything", "scadles:compressor=dense"),
-        ("scadles:sender=adaptive:of=everything", "scadles:compressor=adaptive:of=dense"),
-    ],
-)
-def test_names_that_parts_had_before_mean_the_same(former, today):
-    found = Strategy.from_text(former)
-    assert found.same_as(Strategy.from_text(today))
-    assert found.as_text() == former
-
-
 def test_an_alias_may_be_changed_like_a_preset():
     found = Strategy.from_text("sync-ps:compressor=float16")
     assert found.same_as(Strategy.from_text("parameter-server:sync=synchronous,compressor=float16"))
@@ -98,7 +77,7 @@ def test_an_evaluation_stops_all_who_wait_for_one_another(text, workers, stops):
         ("", "unknown strategy ''; known: parameter-server"),
         ("dlion:speed=3", "'speed=3' is not key=value with a key of compressor, topology, sync, batching, aggregation"),
         ("dlion:sync=bounded,staleness=3", "'staleness=3' is not key=value"),
-        ("dlion:sync=bounded,gate=backup", "sync is given twice"),
+        ("dlion:sync=bounded,sync=backup", "sync is given twice"),
         ("dlion:sync=sometimes", "unknown sync 'sometimes'; known: synchronous, asynchronous, bounded, backup"),
         ("dlion:aggregation=weighted:more=1", "unknown aggregation 'weighted:more=1'; did you mean weighted?"),
         ("dlion:compressor=top-k:share=2", "share above 0 and at most 1, not 2.0"),

@@ -11,10 +11,11 @@ from hypothesis import strategies as some
 from hypothesis.extra import numpy as arrays
 
 from backends.frameworks.base import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, UPDATES, Layout, Variable
+from backends.protocol.events import Evaluated
+from backends.protocol.json_messages import record
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
 from backends.training.run_spec import last_evaluated
-from backends.training.stopping import saved_evaluation
 from tests.backends.fakes import arrays_of
 from tests.mutations import MUTATIONS, damaged, mutated, written
 
@@ -24,10 +25,13 @@ LAYOUT = Layout(
 )
 
 
+EVALUATION = {"step": 5, "worker": "tx2", "loss": 1.5, "metrics": {"accuracy": 0.5}, "seconds": 0.1}
+
+
 def filled(layout=LAYOUT, step=7):
     count, state = layout.parameters, layout.state
     weights = np.arange(count, dtype=np.float32)
-    meta = {"step": step, "evaluations": [{"step": 5, "loss": 1.5}], "model": "cipher"}
+    meta = {"step": step, "evaluations": [EVALUATION], "model": "cipher"}
     return Checkpoint(weights, {MOMENTUM: -weights}, np.full(state, 0.5, np.float32), meta)
 
 
@@ -69,19 +73,6 @@ def test_a_checkpoint_of_an_optimizer_that_is_unknown_says_so(tmp_path):
     checkpoint.write(path, plain._replace(meta={**plain.meta, "optimizer": "shampoo"}), LAYOUT)
     with pytest.raises(ValueError, match="its optimizer 'shampoo' is unknown; known: sgd, lars, adam, adamw"):
         checkpoint.read(path)
-
-
-@pytest.mark.parametrize(
-    ("meta", "kind"),
-    [
-        ({}, "sgd"),
-        ({"strategy": "sgp"}, "sgd"),
-        ({"strategy": "sgp:optimizer=lars"}, "lars"),
-        ({"optimizer": "adam"}, "adam"),
-    ],
-)
-def test_a_checkpoint_of_an_older_version_is_of_sgd_or_names_lars_in_its_strategy(meta, kind):
-    assert checkpoint.optimizer_of(meta) == kind
 
 
 def test_what_comes_back_can_be_trained_on(path):
@@ -214,7 +205,7 @@ def test_a_damaged_file_is_refused_or_read(tmp_path_factory, whole, data):
 
 
 META = {
-    "step": 7, "evaluations": [{"step": 5, "worker": "tx2", "loss": 1.5, "metrics": {"accuracy": 0.5}, "seconds": 0.1}],
+    "step": 7, "evaluations": [EVALUATION],
     "model": "cipher", "framework": "torch", "optimizer": "sgd", "strategy": "parameter-server", "batch": 8, "steps": 9,
     "input_shape": [28, 28, 1], "classes": 10, "image_dtype": "uint8", "schema": checkpoint.SCHEMA,
 }  # fmt: skip
@@ -229,7 +220,7 @@ def test_what_a_damaged_file_says_of_itself_is_refused_or_used(tmp_path_factory,
         found = checkpoint.peek(str(path))
         assert found["step"] >= 0
         assert last_evaluated(found) >= 0
-        assert all(saved_evaluation(each).loss is not None for each in found["evaluations"])
+        assert all(record(Evaluated, each).loss is not None for each in found["evaluations"])
         checkpoint.require_optimizer(found, "sgd")
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.protocol.events import Evaluated
-from backends.training.stopping import NO_IMPROVEMENT, TARGET_REACHED, MetricTarget, StopRule, saved_evaluation
+from backends.training.stopping import NO_IMPROVEMENT, TARGET_REACHED, MetricTarget, StopRule
 
 
 def course(*values: float, metric: str = "f1", higher: bool = True) -> list[Evaluated]:
@@ -50,9 +50,3 @@ def test_patience_counts_the_evaluations_since_the_best(values, patience, higher
 
 def test_without_a_rule_nothing_ends() -> None:
     assert StopRule().reason(course(*[1.0] * 50)) is None
-
-
-def test_an_evaluation_of_an_older_checkpoint_has_its_accuracy() -> None:
-    saved = {"step": 3, "worker": "a", "loss": 1.0, "accuracy": 0.5, "seconds": 0.1}
-    assert saved_evaluation(saved).metrics == {"accuracy": 0.5}
-    assert saved_evaluation(dict(course(0.5)[0]._asdict())) == course(0.5)[0]

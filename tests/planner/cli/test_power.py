@@ -11,7 +11,7 @@ import pytest
 
 from planner.cli import main
 from power_models.evaluate import ModelScores
-from tests.power_models.made import counters, limited
+from tests.power_models.made import counters
 
 FEWEST = ("--model", "linear")
 
@@ -55,11 +55,6 @@ def write(path: str, **changes: object) -> None:
     write_csv(path, {**table.columns, "average_power": target.values, "time": 1 / target.values, **changes})
 
 
-def write_runs(noise: float = 0.0) -> None:
-    """runs.csv: 48 runs of eight networks under power limits."""
-    write_csv("runs.csv", limited(noise)[0].columns)
-
-
 def write_csv(path: str, columns: Mapping[str, Any]) -> None:
     lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
     Path(path).write_text("\n".join(lines) + "\n")
@@ -76,8 +71,7 @@ def test_fit_compares_all_kinds_and_saves_the_best(planner: Planner) -> None:
     write("data.csv")
     found = planner("fit", "data.csv", "--target", "average_power", "--folds", "3", "--json").data()
     rows = {each["name"]: each for each in found["models"]}
-    assert set(rows) == {"mean", "nameplate", "linear", "nonnegative", "physical", "trees", "gp", "blend"}
-    assert "power limits" in found["unsuitable"]["saturation"]
+    assert set(rows) == {"mean", "nameplate", "linear", "physical", "trees", "gp"}
     assert found["chosen"] == min(rows, key=lambda name: rows[name]["mape"])
     assert set(rows["linear"]) == set(ModelScores._fields)
     assert found["features"] == ["core_frequency", "busy", "program"]
@@ -101,22 +95,6 @@ def test_named_features_are_used_as_they_are(planner: Planner) -> None:
     write("data.csv")
     arguments = ("--target", "average_power", "--features", "busy, time", *FEWEST, "--json")
     assert planner("fit", "data.csv", *arguments).data()["features"] == ["busy", "time"]
-
-
-def test_a_limit_is_known_by_its_name(planner: Planner) -> None:
-    write_runs(noise=0.01)
-    arguments = ("--target", "average_power", "--group", "power_limit", "--model", "saturation", "--json")
-    found = planner("fit", "runs.csv", *arguments).data()
-    assert found["features"] == ["network", "power_limit"]
-    assert found["models"][0]["mape"] < 4
-
-
-def test_a_limit_alone_is_fitted_by_what_it_suits(planner: Planner) -> None:
-    write_runs()
-    arguments = ("--target", "average_power", "--features", "power_limit", "--folds", "2", "--json")
-    found = planner("fit", "runs.csv", *arguments).data()
-    assert found["unsuitable"]["saturation"] == "nothing but the power limit changes"
-    assert "linear" in {each["name"] for each in found["models"]}
 
 
 def test_evaluate_holds_a_model_against_other_rows(planner: Planner) -> None:
@@ -149,34 +127,10 @@ def test_where_nothing_beats_the_mean_the_result_says_so(planner: Planner) -> No
     assert "no kind errs less than the mean of all rows" in shown
 
 
-def test_a_transfer_is_fitted_to_runs_that_have_references(planner: Planner) -> None:
-    write_runs(noise=0.01)
-    arguments = ("runs.csv", "--target", "time_per_epoch", "--group", "network", "--reference", "batch_size")
-    found = planner("fit", *arguments, "--json").data()
-    assert (found["chosen"], found["groups"], found["folds"]) == ("transfer", ["network"], 8)
-    assert found["features"] == ["power_limit", "average_power of the reference", "time_per_epoch of the reference"]
-    assert found["models"][0]["mape"] < 6
-    assert "time_per_epoch [s] by transfer, 48 rows" in planner("models", found["saved"]).out
-    held = planner("evaluate", found["saved"], "runs.csv", "--json").data()
-    assert (held["model"], held["rows"], held["extrapolated"]) == ("transfer", 8 * 6 * 5, [])
-    assert held["mape"] < 6 and held["coverage"] > 0.8
-
-
-def test_the_interval_of_a_transfer_comes_with_a_warning_about_other_gpus(planner: Planner) -> None:
-    warning = "warning: the 90 % interval of a transfer does not hold on a GPU that it was not fitted on"
-    write_runs(noise=0.01)
-    grouped = ("--target", "time_per_epoch", "--group", "network")
-    fitted = planner("fit", "runs.csv", *grouped, "--reference", "batch_size").out
-    evaluated = planner("evaluate", "power-model.json", "runs.csv").out
-    assert [" ".join(shown.split()).count(warning) for shown in (fitted, evaluated)] == [1, 1]
-    assert warning not in planner("fit", "runs.csv", *grouped, *FEWEST).out
-    assert warning not in planner("evaluate", "power-model.json", "runs.csv").out
-
-
 def test_models_are_listed_and_described(planner: Planner) -> None:
     from power_models.registry import MODELS
 
-    assert [each["name"] for each in planner("models", "--json").data()["models"]] == [*MODELS, "transfer"]
+    assert [each["name"] for each in planner("models", "--json").data()["models"]] == [*MODELS]
     assert "the paper's Eq. 1" in planner("models").out
     write("data.csv")
     planner("fit", "data.csv", "--target", "average_power", *FEWEST)
@@ -200,11 +154,9 @@ def test_models_are_listed_and_described(planner: Planner) -> None:
         (("data.csv", "--target", "average_power", "--group", "nothing"), "1 groups cannot be divided into 2 folds"),
         (("data.csv", "--target", "average_power", "--group", "program", "--folds", "4"), "3 groups cannot be divided"),
         (("data.csv", "--target", "average_power", "--model", "magic"), "known are auto, mean, nameplate, linear"),
-        (("data.csv", "--target", "average_power", "--reference", "program"), "--reference needs --group"),
-        (("data.csv", "--target", "average_power", "--group", "program", "--reference", "busy"), "of power limits"),
         (("data.csv", "--target", "average_power", "--features", "average_power"), "is the target itself"),
         (("data.csv", "--target", "average_power", "--features", "nothing"), "no column changes"),
-        (("data.csv", "--target", "average_power", "--model", "saturation"), "no column of power limits"),
+        (("data.csv", "--target", "average_power", "--features", "busy", "--model", "physical"), "no column of clocks"),
     ],
 )
 def test_what_cannot_be_fitted_is_one_line(planner: Planner, arguments: tuple[str, ...], said: str) -> None:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.power.fit import Evaluation, Fit, compared, evaluated, transferred
+from planner.power.fit import Evaluation, Fit, compared, evaluated
 from power_models.linear import Mean
 from power_models.model_file import load, save
 from power_models.table import CsvFile, read_csv
-from tests.power_models.made import limited
 
 
 def written(path: Path, columns: Mapping[str, Any]) -> CsvFile:
@@ -53,16 +52,6 @@ def test_the_same_number_of_nodes_or_an_unknown_one_is_not_flagged(tmp_path: Pat
     assert reread(found, tmp_path, written(tmp_path / "again.csv", again)).outside == {}
     del again["nodes"]
     assert reread(found, tmp_path, written(tmp_path / "without.csv", again)).outside == {}
-
-
-def test_a_transfer_knows_its_constants_too(tmp_path: Path) -> None:
-    columns = {**limited(noise=0.01)[0].columns, "gpus": [1] * 48}
-    found = transferred(
-        written(tmp_path / "a.csv", columns), "time_per_epoch", ("network",), ("batch_size",), Path("m")
-    )
-    assert reread(found, tmp_path, written(tmp_path / "b.csv", columns)).outside == {}
-    seen = reread(found, tmp_path, written(tmp_path / "b.csv", {**columns, "gpus": [4] * 48}))
-    assert set(seen.outside.values()) == {("gpus",)}
 
 
 def test_where_nothing_beats_the_mean_the_mean_is_chosen(tmp_path: Path) -> None:

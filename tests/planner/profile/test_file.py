@@ -1,4 +1,4 @@
-"""profile.json: what its records say of failures and time, and files of older versions."""
+"""profile.json: what its records say of failures and time."""
 
 import json
 from contextlib import suppress
@@ -17,7 +17,6 @@ from planner.plan.request import RecommendRequest
 from planner.profile.file import DeviceProfile, kernels_of, load_profile, machines_of, timing_of
 from profilers.records.device import SpunCores
 from profilers.records.json_values import json_value
-from profilers.records.links import IncastProfile
 from tests.mutations import MUTATIONS, damaged, mutated, written
 from tests.planner import profiles
 
@@ -44,27 +43,9 @@ def test_devices_of_one_machine_take_turns_and_machines_run_in_parallel() -> Non
     assert profiles.profile(devices).profiling_s() == 42.0 + 5.0
 
 
-def test_a_model_is_timed_in_every_framework_and_in_older_files_in_one() -> None:
+def test_a_model_is_timed_in_every_framework() -> None:
     took_s = {timing_of("net", "torch"): 3.0, timing_of("net", "tensorflow"): 4.0, "idle": 2.0}
     assert device()._replace(took_s=took_s).timing_s("net") == 7.0
-    assert device(net=5.0).timing_s("net") == 5.0
-
-
-def test_keys_of_older_files_are_read(tmp_path: Path) -> None:
-    incasts = (IncastProfile("a", "in", "iperf3", {"b": 1.0, "c": 2.0}),)
-    devices = {name: profiles.device(profiles.step(repeats=(0.1, 0.2))) for name in "abc"}
-    links = profiles.links("abc", send_stolen_cpu_s=1e-9, receive_stolen_cpu_s=2e-9, repeats=2)
-    profile = profiles.profile(devices, incasts=incasts, links=links)
-    older = json_value(profile)
-    older["fans"] = older.pop("incasts")
-    for device in older["devices"].values():
-        for step in device["steps"]:
-            step.update(senders=step.pop("compressors"), visits=step.pop("repeats"))
-    for link in older["links"]:
-        link.update(visits=link.pop("repeats"), send_taken_s=link.pop("send_stolen_cpu_s"))
-        link["receive_taken_s"] = link.pop("receive_stolen_cpu_s")
-    (tmp_path / "profile.json").write_text(json.dumps(older))
-    assert load_profile(tmp_path / "profile.json") == profile
 
 
 WHOLE = json_value(

@@ -118,11 +118,13 @@ def fitted() -> Fit:
     mean = Mean(123.4)
     ranges = (Range("memory_clock_of_the_accelerator_MHz", 405.0, 9_501.0, ()), Range("network", np.nan, np.nan, NAMES))
     constants = (Range("nodes", 1.0, 1.0, ()),)
-    common = ("average_power", 123_456, ranges, 0.1, {}, constants)
-    model = PowerModel(*common, regressor=mean, least=9.0, greatest=999.0)
+    model = PowerModel(
+        regressor=mean, target="average_power", rows=123_456, ranges=ranges, least=9.0, greatest=999.0,
+        width=0.1, constants=constants,
+    )  # fmt: skip
     scores = [ModelScores(name, 123.456, 45.6, 1234.5, 99.9, 0.9, 0.55, 1.0) for name in MODELS]
     choice = Choice(model.features, {"time_per_epoch_in_seconds": "seems to be an outcome of the run"})
-    refused = {"saturation": "there is no column of power limits (named power limit or power cap) that changes"}
+    refused = {"physical": "there is no column of clocks (named frequency, clock, MHz or F) that changes"}
     return Fit(scores, refused, choice, ("dataset", "network"), 10, model, PATH)
 
 
@@ -135,7 +137,7 @@ def earlier_runs() -> list[RunSummary]:
     figures = RunCosts(2e5, 1234.5, 2.5e8, 5e13)
     run = RunSummary(
         str(PATH), "2026-11-23T12-00-00-model", "2026-11-23T12:00:00", FINISHED, "", "path/to/a/model.py:function",
-        NAMES[0], NAMES, "baseline:sender=top-k:share=0.01", "planner", 10**9, 10**9, figures, figures,
+        NAMES[0], NAMES, "baseline:compressor=top-k:share=0.01", "planner", 10**9, 10**9, figures, figures,
         Evaluated(10**9, NAMES[0], 1e-12, {"accuracy": 0.5, "mean_absolute_error": 0.5}, 1.0),
         RunTarget("mean_absolute_error", 0.5, True, 10**9), NAMES, {"server": NAMES[0]},
     )  # fmt: skip

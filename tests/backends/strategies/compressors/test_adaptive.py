@@ -120,14 +120,6 @@ def test_its_counts_survive():
         twin.restore(compressor.state()[:-1])
 
 
-def test_counts_of_older_checkpoints_lack_the_values():
-    compressor, twin = top2(), top2()
-    compressor.compress(UNEVEN)
-    *others, counts = compressor.state()
-    twin.restore((*others, counts[:2]))
-    assert twin.metrics() == {"cnc_ratio": 1.0, "floats_sent": 0}
-
-
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match="adaptive has no rule 'residual'; known: accumulated, gradient"):
         top2(rule="residual")
