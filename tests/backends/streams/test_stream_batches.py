@@ -108,7 +108,7 @@ def test_a_device_that_waits_is_not_taken_for_one_whose_step_hangs(tmp_path: Pat
         return len(computing_s) > 2
 
     with pytest.raises(WaitInterrupted):
-        step(replica, batches, 1.0, GradientSettings(0.1, 0.0), over)
+        step(replica, batches, GradientSettings(0.1, 0.0), over)
     assert computing_s == [0.0, 0.0, 0.0] and batches.arrivals.waited_s > 0.0
 
 
