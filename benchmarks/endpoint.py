@@ -24,7 +24,8 @@ from backends.protocol.member_specs import Identity
 from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.training.lr_schedule import RateSchedule
-from backends.training.run_spec import RunSpec
+from backends.training.run_settings import RunSettings
+from backends.training.run_spec import Checkpoints, RunSpec
 from profilers.records.json_values import json_value
 
 #: Longer than any benchmark: nothing here is about heartbeats.
@@ -106,7 +107,9 @@ def serve(address: str, identity: Sequence[str], steps: int) -> None:
     listener = framing.listen(address)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "checkpoint")
-        work = RunSpec(steps, OptimizerSettings(), RateSchedule(), path, heartbeat_s=SILENCE_S)
+        work = RunSpec(
+            RunSettings(steps=steps), OptimizerSettings(), RateSchedule(), Checkpoints(path), heartbeat_s=SILENCE_S
+        )
         server = ParameterServer(work, Identity(*identity), lambda event: None)
         _say({"port": listener.getsockname()[1]})
         _say(json_value(server.run(listener, lambda: False)))

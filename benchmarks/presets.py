@@ -86,20 +86,25 @@ def _run(plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Name
         if isinstance(event, Progress):
             reports[:] = [event]
 
-    endless = plan.for_steps(1000 * plan.steps)
-    chosen = Options(options.data, evaluate_every=endless.steps, keep_weights=False)
+    endless = plan.for_steps(1000 * plan.run.steps)
+    chosen = Options(options.data, evaluate_every=endless.run.steps, keep_weights=False)
     with tempfile.TemporaryDirectory() as folder:
         launch = Launch(
             endless, fleet, ShippedImages(dataset), chosen, RunFolder.create(Path(folder), "presets"), on_event
         )
         result = carry_out(launch, lasting_s=options.seconds)
     made = plan.for_steps(result["steps_made"])
-    beside = plan.server if plan.strategy.through_server else ""  # uses no network
+    beside = plan.server if plan.run.strategy.through_server else ""  # uses no network
     sent = sum(worker.bytes for name, worker in reports[-1].workers.items() if name != beside)
     speeds = result["equal_speed"]
     fair = speeds and at_equal_speed(made, speeds["slowdowns"])
     return Run(
-        made.steps, result["measured"]["time_s"], made.prediction.time_s, fair and fair.time_s, sent, made.network_bytes
+        made.run.steps,
+        result["measured"]["time_s"],
+        made.prediction.time_s,
+        fair and fair.time_s,
+        sent,
+        made.network_bytes,
     )
 
 

@@ -19,8 +19,7 @@ from backends.jobs.job import Job as TrainedJob
 from backends.network.framing import WireError
 from backends.optimizers.sgd import Momentum
 from backends.protocol.json_messages import decode
-from backends.protocol.orders import RunPeer, RunWorker
-from backends.training.run_spec import HostRun
+from backends.training.run_orders import HostRun, RunPeer, RunWorker
 from profilers.records.json_values import json_value
 
 LIMIT_S = 60.0

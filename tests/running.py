@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from backends import models
+from backends.training.run_settings import RunSettings
 from planner.cli.main import main
 from planner.json_records import save
 from planner.plan.file import Plan, PlannedWorker
@@ -106,10 +107,9 @@ def plan_file(
         )  # fmt: skip
         for name in names
     )
-    framework = "+".join(sorted({worker.framework for worker in workers}))
     plan = Plan(
-        SCHEMA, "fleet.toml", model, fingerprint, framework, "time", steps, 8, workers[0].name, workers,
-        Prediction(steps * 0.02, 20.0), (), 1e6, "computing", {"computing": 1.0},
+        SCHEMA, "fleet.toml", RunSettings(model, steps=steps, batch=8), fingerprint, "time", workers[0].name, workers,
+        Prediction(steps * 0.02, 20.0), (), 1e6, {"computing": 1.0},
     )  # fmt: skip
     save(plan, path)
     return path

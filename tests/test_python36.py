@@ -17,8 +17,7 @@ from backends.protocol.json_messages import encode
 from backends.protocol.member_specs import HostAddress, ReplicaSpec
 from backends.protocol.orders import CollectFacts
 from backends.strategies.presets import PRESETS
-from backends.strategies.strategy import Strategy
-from backends.training.run_spec import HostRun
+from backends.training.run_orders import HostRun
 from planner.agents.bundle import agent_archive
 from planner.agents.certificates import Authority
 from planner.train import orders as training
@@ -136,7 +135,7 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     pixels = random.integers(0, 256, (120, 2, 2, 1), np.uint8)
     labels = (pixels.reshape(120, -1).sum(axis=1) > 510).astype(np.int64)
     workers = [planned(name)._replace(framework="least_squares") for name in ("nano", "tx2")]
-    two = plan(*workers, steps=24)._replace(batch=8, strategy=Strategy.from_text(name))
+    two = plan(*workers, steps=24, batch=8, strategy=name)
     options = Options("data", rate=0.05, keep_weights=False)
     authority, peers = Authority(), not two.strategy.through_server
     shard = packed(pixels, labels)

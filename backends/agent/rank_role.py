@@ -15,11 +15,10 @@ from backends.frameworks.base import framework
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
 from backends.protocol.events import Built, Listening, MemberAccount, RunAccount, TimeSpent
-from backends.strategies.engine import Engine
 from backends.training import rank
 from backends.training.compute_clock import clock_of
 from backends.training.rank_heartbeats import RankHeartbeats
-from backends.training.run_spec import RunRank
+from backends.training.run_orders import RunRank
 from backends.training.step_watch import LEAST_LIMITS, StepWatch
 from backends.training.telemetry import TelemetrySender
 from backends.training.workload import code_of
@@ -49,19 +48,19 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
     with contextlib.closing(data[0].arrivals), sender as telemetry, code_of(order.member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
-        engine = Engine.from_text(order.engine)
+        engine = order.spec.run.engine
         settings = GroupSettings(
-            place, len(order.names), interface, order.store_address, port, order.run.heartbeat_s,
+            place, len(order.names), interface, order.store_address, port, order.spec.heartbeat_s,
             engine.backend, engine.hook, engine.rank, engine.start,
         )  # fmt: skip
 
         def work(on_lost: Callable[[str], None]) -> Ended:
             group = backend.process_group(settings, listener)
-            heartbeats = RankHeartbeats(group, order.names, order.run.heartbeat_s, on_lost)
+            heartbeats = RankHeartbeats(group, order.names, order.spec.heartbeat_s, on_lost)
             try:
-                with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.run.heartbeat_s):
+                with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.spec.heartbeat_s):
                     return rank.run(
-                        order.run, built.replica, group, order.names, data, task.emit, task.stopping.is_set,
+                        order.spec, built.replica, group, order.names, data, task.emit, task.stopping.is_set,
                         began_s, telemetry.on_step, heartbeats.close,
                     )  # fmt: skip
             finally:

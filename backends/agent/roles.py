@@ -17,17 +17,15 @@ from backends.peers.coordinator import PeerCoordinator
 from backends.peers.exchanges.base import ExchangeParts
 from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
-from backends.protocol import orders
 from backends.protocol.events import Built, Listening, MemberAccount, Ready, RunAccount, TimeSpent
 from backends.protocol.member_specs import HostAddress, MemberSpec
 from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
-from backends.strategies.strategy import Strategy
 from backends.training import single_device
 from backends.training.compute_clock import clock_of
 from backends.training.local_round import LocalUpdates
 from backends.training.run_host import RunHost
-from backends.training.run_spec import HostRun, TrainAlone
+from backends.training.run_orders import HostRun, RunPeer, RunWorker, TrainAlone
 from backends.training.step_watch import EXCHANGE_S, LEAST_LIMITS, StepWatch
 from backends.training.telemetry import TelemetrySender
 from backends.training.workload import MemberData, Workload, code_of, member_data, workload
@@ -62,23 +60,20 @@ class StartedRole(NamedTuple):
 
 
 def host_run(task: Any, order: HostRun) -> RunAccount:
-    """Host a run; emits the port that the host listens on, then the run's events.
-
-    Raises ValueError for an unknown strategy.
-    """
-    kind = ParameterServer if order.run.strategy.through_server else PeerCoordinator
-    host: RunHost = kind(order.run, order.identity, task.emit)
+    """Host a run; emits the port that the host listens on, then the run's events."""
+    kind = ParameterServer if order.spec.run.strategy.through_server else PeerCoordinator
+    host: RunHost = kind(order.spec, order.identity, task.emit)
     listener = framing.listen(order.address)
     task.emit(Listening(listener.getsockname()[1]))
     await_go(task)  # the run's clock starts with the word, not with the listening
     return host.run(listener, task.stopping.is_set)
 
 
-def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
+def run_worker(task: Any, order: RunWorker) -> MemberAccount:
     """Prepare, wait for the go order, build the model, then work until the server is done."""
 
     def start(parts: MemberParts) -> StartedRole:
-        strategy = Strategy.from_text(order.strategy)
+        strategy = order.run.strategy
         compressor = strategy.compressor.build(parts.replica.variables, order.correction)
         local = LocalUpdates.of_strategy(strategy, parts.replica, parts.data[0], order.optimizer)
         member = Worker(parts.connection, parts.replica, *parts.data, compressor, local)
@@ -91,7 +86,7 @@ def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
     return _run_member(task, order.member, order.host, start)
 
 
-def run_peer(task: Any, order: orders.RunPeer) -> MemberAccount:
+def run_peer(task: Any, order: RunPeer) -> MemberAccount:
     """Be a peer: as ``run_worker``, with connections of its own to the other peers."""
 
     def start(parts: MemberParts) -> StartedRole:
@@ -112,8 +107,8 @@ def run_peer(task: Any, order: orders.RunPeer) -> MemberAccount:
     return _run_member(task, order.member, order.host, start)
 
 
-def _exchange_parts(order: orders.RunPeer, replica: Replica, mailbox: Mailbox) -> ExchangeParts:
-    strategy = Strategy.from_text(order.strategy)
+def _exchange_parts(order: RunPeer, replica: Replica, mailbox: Mailbox) -> ExchangeParts:
+    strategy = order.run.strategy
     return ExchangeParts(
         replica=replica,
         mailbox=mailbox,
@@ -201,9 +196,9 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     with contextlib.closing(data[0].arrivals), telemetry, code_of(member.replica):
         built = loaded.build()
         task.emit(Built(built.build_s))
-        with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.run.heartbeat_s):
+        with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.spec.heartbeat_s):
             return single_device.run(
-                order.run,
+                order.spec,
                 built.replica,
                 *data,
                 task.emit,

@@ -11,7 +11,7 @@ from backends.data import folder_content
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, stream_rate, throughput
 from backends.protocol import orders
-from backends.training import run_spec
+from backends.training import run_orders
 from profilers import addresses_and_ports, device_facts, installed_packages, spinning
 from profilers.records.device import Facts
 from profilers.sampling import Sampler
@@ -50,7 +50,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.FindPackages: lambda task, order: installed_packages.versions(order.names),
     orders.FindMissing: projects.find_missing,
     orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
-    run_spec.HostRun: roles.host_run,
+    run_orders.HostRun: roles.host_run,
     orders.ListCache: leftovers.list_entries,
     orders.ProbeReachability: lambda task, order: addresses_and_ports.probe_port(task, *order),
     orders.MeasureCommand: command.measure,
@@ -60,10 +60,10 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.RemoveEntries: leftovers.remove_entries,
     orders.RemoveFile: lambda task, order: files.remove(order.path),
     orders.RepeatSteps: step_profile.repeat_steps,
-    orders.RunPeer: roles.run_peer,
-    run_spec.RunRank: rank_role.run_rank,
+    run_orders.RunPeer: roles.run_peer,
+    run_orders.RunRank: rank_role.run_rank,
     orders.RunScript: script.run_script,
-    orders.RunWorker: roles.run_worker,
+    run_orders.RunWorker: roles.run_worker,
     orders.SendMessages: message_probe.send,
     orders.SendThroughput: throughput.send,
     orders.ServeMessages: message_probe.serve,
@@ -73,6 +73,6 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.SurveyData: lambda task, order: folder_content.survey(order.path),
     orders.SurveySensors: lambda task, order: characteristics.survey(),
     orders.TimeSteps: step_profile.time_steps,
-    run_spec.TrainAlone: roles.train_alone,
+    run_orders.TrainAlone: roles.train_alone,
     orders.WatchStream: stream_rate.watch_stream,
 }

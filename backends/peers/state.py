@@ -43,7 +43,7 @@ class PeerRunState(HostedRunState):
         self._digests: Dict[str, str] = {}
         self._received: Dict[str, Dict[str, Arrays]] = {}
         self._ending = False
-        self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer, spec.step_s)
+        self._local_steps = LocalSteps(spec.run.strategy.local, spec.run.strategy.outer, spec.step_s)
         self._round: Optional[Tuple[Tuple[int, int], RoundPlan]] = None  # by epoch and number
         self.layout: Optional[Layout] = None
         self.weights: Arrays = ()
@@ -52,8 +52,8 @@ class PeerRunState(HostedRunState):
 
     def _begin(self) -> EpochScheduler:
         spec, done, evaluated = self.spec, 0, 0
-        if spec.resume is not None:
-            saved, self.layout = checkpoint.read(spec.resume)
+        if spec.checkpoints.resume is not None:
+            saved, self.layout = checkpoint.read(spec.checkpoints.resume)
             done, evaluated = int(saved.meta["step"]), last_evaluated(saved.meta)
             states = self._resume(saved)
             self.weights = (saved.weights, *saved.slots.values(), saved.state)
@@ -61,13 +61,13 @@ class PeerRunState(HostedRunState):
                 name, _, label = key.partition("/")
                 self._saved.setdefault(name, {})[label] = arrays
         return EpochScheduler(
-            RunProgress(spec.steps, done, evaluated, spec.evaluate_every, spec.checkpoint_every),
-            spec.strategy.sync,
+            RunProgress(spec.run.steps, done, evaluated, spec.evaluate_every, spec.checkpoints.every),
+            spec.run.strategy.sync,
             self._membership,
             expected=spec.members,
             patience_s=FIRST_EPOCH_WAIT_S if spec.members > 1 else 0.0,
             host=spec.host,
-            by_rounds=bool(spec.strategy.local),
+            by_rounds=bool(spec.run.strategy.local),
         )
 
     # -- members -----------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class PeerRunState(HostedRunState):
             raise Unfit
         self._addresses[name] = PeerAddress(name, hello.address, hello.port)
         self._losses[name] = knowledge_transfer.LossWindow()
-        if self.spec.resume is not None and not self.step_queue.epoch:
+        if self.spec.checkpoints.resume is not None and not self.step_queue.epoch:
             return self._join_resumed(name)
         self._first_digest = self._first_digest or hello.digest
         has_weights = not self.step_queue.epoch and hello.digest == self._first_digest
@@ -134,12 +134,12 @@ class PeerRunState(HostedRunState):
 
         A member whose stream of samples has ended leaves without it.
         """
-        return None if self.spec.stream else self.step_queue.take_ahead(name)
+        return None if self.spec.run.stream else self.step_queue.take_ahead(name)
 
     def step_order(self, name: str, item: PeerWorkItem) -> PeerStep:
         """The order for a member's step."""
         with self._lock:
-            made_by_all = min(self.spec.steps, item.step * len(item.members))
+            made_by_all = min(self.spec.run.steps, item.step * len(item.members))
             order = PeerStep(
                 step=item.step,
                 epoch=item.epoch,
@@ -150,13 +150,13 @@ class PeerRunState(HostedRunState):
                 saved_offset=self.saved_offset(name),
                 share=self.share(name, item.step),
             )
-            return self._with_round(name, item, order) if self.spec.strategy.local else order
+            return self._with_round(name, item, order) if self.spec.run.strategy.local else order
 
     def _with_round(self, name: str, item: PeerWorkItem, order: PeerStep) -> PeerStep:
         """The order for a member's part of a round, which is planned once for all members."""
         done, key = self.step_queue.done, (item.epoch, item.step)
         if self._round is None or self._round[0] != key:
-            self._round = key, self._local_steps.plan(item.members, done, self.spec.steps - done)
+            self._round = key, self._local_steps.plan(item.members, done, self.spec.run.steps - done)
         plan = self._round[1]
         return order._replace(
             rate=self.spec.optimizer_at(done).rate, local=plan.order(plan.steps[name]), outer=plan.outer
@@ -164,7 +164,7 @@ class PeerRunState(HostedRunState):
 
     def _gives_to(self, name: str, item: PeerWorkItem) -> Tuple[str, ...]:
         """The members that receive this member's weights now (knowledge transfer)."""
-        to_whom = self.spec.strategy.knowledge
+        to_whom = self.spec.run.strategy.knowledge
         if to_whom == "none" or not knowledge_transfer.due(item.step):
             return ()
         losses = {each: self._losses[each].mean() for each in item.members}
@@ -198,7 +198,7 @@ class PeerRunState(HostedRunState):
         self.step_queue.weights_given()
 
     def hands_over(self, name: str) -> bool:
-        return self.spec.checkpoint_path is not None
+        return self.spec.checkpoints.path is not None
 
     def wants_weights(self, name: str, digest: str, last: bool = False) -> bool:
         """Whether a member must send its weights; false if another one sends equal ones.

@@ -8,7 +8,8 @@ from backends.frameworks.base import OptimizerSettings, Replica
 from backends.profiling.step_loop import SETTINGS
 from backends.profiling.update_costs import MOMENTUM
 from backends.training.lr_schedule import RateSchedule
-from backends.training.run_spec import RunSpec
+from backends.training.run_settings import RunSettings
+from backends.training.run_spec import Checkpoints, RunSpec
 from backends.training.single_device import NAME, SingleDevice, work
 from backends.training.step_queue import WorkItem
 from profilers.cores import thread_cpu_s
@@ -30,7 +31,7 @@ def measure(replica: Replica, batches: BatchSource, test: EvaluationSet, kind: s
     if test.is_empty:
         return Samples("s", ())
     optimizer = OptimizerSettings(SETTINGS.rate, MOMENTUM, kind=kind)
-    spec = RunSpec(MOST + 2, optimizer, RateSchedule(), None, batch=batches.batch)
+    spec = RunSpec(RunSettings(steps=MOST + 2, batch=batches.batch), optimizer, RateSchedule(), Checkpoints(None))
     device = _Watched(spec, replica)
     began_s = time.monotonic()
 

@@ -91,9 +91,9 @@ def record(kind: Type[Record], value: Any) -> Record:
 def _reader(kind: Any, field: Tuple[str, str] = ("", "")) -> Reader:
     """The reader of ``kind``, made once: members read frames in every step.
 
-    The kind is a named tuple, a scalar, Any, Optional[X], Dict[str, X], Tuple[X, ...] or
-    Tuple[X, Y]; field: the names of the record and the field that it is in, by which numbers have
-    a range.
+    The kind is a named tuple, which may be written as a text, a scalar, Any, Optional[X],
+    Dict[str, X], Tuple[X, ...] or Tuple[X, Y]; field: the names of the record and the field that it
+    is in, by which numbers have a range.
     """
     origin = getattr(kind, "__origin__", None)
     args: Tuple[Any, ...] = getattr(kind, "__args__", None) or ()
@@ -108,6 +108,8 @@ def _reader(kind: Any, field: Tuple[str, str] = ("", "")) -> Reader:
         return _tuple_reader(itertools.repeat(_reader(args[0], field)))
     if args:
         return _tuple_reader([_reader(each, field) for each in args])
+    if hasattr(kind, "from_text"):
+        return _text_reader(kind)
     if hasattr(kind, "_fields"):
         return _record_reader(kind)
     return _number_reader(kind, field) if kind in (int, float) else _scalar_reader(kind)
@@ -141,6 +143,20 @@ def _tuple_reader(readers: Iterable[Reader]) -> Reader:
         if isinstance(readers, list) and len(value) != len(readers):
             _refuse(value, "%d values" % len(readers))
         return tuple(_read_each(readers, value, "[%d]", range(len(value))))
+
+    return read
+
+
+def _text_reader(kind: Any) -> Reader:
+    """Of a class that travels as a text, from which ``from_text`` makes it or raises ValueError."""
+
+    def read(value: Any) -> Any:
+        try:
+            return kind.from_text(value if type(value) is str else _refuse(value, "a text"))
+        except _Refusal:
+            raise
+        except ValueError as error:
+            raise _Refusal(str(error)) from None
 
     return read
 

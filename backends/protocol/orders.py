@@ -1,15 +1,14 @@
 """Orders from the operator to an agent are named tuples, and so are the parts they are made of.
 
-What a member of a run is told is in ``backends.protocol.member_specs``, the orders that begin a run
-in ``backends.training.run_spec``. The functions in ``backends.agent.verbs`` are annotated with what
-each order returns; the events are in ``backends.protocol.events``.
+What a member of a run is told is in ``backends.protocol.member_specs``, the orders that begin a
+run in ``backends.training.run_orders``. The functions in ``backends.agent.verbs`` are annotated
+with what each order returns; the events are in ``backends.protocol.events``.
 """
 
 import re
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from backends.frameworks.base import OptimizerSettings
-from backends.protocol.member_specs import HostAddress, Identity, MemberSpec, ReplicaSpec
+from backends.protocol.member_specs import Identity, ReplicaSpec
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
@@ -256,24 +255,3 @@ class WatchStream(NamedTuple):
     text: str  # of a ``StreamSpec``, which is no replay
     device: str  # whose stream it is
     seconds: float
-
-
-class RunWorker(NamedTuple):
-    """Be a worker of a parameter server."""
-
-    member: MemberSpec
-    host: HostAddress
-    strategy: str
-    correction: float  # momentum at the worker, for compressors with a residual
-    optimizer: OptimizerSettings  # of the worker's own steps, in rounds of them
-
-
-class RunPeer(NamedTuple):
-    """Be a peer."""
-
-    member: MemberSpec
-    host: HostAddress
-    strategy: str
-    optimizer: OptimizerSettings
-    listens_on: str  # its address for other peers
-    topology_seed: int  # seed of the random choices that all peers make alike

@@ -49,10 +49,10 @@ class ServerState(HostedRunState):
     def __init__(self, spec: RunSpec, emit: Emit) -> None:
         super().__init__(spec, emit)
         self._model: Optional[GlobalModel] = None
-        self._aggregator = Aggregator(spec.strategy.sync)
+        self._aggregator = Aggregator(spec.run.strategy.sync)
         self._worker_states = WorkerStates({})
-        self._local_steps = LocalSteps(spec.strategy.local, spec.strategy.outer, spec.step_s)
-        self._estimates = GradientEstimates() if spec.strategy.compressor.sends_differences else None
+        self._local_steps = LocalSteps(spec.run.strategy.local, spec.run.strategy.outer, spec.step_s)
+        self._estimates = GradientEstimates() if spec.run.strategy.compressor.sends_differences else None
         self._forwarding = SampleForwarding()
         self._first_round = 0  # of a resumed run, so that it does not draw its first rounds again
         self.step_queue = self._begin()
@@ -62,9 +62,9 @@ class ServerState(HostedRunState):
             self._membership.add_observer(self._estimates.set_members)
 
     def _begin(self) -> StepQueue:
-        if self.spec.resume is None:
-            return StepQueue(self.spec.steps, 0, self.spec.evaluate_every)
-        saved, layout = checkpoint.read(self.spec.resume)
+        if self.spec.checkpoints.resume is None:
+            return StepQueue(self.spec.run.steps, 0, self.spec.evaluate_every)
+        saved, layout = checkpoint.read(self.spec.checkpoints.resume)
         self._first_round = int(saved.meta["step"]) // self.spec.members
         self._worker_states = WorkerStates(self._resume(saved))
         flat_optimizer = registry.build(self.spec.shared_kind, layout.variables)
@@ -110,12 +110,12 @@ class ServerState(HostedRunState):
 
     def _steps_of(self, name: str) -> int:
         """Steps that a worker makes before it sends anything."""
-        return self._round_plan().steps[name] if self.spec.strategy.local else 1
+        return self._round_plan().steps[name] if self.spec.run.strategy.local else 1
 
     def _round_plan(self) -> RoundPlan:
         """The round of all workers, if each began one now."""
         done = self.step_queue.done
-        return self._local_steps.plan(self._membership.names, done, self.spec.steps - done)
+        return self._local_steps.plan(self._membership.names, done, self.spec.run.steps - done)
 
     def _may_begin(self, worker: str) -> bool:
         return self._aggregator.may_begin(worker) and self._worker_states.may_begin(worker)
@@ -124,7 +124,7 @@ class ServerState(HostedRunState):
         """The weights and settings that a worker receives with an item."""
         with self._lock:
             hand_over = item.kind == STEP and self._worker_states.is_requested(worker)
-            local = self._round_plan().order(item.steps) if self.spec.strategy.local else None
+            local = self._round_plan().order(item.steps) if self.spec.run.strategy.local else None
             found = WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over, local)
             if item.kind != STEP:
                 return found
@@ -139,7 +139,7 @@ class ServerState(HostedRunState):
     @property
     def _takes_rate_later(self) -> bool:
         """Whether gradients come without the learning rate: sums of them would keep former ones."""
-        return self._estimates is not None and not self.spec.strategy.local
+        return self._estimates is not None and not self.spec.run.strategy.local
 
     def in_gradients(self, optimizer: OptimizerSettings) -> GradientSettings:
         """What the workers' gradients include."""
@@ -186,17 +186,17 @@ class ServerState(HostedRunState):
         self.step_queue.wake()
 
     def _checkpoint_due(self, before: int) -> bool:
-        done, every = self.step_queue.done, self.spec.checkpoint_every
-        return bool(every and done < self.spec.steps and done // every > before // every)
+        done, every = self.step_queue.done, self.spec.checkpoints.every
+        return bool(every and done < self.spec.run.steps and done // every > before // every)
 
     def _apply(self, gradients: Sequence[WorkerGradient], before: int) -> None:
         mean_batch, n = self._aggregator.mean_batch, len(gradients)
-        factor, optimizer = FACTORS[self.spec.strategy.aggregation], self.spec.optimizer_at(before)
+        factor, optimizer = FACTORS[self.spec.run.strategy.aggregation], self.spec.optimizer_at(before)
         rate = optimizer.rate if self._takes_rate_later and optimizer.kind == SGD else 1.0
         self.model.update(
             [gradient.message for gradient in gradients],
-            [rate * factor(gradient.batch, mean_batch, self.spec.batch, n) for gradient in gradients],
-            self._outer_step(n) if self.spec.strategy.local else optimizer,
+            [rate * factor(gradient.batch, mean_batch, self.spec.run.batch, n) for gradient in gradients],
+            self._outer_step(n) if self.spec.run.strategy.local else optimizer,
         )
         for gradient in gradients:
             gradient.stats.count_step(gradient.loss, before - gradient.version, gradient.steps)
@@ -220,7 +220,7 @@ class ServerState(HostedRunState):
             return self.model.state()
 
     def hands_over(self, name: str) -> bool:
-        return self.spec.checkpoint_path is not None and self._worker_states.is_stateful(name)
+        return self.spec.checkpoints.path is not None and self._worker_states.is_stateful(name)
 
     def add_last_state(self, worker: str, arrays: Arrays) -> None:
         """Store the state of a worker at the end of the run."""

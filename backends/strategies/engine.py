@@ -33,6 +33,10 @@ class Engine(NamedTuple):
     batching: str = "fixed"
     text: str = OWN
 
+    def as_text(self) -> str:
+        """The text for files and orders."""
+        return self.text
+
     @classmethod
     def from_text(cls, text: str) -> "Engine":
         """Parse ``NAME:key=value,...``. Raises ValueError for an unknown name, key or value."""
@@ -45,6 +49,10 @@ class Engine(NamedTuple):
             if key in values and hook != "powersgd":
                 raise ValueError("%s: %s belongs to hook=powersgd; leave it out, or add the hook" % (text, key))
         return cls(name=name, text=text, **values)
+
+
+#: The planner's own.
+OWN_ENGINE = Engine()
 
 
 def _from(least: int) -> Callable[[str], int]:

@@ -4,7 +4,7 @@ import os
 import threading
 from typing import Callable, List, Optional
 
-from backends.streams.record_frames import pack, pack_end, unpack
+from backends.streams.record_frames import FrameReader, pack, pack_end
 from backends.streams.source import SampleSource, StreamRecord
 
 #: The end of the names of files with samples; others are still being written.
@@ -53,13 +53,17 @@ class DirectorySource(SampleSource):
         return found
 
     def _records(self, content: bytes) -> List[StreamRecord]:
-        unpacked = unpack(content)
-        found = [each for each in unpacked.records if each.offset >= self._offset]
+        reader = FrameReader()
+        try:
+            found = [each for each in reader.add(content) if each.offset >= self._offset]
+            damaged = not reader.is_whole
+        except ValueError:
+            found, damaged = [], True
         if found:
             self._offset = found[-1].offset + 1
-        if not unpacked.is_whole:
+        if damaged:
             found.append(StreamRecord(self._offset, b""))
-        self._ended = unpacked.ended
+        self._ended = reader.ended
         return found
 
     def commit(self, offset: int) -> None:
@@ -82,7 +86,7 @@ class DirectoryWriter:
         if not names:
             return 0
         with open(os.path.join(self._path, names[-1]), "rb") as stream:
-            found = unpack(stream.read()).records
+            found = FrameReader().add(stream.read())
         return found[-1].offset + 1 if found else int(names[-1][: -len(ENDING)])
 
     def write(self, records: List[StreamRecord]) -> None:

@@ -107,7 +107,7 @@ class Rank(SingleDevice):
         """All go on from the first rank's checkpoint, if it has one."""
         counts = np.zeros(3)  # whether there is one, steps, steps at the last evaluation
         offsets = np.zeros(len(self._names))
-        if self.spec.resume is not None:
+        if self.spec.checkpoints.resume is not None:
             meta = self._restored()
             counts[:] = 1, meta["step"], last_evaluated(meta)
             offsets[:] = [self._stream_offsets.get(name, 0) for name in self._names]
@@ -118,7 +118,7 @@ class Rank(SingleDevice):
             self._group.broadcast(offsets)
             self._stream_offsets = dict(zip(self._names, map(int, offsets)))
         spec = self.spec
-        progress = RunProgress(spec.steps, done, evaluated, spec.evaluate_every, spec.checkpoint_every)
+        progress = RunProgress(spec.run.steps, done, evaluated, spec.evaluate_every, spec.checkpoints.every)
         return RoundQueue(progress, self._group.size)
 
     def _receive_weights(self) -> None:
@@ -193,7 +193,7 @@ class Rank(SingleDevice):
             self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
         if self._rounds >= self._rounds_to_meeting:
             self._meet()
-            if self.spec.stream:
+            if self.spec.run.stream is not None:
                 self._commit_saved_offsets()
 
     def stop(self, reason: str) -> None:
@@ -261,7 +261,7 @@ class Rank(SingleDevice):
 
     def _share_offsets(self) -> None:
         """Let the first rank know how far each has used its stream of samples."""
-        if self.spec.stream:
+        if self.spec.run.stream is not None:
             rows = self._group.gather((float(self.stream_offset(self.name)),))
             self._stream_offsets = dict(zip(self._names, map(int, rows[:, 0])))
 

@@ -33,22 +33,22 @@ class RankBatches:
 
     @property
     def may_change(self) -> bool:
-        return bool(self._spec.stream) or self._spec.strategy.batching != "fixed"
+        return self._spec.run.stream is not None or self._spec.run.strategy.batching != "fixed"
 
     @property
     def wanted(self) -> int:
         """Samples of a step from the next meeting on; 0 for no more."""
         if self.over:
             return 0
-        return self._planned if self._spec.strategy.batching == "fixed" else self._arriving()
+        return self._planned if self._spec.run.strategy.batching == "fixed" else self._arriving()
 
     def agree(self, wanted: np.ndarray) -> int:
         """Go on with what the ranks want, (ranks,); return how many of them have samples."""
         present = int(np.count_nonzero(wanted))
         if present:
             own, mean = int(wanted[self._group.rank]), float(wanted.sum()) / present
-            factor = FACTORS["rates" if self._spec.strategy.aggregation == "rates" else "samples"]
-            self._group.weigh(factor(own, mean, self._spec.batch, present))
+            factor = FACTORS["rates" if self._spec.run.strategy.aggregation == "rates" else "samples"]
+            self._group.weigh(factor(own, mean, self._spec.run.batch, present))
             self.size = own or self.size
         return present
 

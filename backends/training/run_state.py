@@ -12,7 +12,6 @@ from backends.protocol.frames import EVALUATE, Scores, Share
 from backends.protocol.json_messages import record
 from backends.protocol.streams import StreamPosition
 from backends.strategies.data_injection import InjectionSpec, share_of
-from backends.streams.spec import StreamSpec
 from backends.training import checkpoint
 from backends.training.batch_size import batch_policy
 from backends.training.checkpoint_writer import CheckpointWriter
@@ -37,15 +36,15 @@ class RunState(abc.ABC):
     def __init__(self, spec: RunSpec, emit: Emit) -> None:
         self.spec = spec
         self._emit = emit
-        self._checkpoint_writer = CheckpointWriter(spec.checkpoint_path, self._on_checkpoint)
+        self._checkpoint_writer = CheckpointWriter(spec.checkpoints.path, self._on_checkpoint)
         self._batch_policy = batch_policy(
-            spec.strategy.batching,
-            spec.batch,
+            spec.run.strategy.batching,
+            spec.run.batch,
             spec.members,
             spec.training_samples,
             spec.seed,
             spec.batches,
-            StreamSpec.from_text(spec.stream) if spec.stream else None,
+            spec.run.stream,
         )
         self._injection = InjectionSpec.from_text(spec.inject) if spec.inject else None
         self._membership = Membership(self._batch_policy.set_members)
@@ -135,7 +134,7 @@ class RunState(abc.ABC):
 
     def _mark_end(self) -> None:
         """Store the time if the last step is made now."""
-        if self.ended is None and self.step_queue.done == self.spec.steps:
+        if self.ended is None and self.step_queue.done == self.spec.run.steps:
             self.ended = time.monotonic()
 
     def stop(self, reason: str) -> None:
@@ -145,7 +144,7 @@ class RunState(abc.ABC):
 
     def progress(self, elapsed_s: float, members: Dict[str, MemberProgress]) -> Progress:
         """The progress of the run, for the live table; members: a row each."""
-        return Progress(self.step_queue.done, self.spec.steps, elapsed_s, members)
+        return Progress(self.step_queue.done, self.spec.run.steps, elapsed_s, members)
 
     def account(self, progress: Progress, cpu_s: float) -> RunAccount:
         """The result of the run; cpu_s: processor seconds of its host."""
@@ -177,7 +176,7 @@ class RunState(abc.ABC):
 
     def _meta(self) -> Dict[str, Any]:
         evaluations = [dict(each._asdict()) for each in self._earlier_evaluations + self.evaluations]
-        settled = dict(self.spec.description, optimizer=self.spec.shared_kind)
+        settled = dict(self.spec.checkpoints.description, optimizer=self.spec.shared_kind)
         if self._stream_offsets:
             self._offsets_to_save = settled["streams"] = dict(self._stream_offsets)
         return dict(settled, step=self.step_queue.done, evaluations=evaluations)

@@ -97,14 +97,14 @@ class SingleDevice(RunState):
         self.spent = TimeSpent()
 
     def _begin(self) -> StepQueue:
-        if self.spec.resume is None:
-            return StepQueue(self.spec.steps, 0, self.spec.evaluate_every)
+        if self.spec.checkpoints.resume is None:
+            return StepQueue(self.spec.run.steps, 0, self.spec.evaluate_every)
         return resumed_queue(self.spec, self._restored())
 
     def _restored(self) -> Dict[str, Any]:
         """Go on from the checkpoint to resume from; return its ``meta``."""
-        assert self.spec.resume is not None, "the caller asked"
-        saved = checkpoint.read_for(self.spec.resume, self._layout)
+        assert self.spec.checkpoints.resume is not None, "the caller asked"
+        saved = checkpoint.read_for(self.spec.checkpoints.resume, self._layout)
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
         self._replica.load()
@@ -168,7 +168,7 @@ class SingleDevice(RunState):
 
     def _gradient(self, item: WorkItem, batch: Any, size: int) -> float:
         # Only the aggregation by rates weighs a single gradient other than its mean.
-        factor = FACTORS.get(self.spec.strategy.aggregation, equal)(size, size, self.spec.batch, 1)
+        factor = FACTORS.get(self.spec.run.strategy.aggregation, equal)(size, size, self.spec.run.batch, 1)
         settings = self.spec.optimizer_at(item.step).in_gradients
         return gradient(self._replica, batch, settings._replace(rate=factor * settings.rate))
 
@@ -183,9 +183,9 @@ class SingleDevice(RunState):
 
     def _complete(self, loss: float) -> None:
         self._stats.count_step(loss, 0)
-        done, every = self.step_queue.complete(self.name), self.spec.checkpoint_every
+        done, every = self.step_queue.complete(self.name), self.spec.checkpoints.every
         self._mark_end()
-        if done < self.spec.steps and every and done % every == 0:
+        if done < self.spec.run.steps and every and done % every == 0:
             self._checkpoint_writer.write(self._snapshot, self._layout)
 
     def evaluate(self, item: WorkItem, test: EvaluationSet) -> None:

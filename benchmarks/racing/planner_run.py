@@ -79,10 +79,10 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
     falls = race.schedule != "constant"
     if falls:
         plan = plan_for(setting.strategy, live, round(seconds * steps_per_s), stream)
-    server = plan.server if plan.strategy.through_server else ""  # its own worker uses no card
+    server = plan.server if plan.run.strategy.through_server else ""  # its own worker uses no card
     watch = RunWatcher(live.cards, server, on_start)
     options = Options(
-        race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.steps,
+        race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.run.steps,
         evaluate_every=max(1, round(race.evaluate_s * steps_per_s)),
         target=f"{ACCURACY}={race.target}" if race.ends_at_target else None, schedule=race.schedule,
     )  # fmt: skip
@@ -95,7 +95,7 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
         lasting_s=MOST_LATE * seconds if falls else seconds,
     )
     watch.end()  # at its target; what it handed over then counts as well
-    accuracies = final_accuracy.accuracies(folder.checkpoint, plan.model, live.dataset)
+    accuracies = final_accuracy.accuracies(folder.checkpoint, plan.run.model, live.dataset)
     folder.checkpoint.unlink()
     # As was planned for STEPS, scaled, would count batches that grow to their full size, which they
     # have no time for.
@@ -112,7 +112,7 @@ def _outcome(
     watch: RunWatcher,
     predicted_s: float,
 ) -> Outcome:
-    held_up = plan.strategy.evaluation_stops_all(len(plan.workers))
+    held_up = plan.run.strategy.evaluation_stops_all(len(plan.workers))
     made = {name: worker["steps"] for name, worker in result["workers"].items()}
     points = curve.points(
         events, {name: 1.0 if held_up else steps / sum(made.values()) for name, steps in made.items()}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from backends.protocol import events, orders
-from backends.training.run_spec import HostRun, RunRank, TrainAlone
+from backends.training import run_orders
 from planner.errors import AgentError, RecordError
 from planner.json_records import decode
 from profilers.goodput import LinkThroughput
@@ -22,7 +22,7 @@ RESULTS: dict[type, Any] = {
     orders.FindInterfaceAddress: str | None,
     orders.FindMissing: tuple[str, ...],
     orders.FindPackages: dict[str, str | None],
-    HostRun: events.RunAccount,
+    run_orders.HostRun: events.RunAccount,
     orders.ListCache: tuple[events.CacheEntry, ...],
     orders.MeasureCommand: events.CommandMeasurement,
     orders.MeasureCores: SpunCores,
@@ -31,9 +31,9 @@ RESULTS: dict[type, Any] = {
     orders.ReadClock: float,
     orders.RemoveEntries: dict[str, str],
     orders.RepeatSteps: Repeat,
-    orders.RunPeer: events.MemberAccount,
+    run_orders.RunPeer: events.MemberAccount,
     orders.RunScript: int,
-    orders.RunWorker: events.MemberAccount,
+    run_orders.RunWorker: events.MemberAccount,
     orders.SendMessages: events.MessageTimes,
     orders.SendThroughput: LinkThroughput,
     orders.StartFramework: dict[str, str],
@@ -41,7 +41,7 @@ RESULTS: dict[type, Any] = {
     orders.SurveyData: events.FolderContent,
     orders.SurveySensors: tuple[SensorFacts, ...],
     orders.TimeSteps: StepProfile,
-    TrainAlone: events.RunAccount,
+    run_orders.TrainAlone: events.RunAccount,
     orders.WatchStream: StreamRate,
 }
 
@@ -62,7 +62,7 @@ def read(order: Any, value: object, what: str) -> Any:
 
 
 def _kind(order: Any) -> Any:
-    if isinstance(order, RunRank):  # the first one hosts the run
+    if isinstance(order, run_orders.RunRank):  # the first one hosts the run
         is_first = order.member.name == order.names[0]
         return events.RunAccount if is_first else events.MemberAccount
     return RESULTS.get(type(order))

@@ -10,7 +10,6 @@ import numpy as np
 
 from backends import models
 from backends.data import dataset
-from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.agents.pool import AgentPool
 from planner.audit.outcome import Outcome
@@ -73,7 +72,7 @@ def outcomes(audit: Audit) -> Iterator[Outcome]:
 
 def _predicted(place: int, plan: Plan) -> Outcome:
     total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
-    kind = exchange_kind(plan.strategy, Engine.from_text(plan.engine)) if len(plan.workers) > 1 else ALONE
+    kind = exchange_kind(plan.run.strategy, plan.run.engine) if len(plan.workers) > 1 else ALONE
     emulated = tuple(worker.name for worker in plan.workers if worker.power_source.emulated)
     return Outcome(place, plan.server, plan.names, kind, emulated, 1.0 / total, plan.prediction.power_w)
 
@@ -81,7 +80,7 @@ def _predicted(place: int, plan: Plan) -> Outcome:
 def _measured(predicted: Outcome, plan: Plan, audit: Audit, data: TrainingData, agents: AgentPool) -> Outcome:
     steady = SteadyState(plan)
     options = Options(
-        data="", rate=LEARNING_RATE, evaluate_every=plan.steps, heartbeat_s=HEARTBEAT_S, keep_weights=False
+        data="", rate=LEARNING_RATE, evaluate_every=plan.run.steps, heartbeat_s=HEARTBEAT_S, keep_weights=False
     )
     with tempfile.TemporaryDirectory() as folder:
         launch = Launch(plan, audit.fleet, data, options, RunFolder(Path(folder)), steady.on_event, agents)
@@ -95,14 +94,14 @@ def _data(plan: Plan, folder: Path | None) -> TrainingData:
     Raises AuditError for a model or job that is not the one that was profiled, and for a model of
     the user's whose images are not given; RunError where these cannot be read.
     """
-    job = find_job(plan.model) if plan.job else None
-    if job is not None or models.is_user_model(plan.model):
-        present = ProfileRequest((plan.model,), job=job).fingerprint(plan.model)
+    job = find_job(plan.run.model) if plan.run.job else None
+    if job is not None or models.is_user_model(plan.run.model):
+        present = ProfileRequest((plan.run.model,), job=job).fingerprint(plan.run.model)
         if present != plan.fingerprint:
-            raise AuditError(f"{plan.model} has changed since it was profiled; profile it again")
+            raise AuditError(f"{plan.run.model} has changed since it was profiled; profile it again")
     if job is not None:
         return JobData(job, plan.samples)
-    images = _noise(plan.model) if folder is None else _spread(load_dataset(str(folder)))
+    images = _noise(plan.run.model) if folder is None else _spread(load_dataset(str(folder)))
     test = images.test_images[:TEST_IMAGES], images.test_labels[:TEST_IMAGES]
     return ShippedImages(images._replace(test_images=test[0], test_labels=test[1]))
 

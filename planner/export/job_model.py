@@ -30,7 +30,7 @@ def trained_job(plan: Plan, run_checkpoint: Path) -> TrainedJob:
 
     Raises PlannerError, which names the line of an error in the user's code.
     """
-    job = find_job(plan.model)
+    job = find_job(plan.run.model)
     spec = JobSpec(job.text, str(job.project.folder.resolve()), job.module, job.function)
     path = str(run_checkpoint.resolve())
     with contextlib.chdir(Path.cwd()):  # the function is called in its own folder
@@ -39,12 +39,12 @@ def trained_job(plan: Plan, run_checkpoint: Path) -> TrainedJob:
             replica = found.build().replica
             saved = checkpoint.read_for(path, layout_of(replica))
         except (JobFailure, ValueError, OSError) as error:
-            raise ExportError(f"cannot export {plan.model}: {error}{_hint(error)}") from error
+            raise ExportError(f"cannot export {plan.run.model}: {error}{_hint(error)}") from error
     replica.set_weights(saved.weights)
     replica.state[:] = saved.state
     replica.load()
     changed = job.fingerprint != plan.fingerprint
-    notes = (f"{plan.model} has changed since it was profiled; the weights are put into the model as it is now",)
+    notes = (f"{plan.run.model} has changed since it was profiled; the weights are put into the model as it is now",)
     assert found.brought is not None, "a spec with a job loads it"
     return TrainedJob(job, found.brought, replica, notes * changed)
 

@@ -76,7 +76,7 @@ def trained_run(folder: RunFolder) -> TrainedRun:
     if not models.is_user_model(model):
         return TrainedRun(folder, model, step, None)
     plan = load(Plan, folder.plan, RUN_REMEDY)
-    return TrainedRun(folder, model, step, plan.framework, plan if plan.job else None)
+    return TrainedRun(folder, model, step, plan.framework, plan if plan.run.job else None)
 
 
 def trained_model(run: TrainedRun, computes_with: str, classes: str | None) -> TrainedModel:

@@ -5,14 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.engine import OWN, Engine
-from backends.strategies.strategy import PARAMETER_SERVER, Strategy
-from backends.streams.spec import StreamSpec
+from backends.strategies.strategy import Strategy
+from backends.training.run_settings import RunSettings
 from planner.json_records import load
 from planner.predict.predict import Prediction, run_time
 from planner.profile.startup import Startup
 from planner.provenance import Provenance
-from profilers.mixed_precision import FP32
 from profilers.records.readings import MachineSpeed
 
 #: What torch.distributed does, as a strategy, by the batching of its engine.
@@ -86,53 +84,35 @@ class PlannedWorker(NamedTuple):
 class Plan(NamedTuple):
     """plan.json: the cluster that ``planner train`` runs as it is here, with its prediction.
 
-    framework: the workers', joined by "+".
+    fingerprint: of the model or the job that was profiled.
+    samples: of a job's training data, where known.
     interval: 95 % bounds of the metric's value; empty once the steps were changed.
-    shares: of the workers' time, by bottleneck.
+    shares: of the workers' time, by what takes it.
     besides_w: watts of the prediction that are no worker's (``--base-watts``, ``--count-idle``).
     energy_uncertainty, time_uncertainty: half of the 95 % interval, as a share; None where no
         spread is known.
-    engine: text of an ``Engine``; the strategy of torch.distributed is an all-reduce.
-    micro_batch: samples that a device computes at once, as it was profiled; 0 for whole batches.
-    precision: in which forward and backward passes were profiled, and are computed.
-    clip_norm: to which gradients are scaled down; None for no limit.
-    job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
-    stream: as which samples arrive, text of a ``StreamSpec``; None where they are there.
-    rates_seed: of the prediction's rates of streams, where they are drawn.
     """
 
     schema: int
     fleet: str
-    model: str
+    run: RunSettings
     fingerprint: str
-    framework: str
     metric: str
-    steps: int
-    batch: int
     server: str
     workers: tuple[PlannedWorker, ...]
     prediction: Prediction
     interval: tuple[float, ...]
     network_bytes: float
-    bottleneck: str
     shares: dict[str, float]
     besides_w: float = 0.0
     energy_uncertainty: float | None = None
-    strategy: Strategy = PARAMETER_SERVER
     time_uncertainty: float | None = None
-    engine: str = OWN
-    job: bool = False
     samples: int | None = None
-    micro_batch: int = 0
-    precision: str = FP32
-    clip_norm: float | None = None
-    stream: str | None = None
-    rates_seed: int = 0
 
     def check(self) -> None:
         """Raises ValueError where the parts of the plan do not fit together."""
-        if self.steps < 1:
-            raise ValueError(f"steps: expected a whole number from 1 on, found {self.steps}")
+        if self.run.steps < 1:
+            raise ValueError(f"run.steps: expected a whole number from 1 on, found {self.run.steps}")
         if not self.workers:
             raise ValueError("workers: expected at least one, found []")
         twice = next((name for name in self.names if self.names.count(name) > 1), None)
@@ -142,9 +122,11 @@ class Plan(NamedTuple):
             raise ValueError(f"server: expected one of the workers ({', '.join(self.names)}), found {self.server!r}")
         if self.interval and (len(self.interval) != 2 or self.interval[0] > self.interval[1]):
             raise ValueError(f"interval: expected two numbers, the lower one first, found {list(self.interval)}")
-        Engine.from_text(self.engine)
-        if self.stream is not None:
-            StreamSpec.from_text(self.stream)
+
+    @property
+    def framework(self) -> str:
+        """The workers', joined by "+"."""
+        return "+".join(sorted({worker.framework for worker in self.workers}))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,12 +139,12 @@ class Plan(NamedTuple):
     @property
     def batches(self) -> dict[str, int]:
         """Samples of each worker's step."""
-        return {worker.name: worker.batch or self.batch for worker in self.workers}
+        return {worker.name: worker.batch or self.run.batch for worker in self.workers}
 
     @property
     def run_strategy(self) -> Strategy:
         """The strategy that is carried out: a device alone makes no rounds."""
-        return self.strategy if len(self.workers) > 1 else self.strategy.of_one_member()
+        return self.run.strategy if len(self.workers) > 1 else self.run.strategy.of_one_member()
 
     @property
     def has_global_batch(self) -> bool:
@@ -176,11 +158,11 @@ class Plan(NamedTuple):
         time_s = float(run_time(steps, rates, builds)[0])
         parts = np.maximum(0.0, time_s - builds) * rates[0]
         return self._replace(
-            steps=steps,
+            run=self.run._replace(steps=steps),
             workers=tuple(w._replace(steps=float(n)) for w, n in zip(self.workers, parts, strict=True)),
             prediction=self.prediction._replace(time_s=time_s),
             interval=(),
-            network_bytes=self.network_bytes * steps / self.steps,
+            network_bytes=self.network_bytes * steps / self.run.steps,
         )
 
 

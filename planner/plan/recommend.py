@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from backends.strategies.engine import OWN
+from backends.strategies.engine import OWN, Engine
+from backends.training.run_settings import RunSettings
 from planner import units
 from planner.errors import PlanError, RecordError
 from planner.json_records import decode
@@ -107,34 +108,35 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
     Raises PlanError where numbers of the profile are so far off that it could not be read again.
     """
     row, workers, costs = recommendation.row(place), recommendation.workers(place), recommendation.costs_at(place)
+    run = RunSettings(
+        model=costs.model,
+        job=costs.job,
+        steps=round(math.fsum(worker.steps for worker in workers)),
+        batch=row.config.batch,
+        strategy=costs.strategy,
+        engine=Engine.from_text(row.engine),
+        clip_norm=recommendation.clip_norm,
+        micro_batch=costs.micro_batch,
+        precision=costs.precision,
+        stream=None if costs.streams is None else costs.streams.spec,
+        rates_seed=costs.rates_seed,
+    )
     made = Plan(
         schema=SCHEMA,
         fleet=fleet,
-        model=costs.model,
+        run=run,
         fingerprint=costs.fingerprint,
-        framework="+".join(sorted({worker.framework for worker in workers})),
         metric=recommendation.metric,
-        steps=round(math.fsum(worker.steps for worker in workers)),
-        batch=row.config.batch,
         server=row.config.server,
         workers=workers,
         prediction=row.prediction,
         interval=row.interval,
         network_bytes=row.network_bytes,
-        bottleneck=row.bottleneck,
         shares=row.shares,
         besides_w=row.besides_w,
         energy_uncertainty=row.energy_uncertainty,
-        strategy=costs.strategy,
         time_uncertainty=row.time_uncertainty,
-        engine=row.engine,
-        job=costs.job,
         samples=costs.samples,
-        micro_batch=costs.micro_batch,
-        precision=costs.precision,
-        clip_norm=recommendation.clip_norm,
-        stream=None if costs.streams is None else costs.streams.spec.text,
-        rates_seed=costs.rates_seed,
     )
     try:
         decode(Plan, json_value(made)).check()

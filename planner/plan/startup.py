@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from backends.strategies.engine import TORCH, Engine
+from backends.strategies.engine import TORCH
 from planner.plan.file import Plan
 
 
@@ -20,7 +20,7 @@ def startup_s(plan: Plan, sent_bytes: Mapping[str, int]) -> float | None:
     }
     if len(known) < len(plan.workers):
         return None
-    has_host = len(plan.workers) > 1 and Engine.from_text(plan.engine).name != TORCH
+    has_host = len(plan.workers) > 1 and plan.run.engine.name != TORCH
     host_s = known[plan.server].agent_s if has_host else 0.0
     imported_s = max(each.framework_s[plan.frameworks[name]] for name, each in known.items())
     sent_s = max(sent_bytes.get(name, 0) / each.bytes_per_s for name, each in known.items())

@@ -143,20 +143,22 @@ def _began(run: RunFolder) -> str:
 
 def _with_plan(known: RunSummary, run: RunFolder, now_s: float) -> RunSummary:
     plan = load(Plan, run.plan)
+    settings = plan.run
     predicted = plan.prediction
     return known._replace(
-        model=plan.model,
+        model=settings.model,
         server=plan.server,
         workers=plan.names,
-        strategy=plan.strategy.as_text(),
-        engine=plan.engine,
-        steps=plan.steps,
+        strategy=settings.strategy.as_text(),
+        engine=settings.engine.text,
+        steps=settings.steps,
         predicted=RunCosts(predicted.time_s, predicted.power_w, predicted.energy_j, predicted.edp_js),
         emulated=tuple(worker.name for worker in plan.workers if worker.power_source.emulated),
         settings={
-            "model": plan.model, "framework": plan.framework, "server": plan.server, "workers": " ".join(plan.names),
-            "strategy": plan.strategy.as_text(), "optimizer": plan.strategy.optimizer.as_text(),
-            "engine": plan.engine, "steps": plan.steps, "batch": plan.batch, "fleet": plan.fleet,
+            "model": settings.model, "framework": plan.framework, "server": plan.server,
+            "workers": " ".join(plan.names), "strategy": settings.strategy.text,
+            "optimizer": settings.strategy.optimizer.as_text(), "engine": settings.engine.text,
+            "steps": settings.steps, "batch": settings.batch, "fleet": plan.fleet,
         },
     )  # fmt: skip
 

@@ -63,7 +63,7 @@ def data_division(plan: Plan, options: Options, before: RunFolder | None = None)
 
     Raises PlanError where that left the plan's device no sample, RecordError for a damaged record.
     """
-    weights = {worker.name: worker.steps * plan.batches[worker.name] / plan.batch for worker in plan.workers}
+    weights = {worker.name: worker.steps * plan.batches[worker.name] / plan.run.batch for worker in plan.workers}
     made = DataDivision(options.partition, options.seed, weights)
     if not made.by_label or before is None or not before.partition.exists():
         return made

@@ -81,8 +81,9 @@ def _likeliest(plan: Plan, deviation: float, parts: Mapping[str, WorkerResult], 
     """
     if deviation > 0 and (lost := _lost(plan, parts)):
         return lost
-    if plan.strategy.batching != "fixed" and len(plan.workers) > 1:
-        return f"batch sizes change over the run ({plan.strategy.batching} batching) and are predicted as a mean only"
+    if plan.run.strategy.batching != "fixed" and len(plan.workers) > 1:
+        batching = plan.run.strategy.batching
+        return f"batch sizes change over the run ({batching} batching) and are predicted as a mean only"
     causes = [
         *_step_causes(plan, parts, deviation),
         Cause(not_counted_s / plan.prediction.time_s, f"evaluations held the run up for {seconds(not_counted_s)}"),
@@ -107,7 +108,7 @@ def _lost(plan: Plan, parts: Mapping[str, WorkerResult]) -> str:
 
 def _step_causes(plan: Plan, parts: Mapping[str, WorkerResult], deviation: float) -> list[Cause]:
     """Computing, exchange and waits for samples, against the times predicted for a step."""
-    waits = plan.strategy.sync.waits_for(len(plan.workers)) > 1
+    waits = plan.run.strategy.sync.waits_for(len(plan.workers)) > 1
     all_steps = math.fsum(worker.steps for worker in plan.workers)
     computing, exchange, waiting = [], [], []
     for worker in plan.workers:

@@ -29,7 +29,7 @@ def at_equal_speed(plan: Plan, factors: Mapping[str, float]) -> Prediction | Non
         return None
     computing_s = {worker.name: worker.computing_s or 0.0 for worker in plan.workers}
     later_s = {name: (factors[name] - 1.0) * own_s for name, own_s in computing_s.items()}
-    if plan.strategy.sync.waits_for(len(plan.workers)) > 1 and not plan.strategy.local:
+    if plan.run.strategy.sync.waits_for(len(plan.workers)) > 1 and not plan.run.strategy.local:
         longest_s = max(factors[name] * own_s for name, own_s in computing_s.items()) - max(computing_s.values())
         later_s = dict.fromkeys(later_s, longest_s)
 
@@ -38,4 +38,4 @@ def at_equal_speed(plan: Plan, factors: Mapping[str, float]) -> Prediction | Non
         free_s, least_s = (worker.cycle_s, 0.0) if stream is None else (stream.free_s, stream.least_s)
         return worker._replace(cycle_s=max(free_s + later_s[worker.name], least_s, 1e-9))
 
-    return plan._replace(workers=tuple(map(slowed, plan.workers))).for_steps(plan.steps).prediction
+    return plan._replace(workers=tuple(map(slowed, plan.workers))).for_steps(plan.run.steps).prediction

@@ -6,7 +6,7 @@ from typing import Any
 
 from backends.protocol.streams import InjectionStatistics
 from backends.strategies.data_injection import InjectionSpec
-from backends.strategies.engine import TORCH, Engine
+from backends.strategies.engine import TORCH
 from planner.errors import PlanError
 from planner.plan.file import Plan
 from planner.predict.data_injection import InjectedTraffic, injected_traffic
@@ -24,12 +24,12 @@ def check_injection(options: Options, plan: Plan) -> None:
     """Raises PlanError where the devices of a plan cannot give one another samples."""
     if options.inject is None or len(plan.names) == 1:
         return
-    if Engine.from_text(plan.engine).name == TORCH:
+    if plan.run.engine.name == TORCH:
         raise PlanError(
-            f"--inject {options.inject}: --engine {plan.engine} exchanges gradients alone; "
+            f"--inject {options.inject}: --engine {plan.run.engine} exchanges gradients alone; "
             "choose --engine planner, or leave --inject out"
         )
-    if plan.job and TENSORFLOW in plan.frameworks.values():
+    if plan.run.job and TENSORFLOW in plan.frameworks.values():
         raise PlanError(
             f"--inject {options.inject}: the samples of a TensorFlow job are read in order and cannot be given "
             "to others; train a job of PyTorch or images of --data, or leave --inject out"
@@ -57,7 +57,7 @@ def injection_notes(options: Options, plan: Plan, sample_bytes: int | None) -> l
     sent = [each.sent_bytes for each in expected.values() if each.sent_bytes is not None]
     if not sent:
         return [*notes, "the prediction is without the time that this takes"]
-    to = "the server, which forwards them" if plan.strategy.through_server else "one another"
+    to = "the server, which forwards them" if plan.run.strategy.through_server else "one another"
     return [
         *notes,
         f"devices send about {bytes_text(math.fsum(sent))} of samples to {to}; the prediction is without the time "
@@ -77,7 +77,7 @@ def predicted_injection(
         return {}
     rounds = {name: steps[name] / float(local.every or 1) for name in plan.names}
     spec = InjectionSpec.from_text(options.inject)
-    return injected_traffic(spec, plan.batches, rounds, sample_bytes, plan.strategy.through_server)
+    return injected_traffic(spec, plan.batches, rounds, sample_bytes, plan.run.strategy.through_server)
 
 
 def injected_result(starts: Sequence[InjectionStatistics]) -> dict[str, Any] | None:

@@ -11,9 +11,10 @@ from backends.network import framing
 from backends.protocol.events import Listening, Ready, RunAccount
 from backends.protocol.member_specs import HostAddress, MemberSpec
 from backends.protocol.orders import StartFramework
-from backends.strategies.engine import TORCH, Engine
+from backends.strategies.engine import TORCH
 from backends.training import checkpoint
-from backends.training.run_spec import HostRun, RunSpec, TrainAlone
+from backends.training.run_orders import HostRun, TrainAlone
+from backends.training.run_spec import RunSpec
 from planner.agents.addresses import data_addresses
 from planner.agents.call import Call
 from planner.agents.certificates import Authority
@@ -126,16 +127,16 @@ class Launch:
         self._signals.go.set()
         call.go()
         self._reporter.report("planner", Started())
-        source = framing.SERVER if self.plan.strategy.through_server else COORDINATOR
+        source = framing.SERVER if self.plan.run.strategy.through_server else COORDINATOR
         if len(members) == 1 or self._has_ranks:
             source = self.plan.server
-        stops_all = self.plan.strategy.evaluation_stops_all(len(members))
+        stops_all = self.plan.run.strategy.evaluation_stops_all(len(members))
         return ServerProcess(source, self.plan.server, agent, call, files, stops_all, self._has_ranks)
 
     @property
     def _has_ranks(self) -> bool:
         """Whether the framework exchanges the gradients; one device alone exchanges none."""
-        return Engine.from_text(self.plan.engine).name == TORCH and len(self.plan.names) > 1
+        return self.plan.run.engine.name == TORCH and len(self.plan.names) > 1
 
     def _place_checkpoints(self, resume: Path | None) -> tuple[AgentClient, str | None, str | None]:
         """The server's agent, and the paths on its device of its checkpoints.
@@ -179,7 +180,7 @@ class Launch:
     def _start_cluster(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> StartedRun:
         authority = Authority()
         address = self._addresses[self.plan.server]
-        peers = not self.plan.strategy.through_server
+        peers = not self.plan.run.strategy.through_server
         call = agent.start(HostRun(address, authority.identity(framing.SERVER), run))
         port = expect(call, Listening).port
         for name, member in members.items():

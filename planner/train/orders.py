@@ -10,12 +10,12 @@ from backends.data.partition import Partition
 from backends.frameworks.base import MOMENTUM, SLOT_NAMES
 from backends.jobs.job import ACCURACY
 from backends.protocol.member_specs import IID, HostAddress, InjectionOrder, MemberSpec, StreamOrder
-from backends.protocol.orders import RunPeer, RunWorker
 from backends.strategies.data_injection import InjectionSpec
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, schedule
-from backends.training.run_spec import RunRank, RunSpec
+from backends.training.run_orders import RunPeer, RunRank, RunWorker
+from backends.training.run_spec import Checkpoints, RunSpec
 from backends.training.stopping import LOSS, MetricTarget, StopRule
 from planner.errors import PlanError, suggest
 from planner.plan.file import Plan
@@ -142,7 +142,7 @@ def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpe
     """The model and data of one member, which are on its device."""
     # Runs with neighbouring seeds share no worker's order of samples.
     seed = options.seed * 1009 + plan.names.index(name)
-    replica = placed.replica._replace(micro_batch=plan.micro_batch, precision=plan.precision)
+    replica = placed.replica._replace(micro_batch=plan.run.micro_batch, precision=plan.run.precision)
     return MemberSpec(name, replica, placed.train, placed.test, plan.batches[name], seed, placed.part)
 
 
@@ -151,10 +151,10 @@ def with_stream(member: MemberSpec, plan: Plan, options: Options, folder: Path) 
 
     folder: of the run, for a name in the device's cache. A resumed run keeps the order of samples.
     """
-    if plan.stream is None:
+    if plan.run.stream is None:
         return member
     name = cache_name(folder, f"stream-{member.name}")
-    return member._replace(stream=StreamOrder(plan.stream, member.seed, options.seed, name))
+    return member._replace(stream=StreamOrder(plan.run.stream.text, member.seed, options.seed, name))
 
 
 def with_injection(member: MemberSpec, options: Options, plan: Plan, folder: Path) -> MemberSpec:
@@ -170,25 +170,24 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
 
     The momentum of compressors with a residual is the workers' own.
     """
-    how = plan.strategy
-    own = _momentum_of(plan, options)
-    optimizer = how.optimizer.settings(options.rate, own, options.weight_decay, plan.clip_norm)
+    how, own = plan.run.strategy, _momentum_of(plan, options)
+    optimizer = how.optimizer.settings(options.rate, own, options.weight_decay, plan.run.clip_norm)
     if how.through_server:
         corrects = how.compressor.keeps_residual and not how.local
-        return RunWorker(spec, host, how.as_text(), own if corrects else 0.0, optimizer)
-    return RunPeer(spec, host, how.as_text(), optimizer, listens_on, options.seed)
+        return RunWorker(spec, host, plan.run, optimizer, own if corrects else 0.0)
+    return RunPeer(spec, host, plan.run, optimizer, listens_on, options.seed)
 
 
-def rank(plan: Plan, spec: MemberSpec, run: RunSpec, addresses: Mapping[str, str], store_port: int = 0) -> RunRank:
+def rank(plan: Plan, member: MemberSpec, spec: RunSpec, addresses: Mapping[str, str], store_port: int = 0) -> RunRank:
     """The order for a rank; the first is the plan's server.
 
     addresses: of all devices on the data plane.
     store_port: of the first rank; 0 in its own order.
     """
-    first, name = plan.server, spec.name
+    first, name = plan.server, member.name
     names = (first, *(other for other in plan.names if other != first))
-    own = run if name == first else run._replace(checkpoint_path=None, resume=None)
-    return RunRank(spec, own, names, plan.engine, addresses[name], addresses[first], store_port)
+    own = spec if name == first else spec._replace(checkpoints=Checkpoints(None, spec.checkpoints.every))
+    return RunRank(member, own, names, addresses[name], addresses[first], store_port)
 
 
 def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str | None, resume: str | None) -> RunSpec:
@@ -197,48 +196,41 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     A tenth of the run stands for an epoch of data whose samples are not counted.
     checkpoint, resume: paths on its device of the checkpoints to write and to resume from.
     """
-    tenth = max(1, plan.steps // 10)
-    epoch = max(1, data.samples // plan.batch) if data.samples else tenth
-    how, members = plan.run_strategy, len(plan.workers)
+    run, how, members = plan.run, plan.run_strategy, len(plan.workers)
+    tenth = max(1, run.steps // 10)
+    epoch = max(1, data.samples // run.batch) if data.samples else tenth
     # The momentum of compressors with a residual is the workers' own.
     theirs = how.compressor.keeps_residual and members > 1
     server_momentum = 0.0 if theirs else _momentum_of(plan, options)
+    batches = plan.batches if plan.has_global_batch else {}
+    described = {
+        "model": run.model, "framework": plan.framework, "batch": run.batch, "steps": run.steps,
+        "strategy": how.as_text(), **({"batches": batches} if batches else {}), **data.described(),
+    }  # fmt: skip
     return RunSpec(
-        steps=plan.steps,
-        optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, plan.clip_norm),
-        schedule=schedule(options.schedule, plan.steps, options.warmup),
-        checkpoint_path=checkpoint,
-        checkpoint_every=options.checkpoint_every or max(tenth, _steps_between(plan)),
+        run=run._replace(strategy=how),
+        optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, run.clip_norm),
+        schedule=schedule(options.schedule, run.steps, options.warmup),
+        checkpoints=Checkpoints(
+            checkpoint, options.checkpoint_every or max(tenth, _steps_between(plan)), resume, described
+        ),
+        stop_rule=stop_rule(options),
         evaluate_every=options.evaluate_every or epoch,
         heartbeat_s=options.heartbeat_s,
-        resume=resume,
-        description={
-            "model": plan.model,
-            "framework": plan.framework,
-            "batch": plan.batch,
-            **({"batches": plan.batches} if plan.has_global_batch else {}),
-            "steps": plan.steps,
-            "strategy": how.as_text(),
-            **data.described(),
-        },
-        strategy_text=how.as_text(),
         members=members,
-        batch=plan.batch,
-        training_samples=data.samples or tenth * plan.batch,
-        seed=options.seed,
         host=plan.server,
-        stop_rule=stop_rule(options),
-        batches=plan.batches if plan.has_global_batch else {},
-        stream=plan.stream or "",
-        inject=options.inject or "",
+        batches=batches,
         step_s={each.name: each.computing_s for each in plan.workers if each.computing_s and how.local},
+        training_samples=data.samples or tenth * run.batch,
+        seed=options.seed,
+        inject=options.inject or "",
     )
 
 
 def _steps_between(plan: Plan) -> int:
     """Steps that take ``LEAST_BETWEEN_S`` as predicted, but not more than the run has."""
     share = LEAST_BETWEEN_S / plan.prediction.time_s if plan.prediction.time_s > 0 else 1.0
-    return math.ceil(min(1.0, share) * plan.steps)
+    return math.ceil(min(1.0, share) * plan.run.steps)
 
 
 def cache_name(folder: Path, suffix: str) -> str:

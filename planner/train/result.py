@@ -33,10 +33,10 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
     energy_uncertainty: half of the energy's 95 % interval, as a share; null where unknown.
     """
     made = sum(part.steps for part in parts.values())
-    predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
+    predicted_plan = plan if made in (0, plan.run.steps) else plan.for_steps(made)
     planned = {worker.name: worker for worker in predicted_plan.workers}
-    before_the_end = [each for each in account.evaluations if each.step < plan.steps]
-    held_up = plan.strategy.evaluation_stops_all(len(plan.workers))
+    before_the_end = [each for each in account.evaluations if each.step < plan.run.steps]
+    held_up = plan.run.strategy.evaluation_stops_all(len(plan.workers))
     shares = {name: 1.0 if held_up else part.steps / max(1, made) for name, part in parts.items()}
     evaluation_s = math.fsum(each.seconds * shares.get(each.worker, 0.0) for each in before_the_end)
     evaluation_planned_s = _evaluation_s(before_the_end, planned, shares)
@@ -46,13 +46,13 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
     factors = slowdowns(predicted_plan, parts)
     at_speed = at_equal_speed(predicted_plan, factors)
     return {
-        "model": plan.model,
-        "steps": plan.steps,
+        "model": plan.run.model,
+        "steps": plan.run.steps,
         "steps_made": made,
         "server": plan.server,
-        "strategy": plan.strategy.as_text(),
-        "optimizer": plan.strategy.optimizer.as_text(),
-        "engine": plan.engine,
+        "strategy": plan.run.strategy.as_text(),
+        "optimizer": plan.run.strategy.optimizer.as_text(),
+        "engine": plan.run.engine,
         "workers": {
             name: {**_encoded(part), "framework": planned[name].framework, "predicted_steps": planned[name].steps}
             for name, part in parts.items()
@@ -83,7 +83,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         "notes": [
             *(f"{name}: {note}" for name, part in parts.items() for note in part.notes),
             *(deviation_notes(predicted_plan, time_s, parts, before_the_end, evaluation_s) if made else ()),
-            *(notes_scaled(plan.strategy) if predicted_plan is not plan else ()),
+            *(notes_scaled(plan.run.strategy) if predicted_plan is not plan else ()),
         ],
         "service_s": account.service_s,
     }

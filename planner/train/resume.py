@@ -35,15 +35,16 @@ def require_resumable(plan: Plan, before: RunFolder | None) -> None:
     except ValueError as error:
         raise PlanError(f"cannot resume {before.path}: {error}") from error
     _require_inner_optimizer(meta, plan, before)
-    if meta.get("model") != plan.model:
-        raise PlanError(f"{before.checkpoint} is of {meta.get('model')}, the plan is for {plan.model}")
-    if models.is_user_model(plan.model) and meta.get("framework", plan.framework) != plan.framework:
+    if meta.get("model") != plan.run.model:
+        raise PlanError(f"{before.checkpoint} is of {meta.get('model')}, the plan is for {plan.run.model}")
+    if models.is_user_model(plan.run.model) and meta.get("framework", plan.framework) != plan.framework:
         raise PlanError(
-            f"{before.checkpoint} is of {plan.model} in {meta['framework']}, the plan computes with {plan.framework}; "
-            f"only a known model goes on in another framework: plan again with --framework {meta['framework']}"
+            f"{before.checkpoint} is of {plan.run.model} in {meta['framework']}, the plan computes with "
+            f"{plan.framework}; only a known model goes on in another framework: plan again with "
+            f"--framework {meta['framework']}"
         )
     evaluated = [evaluation["step"] for evaluation in meta["evaluations"][-1:]]
-    if meta["step"] > plan.steps or (meta["step"] == plan.steps and evaluated == [plan.steps]):
+    if meta["step"] > plan.run.steps or (meta["step"] == plan.run.steps and evaluated == [plan.run.steps]):
         raise PlanError(f"{before.path} has made all its {meta['step']} steps; give more with --steps")
 
 

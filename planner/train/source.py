@@ -43,23 +43,23 @@ def check_fit(plan: Plan, source: TrainingSource) -> str:
     It trains as it is now, the same on all devices, and only the prediction may be off. Raises
     PlanError where another model or job, or other images, were profiled.
     """
-    if plan.job or source.job is not None:
+    if plan.run.job or source.job is not None:
         return _check_job(plan, source.job)
     shape, classes = source.input_shape or (), source.classes
-    needed = ProfileRequest((plan.model,), input_shape=shape, classes=classes).fingerprint(plan.model)
-    if needed != plan.fingerprint and not models.is_user_model(plan.model):
+    needed = ProfileRequest((plan.run.model,), input_shape=shape, classes=classes).fingerprint(plan.run.model)
+    if needed != plan.fingerprint and not models.is_user_model(plan.run.model):
         images = "x".join(str(size) for size in shape)
         raise PlanError(
-            f"{plan.model} was profiled for other images than these ({images}, {classes} classes); "
+            f"{plan.run.model} was profiled for other images than these ({images}, {classes} classes); "
             "profile again with the same --data"
         )
     return _note_of_change(plan, needed)
 
 
 def _check_job(plan: Plan, job: JobReference | None) -> str:
-    if job is None or not plan.job or job.text != plan.model:
+    if job is None or not plan.run.job or job.text != plan.run.model:
         raise PlanError(
-            f"the plan is for {plan.model}, not for {'--data' if job is None else f'--job {job.text}'}; "
+            f"the plan is for {plan.run.model}, not for {'--data' if job is None else f'--job {job.text}'}; "
             "plan again with --metric, or leave the option out"
         )
     return _note_of_change(plan, job.fingerprint)
@@ -69,6 +69,6 @@ def _note_of_change(plan: Plan, fingerprint: str) -> str:
     if fingerprint == plan.fingerprint:
         return ""
     return (
-        f"{plan.model} has changed since it was profiled, so the prediction is that of its former version; "
+        f"{plan.run.model} has changed since it was profiled, so the prediction is that of its former version; "
         "it trains as it is now"
     )

@@ -7,7 +7,6 @@ from typing import Any
 from backends.protocol.streams import StreamStatistics
 from backends.strategies import sample_streams
 from planner.plan.file import Plan, PlannedStream
-from planner.plan.request import parse_stream
 from planner.train.orders import Options
 
 #: Figures that begin anew where a worker is started again, and are added up.
@@ -16,23 +15,19 @@ _COUNTED = ("arrived", "used", "dropped", "stored", "malformed")
 
 def stream_notes(options: Options, plan: Plan) -> list[str]:
     """Remarks on the plan of a run whose samples arrive while it trains."""
-    if plan.stream is None:
+    run, stream = plan.run, plan.run.stream
+    if stream is None:
         return []
-    notes = [f"samples arrive while it trains, --stream {plan.stream}{_known_waits(options, plan)}"]
-    if plan.strategy.batching != "stream":
+    known = ""
+    drawn = stream.source == "replay" and stream.options.get("rates", "S1") in sample_streams.DISTRIBUTIONS
+    if drawn and options.seed != run.rates_seed:
+        known = f": the prediction is for the rates of --seed {run.rates_seed}, not for those of --seed {options.seed}"
+    notes = [f"samples arrive while it trains, --stream {stream.text}{known}"]
+    if run.strategy.batching != "stream":
         notes.append(
-            f"each step waits for its {plan.batch} samples; --strategy scadles, or batching=stream, takes what arrives"
+            f"each step waits for its {run.batch} samples; --strategy scadles, or batching=stream, takes what arrives"
         )
     return notes
-
-
-def _known_waits(options: Options, plan: Plan) -> str:
-    """For which rates the waits for these samples are predicted, where they are drawn otherwise."""
-    spec = parse_stream(plan.stream or "")
-    drawn = spec.source == "replay" and spec.options.get("rates", "S1") in sample_streams.DISTRIBUTIONS
-    if drawn and options.seed != plan.rates_seed:
-        return f": the prediction is for the rates of --seed {plan.rates_seed}, not for those of --seed {options.seed}"
-    return ""
 
 
 def stream_result(

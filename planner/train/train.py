@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backends.strategies.engine import TORCH, Engine
+from backends.strategies.engine import TORCH
 from planner import units
 from planner.console import OnProgress
 from planner.errors import PlanError
@@ -85,7 +85,7 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
         plan = plan_first(request.first, source, fleet, callbacks.on_profile, callbacks.on_note)
     else:
         plan = _plan(request, before, callbacks.on_note)
-    orders.check_momentum(options, plan.strategy)
+    orders.check_momentum(options, plan.run.strategy)
     check_injection(options, plan)
     data = source.data(plan)
     for note in (*stream_notes(options, plan), *injection_notes(options, plan, data.sample_bytes)):
@@ -101,7 +101,7 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     if engine_note:
         callbacks.on_note(engine_note)
     division = data_division(plan, options, before)
-    folder = RunFolder.create(request.runs, plan.model)
+    folder = RunFolder.create(request.runs, plan.run.model)
     observers = request.trackers.open(plan, folder)
     launch = Launch(plan, fleet, data, options, folder, callbacks.on_event, observers=observers, division=division)
     return carry_out(launch, before.checkpoint if before else None), folder
@@ -153,7 +153,7 @@ def _source(request: TrainRequest, options: Options, before: RunFolder | None) -
     if named is None and not options.data and request.first is None:
         path = before.plan if before is not None and request.plan is None else request.plan or Path(PLAN)
         plan = load_plan(path) if path.exists() or request.plan is not None else None
-        named = plan.model if plan is not None and plan.job else None
+        named = plan.run.model if plan is not None and plan.run.job else None
     if named is not None:
         return TrainingSource(job=find_job(named))
     if not options.data:
@@ -163,10 +163,10 @@ def _source(request: TrainRequest, options: Options, before: RunFolder | None) -
 
 def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
     """A remark on the engine, if any. Raises PlannerError where it cannot serve this plan."""
-    if Engine.from_text(plan.engine).name != TORCH:
+    if plan.run.engine.name != TORCH:
         return ""
-    what = f"--engine {plan.engine}"
-    if plan.precision == FP16:
+    what = f"--engine {plan.run.engine}"
+    if plan.run.precision == FP16:
         raise PlanError(f"{what}: fp16 scales its loss, which it cannot do here; profile with --precision bf16 or fp32")
     if len(plan.names) == 1:
         return f"{plan.server} trains alone: {what} has no other device to exchange gradients with"
@@ -174,7 +174,7 @@ def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
         if framework != TORCH:
             raise PlanError(f"{what}: {name} computes with {framework}; plan again with --framework torch")
     require_trust(fleet, plan.names, what, allow_plaintext)
-    return f"gradients go through torch.distributed ({plan.engine}), unencrypted"
+    return f"gradients go through torch.distributed ({plan.run.engine}), unencrypted"
 
 
 def _plan(request: TrainRequest, before: RunFolder | None, on_note: Callable[[str], None]) -> Plan:
@@ -183,8 +183,8 @@ def _plan(request: TrainRequest, before: RunFolder | None, on_note: Callable[[st
         plan = load(Plan, before.plan, RUN_REMEDY)
     else:
         plan = load_plan(request.plan or Path(PLAN))
-    if request.steps is None or request.steps == plan.steps:
+    if request.steps is None or request.steps == plan.run.steps:
         return plan
-    for note in notes_scaled(plan.strategy):
+    for note in notes_scaled(plan.run.strategy):
         on_note(note)
     return plan.for_steps(request.steps)

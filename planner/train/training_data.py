@@ -127,7 +127,7 @@ class ShippedImages(TrainingData):
         on_send(len(shard.content) + len(self._test.content))
         replica = ReplicaSpec(
             framework=plan.frameworks[device.name],
-            model=ship_model(agent, plan.model),
+            model=ship_model(agent, plan.run.model),
             input_shape=tuple(images.input_shape),
             classes=images.classes,
             seed=part.seed,
@@ -162,7 +162,7 @@ class JobData(TrainingData):
         on_send(sum(map(len, self.job.project.contents.values())))
         replica = ReplicaSpec(
             framework=plan.frameworks[device.name],
-            model=plan.model,
+            model=plan.run.model,
             seed=part.seed,
             slowdown=device.slowdown,
             job=ship_job(agent, self.job, device),

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from backends.protocol.events import MemberAccount, Ready
-from backends.protocol.orders import RunPeer, RunWorker
-from backends.training.run_spec import RunRank
+from backends.training.run_orders import RunPeer, RunRank, RunWorker
 from planner.agents.call import Call, Event
 from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool

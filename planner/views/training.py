@@ -86,8 +86,9 @@ class TrainingProgress:
         self._predicted_s = plan.prediction.time_s
         server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
-        how = "" if plan.strategy.same_as(PARAMETER_SERVER) else f", {plan.strategy.text}"
-        self.say(f"{plan.model}: {plan.steps:,} steps{how}, {where}; predicted {seconds(plan.prediction.time_s)}")
+        how = "" if plan.run.strategy.same_as(PARAMETER_SERVER) else f", {plan.run.strategy.text}"
+        what = f"{plan.run.model}: {plan.run.steps:,} steps{how}, {where}"
+        self.say(f"{what}; predicted {seconds(plan.prediction.time_s)}")
         if len(set(plan.frameworks.values())) > 1:
             self.say("; ".join(f"{name} computes with {framework}" for name, framework in plan.frameworks.items()))
         if self._stand_ins:

@@ -13,10 +13,11 @@ from backends.frameworks.base import SGD, SLOT_NAMES, OptimizerSettings, Replica
 from backends.jobs.job import ACCURACY, Job
 from backends.optimizers import registry
 from backends.optimizers.base import FlatOptimizer
-from backends.strategies.strategy import PARAMETER_SERVER
+from backends.streams.spec import StreamSpec
 from backends.training.checkpoint import Checkpoint
 from backends.training.lr_schedule import RateSchedule
-from backends.training.run_spec import RunSpec
+from backends.training.run_settings import RunSettings
+from backends.training.run_spec import Checkpoints, RunSpec
 
 PIXELS, CLASSES = 12, 3
 BATCH = 8
@@ -181,15 +182,21 @@ TEST = ArraySamples(*images(64, 99))
 
 
 def run_spec(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
-    values = {
-        "optimizer": OptimizerSettings(0.1, 0.9, 0.001),
-        "schedule": RateSchedule("cosine", steps, 2),
-        "checkpoint_path": str(folder / "checkpoint.npz"),
-        "description": {"model": "softmax"},
-        "batch": BATCH,
-        **changes,
-    }
-    strategy = values.pop("strategy", PARAMETER_SERVER)
-    if strategy.optimizer.name != SGD:
-        values["optimizer"] = values["optimizer"]._replace(kind=strategy.optimizer.name)
-    return RunSpec(steps=steps, strategy_text=strategy.text, **values)
+    """A run with checkpoints in a folder.
+
+    changes: to fields of the specification, of its settings (a stream as its text) and of its
+        checkpoints.
+    """
+    if changes.get("stream"):
+        changes["stream"] = StreamSpec.from_text(changes["stream"])
+    settings = RunSettings("softmax", steps=steps, batch=BATCH)
+    settings = settings._replace(**{name: changes.pop(name) for name in settings._fields if name in changes})
+    checkpoints = Checkpoints(
+        changes.pop("checkpoint_path", str(folder / "checkpoint.npz")), changes.pop("checkpoint_every", 0),
+        changes.pop("resume", None), changes.pop("description", {"model": "softmax"}),
+    )  # fmt: skip
+    optimizer = changes.pop("optimizer", OptimizerSettings(0.1, 0.9, 0.001))
+    if settings.strategy.optimizer.name != SGD:
+        optimizer = optimizer._replace(kind=settings.strategy.optimizer.name)
+    schedule = changes.pop("schedule", RateSchedule("cosine", steps, 2))
+    return RunSpec(settings, optimizer, schedule, checkpoints, **changes)

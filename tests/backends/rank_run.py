@@ -12,7 +12,7 @@ from backends.frameworks.base import Replica
 from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, OnWait, ProcessGroup
 from backends.protocol.events import RunAccount, TimeSpent
 from backends.training import rank
-from backends.training.run_spec import RunSpec
+from backends.training.run_spec import Checkpoints, RunSpec
 from tests.backends.fakes import TEST, DrawnBatches, Softmax
 from tests.running import HANG_S
 
@@ -117,7 +117,9 @@ class RankThreads:
         self._ended = [self._pool.submit(self._run, number) for number in range(len(batches))]
 
     def _run(self, number: int) -> tuple[RunAccount, TimeSpent]:
-        spec = self._spec if number == 0 else self._spec._replace(checkpoint_path=None, resume=None)
+        spec = self._spec
+        if number:
+            spec = spec._replace(checkpoints=Checkpoints(None, spec.checkpoints.every))
         data: Any = (self._data[number], TEST)
         try:
             return rank.run(

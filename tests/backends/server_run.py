@@ -67,7 +67,7 @@ class WorkerThread(MemberThread):
     def _local_updates(self) -> LocalUpdates | None:
         """Where the strategy has rounds, with the optimizer of the run."""
         spec = self._run.spec
-        return LocalUpdates.of_strategy(spec.strategy, self.replica, self.batches, spec.optimizer)
+        return LocalUpdates.of_strategy(spec.run.strategy, self.replica, self.batches, spec.optimizer)
 
     def cut(self) -> None:
         """Gone, as a killed process is."""

@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
+from backends.streams.spec import StreamSpec
+from backends.training.run_settings import RunSettings
 from planner.json_records import save
 from planner.plan.file import Plan, PlannedStream, PlannedWorker, load_plan
 from planner.predict.predict import Prediction
@@ -25,17 +28,18 @@ def streamed(waiting_share: float = 0.25, free_s: float = 1.5, bound_by: str = "
 def plan(*workers: PlannedWorker, steps: int = 100, power_w: float | None = 80.0, **settings: Any) -> Plan:
     """100 steps in 100 s at 80 W, the server on the first worker; ``with_settings``."""
     made = Plan(
-        SCHEMA, "fleet.toml", "net", "abc", "torch", "edp", steps, 32, workers[0].name, workers,
-        Prediction(100.0, power_w), (), 0.0, "compute", {},
+        SCHEMA, "fleet.toml", RunSettings("net", steps=steps, batch=32), "abc", "edp", workers[0].name, workers,
+        Prediction(100.0, power_w), (), 0.0, {},
     )  # fmt: skip
     return with_settings(made, **settings)
 
 
 def with_settings(made: Plan, **settings: Any) -> Plan:
-    """The plan with other settings of what is run, a strategy as its text."""
-    if "strategy" in settings:
-        settings["strategy"] = Strategy.from_text(settings["strategy"])
-    return made._replace(**settings)
+    """The plan with other settings of what is run; a strategy, an engine and a stream as texts."""
+    for name, kind in (("strategy", Strategy), ("engine", Engine), ("stream", StreamSpec)):
+        if settings.get(name) is not None:
+            settings[name] = kind.from_text(settings[name])  # type: ignore[attr-defined]
+    return made._replace(run=made.run._replace(**settings))
 
 
 def replan(path: Path, **settings: Any) -> Path:

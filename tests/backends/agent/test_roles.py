@@ -14,10 +14,12 @@ from backends.frameworks.base import FRAMEWORKS, OptimizerSettings
 from backends.network import framing
 from backends.protocol.events import Built, Joined, Listening, MemberTelemetry, Ready
 from backends.protocol.member_specs import HostAddress, InjectionOrder, MemberSpec, ReplicaSpec
-from backends.protocol.orders import RunPeer, RunWorker
 from backends.protocol.streams import InjectionStatistics
+from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
-from backends.training.run_spec import HostRun, RunSpec, TrainAlone
+from backends.training.run_orders import HostRun, RunPeer, RunWorker, TrainAlone
+from backends.training.run_settings import RunSettings
+from backends.training.run_spec import Checkpoints, RunSpec
 from planner.agents.certificates import Authority
 from tests.backends.fakes import BATCH, TEST, Softmax, images, softmax_job
 from tests.running import HANG_S
@@ -27,6 +29,7 @@ STEPS = 6
 ENDLESS = 10**9
 OPTIMIZER = OptimizerSettings(0.1, 0.9, 0.001)
 PARAMETER_SERVER, ALLREDUCE = "parameter-server", "allreduce"
+PEERS = RunSettings(strategy=Strategy.from_text(ALLREDUCE))
 
 
 @pytest.fixture
@@ -52,14 +55,12 @@ def member(softmax, tmp_path):
 
 def run_spec(steps=STEPS, strategy=PARAMETER_SERVER, members=1):
     return RunSpec(
-        steps=steps,
+        run=RunSettings("any", steps=steps, batch=BATCH, strategy=Strategy.from_text(strategy)),
         optimizer=OPTIMIZER,
         schedule=RateSchedule(),
-        checkpoint_path=None,
+        checkpoints=Checkpoints(None),
         heartbeat_s=HANG_S,
-        strategy_text=strategy,
         members=members,
-        batch=BATCH,
         training_samples=64,
         seed=1,
     )
@@ -108,12 +109,12 @@ class Operator:
 
     def worker(self, member):
         return Role(
-            roles.run_worker, RunWorker(member, self.address(member.name), PARAMETER_SERVER, 0.0, OptimizerSettings())
+            roles.run_worker, RunWorker(member, self.address(member.name), RunSettings(), OptimizerSettings(), 0.0)
         )
 
     def peer(self, member):
         address = self.address(member.name, listens=True)
-        return Role(roles.run_peer, RunPeer(member, address, ALLREDUCE, OPTIMIZER, LOOPBACK, topology_seed=1))
+        return Role(roles.run_peer, RunPeer(member, address, PEERS, OPTIMIZER, LOOPBACK, topology_seed=1))
 
 
 @pytest.fixture
@@ -217,9 +218,3 @@ def test_a_worker_that_is_stopped_ends_at_once_and_its_server_with_it_when_stopp
 
 
 # -- the order of a host ---------------------------------------------------------------------------
-
-
-def test_an_unknown_strategy_is_an_error():
-    order = HostRun(LOOPBACK, Authority().identity(framing.SERVER), run_spec(strategy="hearsay"))
-    with pytest.raises(ValueError, match="unknown .*'hearsay'"):
-        Role(roles.host_run, order).result()

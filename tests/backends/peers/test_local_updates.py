@@ -122,7 +122,7 @@ def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path):
     for thread in half.start_all():
         thread.end()
     half.account()
-    path = half.spec.checkpoint_path
+    path = half.spec.checkpoints.path
     rest = PeerRun(tmp_path / "half", text, 80, 2, momentum=0.5, resume=path)
     for thread, weights in zip(rest.start_all(skip=20), expected, strict=True):
         np.testing.assert_array_equal(thread.end(), weights)

@@ -117,7 +117,7 @@ def test_an_order_to_step_names_the_members_and_their_addresses(tmp_path) -> Non
     run.begin()
     order = run.step()["a"]
     assert order.members == (PeerAddress("a", "127.0.0.1", 7097), PeerAddress("b", "127.0.0.1", 7098))
-    assert (order.step, order.epoch, order.batch) == (0, 1, run.spec.batch)
+    assert (order.step, order.epoch, order.batch) == (0, 1, run.spec.run.batch)
 
 
 def test_the_rate_is_that_of_the_steps_that_all_peers_have_made(tmp_path) -> None:
@@ -209,7 +209,7 @@ def test_a_checkpoint_has_the_mean_of_different_weights_and_those_of_each_peer(t
         run.state.add_state(name, own(weight), 1)
         run.state.complete_save(name)
     run.state._checkpoint_writer.join()
-    saved, layout = checkpoint.read(run.spec.checkpoint_path)
+    saved, layout = checkpoint.read(run.spec.checkpoints.path)
     assert layout == LAYOUT
     assert saved.weights.tolist() == [2.0, 2.0]
     assert saved.member_states["a/own"][0].tolist() == [1.0, 1.0]

@@ -12,8 +12,13 @@ from backends.frameworks.base import GradientSettings, Layout, OptimizerSettings
 from backends.protocol import events, frames, json_messages, orders
 from backends.protocol.json_messages import decode, encode, encode_list, record
 from backends.protocol.member_specs import DataPart, HostAddress, Identity, MemberSpec, ReplicaSpec
+from backends.strategies.engine import Engine
+from backends.strategies.strategy import Strategy
+from backends.streams.spec import StreamSpec
 from backends.training.lr_schedule import RateSchedule
-from backends.training.run_spec import HostRun, RunSpec
+from backends.training.run_orders import HostRun, RunWorker
+from backends.training.run_settings import RunSettings
+from backends.training.run_spec import Checkpoints, RunSpec
 from profilers.records.readings import PowerReading, Reading, Window
 from tests.mutations import MUTATIONS, mutated
 
@@ -39,6 +44,10 @@ FULL = OneOfAll(1.5, "x", True, Inner(1), (Inner(2, "state"),), ("b", 2), {"c": 
 WINDOW = Window(1.0, {"f_cpu": Reading("Hz", 1e9, None, 3)}, (PowerReading("s", "sensor", "board", 5.0, None, 3),))
 IDENTITY = Identity("certificate", "key", "authority")
 REPLICA = ReplicaSpec("torch", "cifar10", (32, 32, 3), 10)
+SETTINGS = RunSettings(
+    "cifar10", steps=100, strategy=Strategy.from_text("parameter-server:compressor=top-k"),
+    engine=Engine.from_text("torch:hook=bf16"), stream=StreamSpec.from_text("replay:30"),
+)  # fmt: skip
 
 
 def through_json(message: Any) -> Any:
@@ -52,12 +61,12 @@ def through_json(message: Any) -> Any:
         orders.Ping(),
         events.MemberTelemetry(WINDOW, events.TimeSpent(3, 1.0)),
         events.Progress(1, 2, 0.5, {"a": events.MemberProgress(1, None, 10, None, True)}),
-        orders.RunWorker(
+        RunWorker(
             MemberSpec("a", REPLICA, "train.npz", "test.npz", 32, 7),
             HostAddress("::1", 5000, IDENTITY, 10.0),
-            "top-k",
-            0.9,
+            SETTINGS,
             OptimizerSettings(),
+            0.9,
         ),
         orders.TimeSteps(REPLICA, 32, "quick"),
     ],
@@ -129,6 +138,13 @@ def test_an_unknown_message_is_named_beside_those_that_are_expected() -> None:
         decode(7, [orders.Go])
 
 
+def test_a_text_that_stands_for_a_record_is_checked() -> None:
+    damaged = dict(encode(HostRun("::1", IDENTITY, SPEC)))
+    damaged["spec"]["run"]["strategy"] = "gossip"
+    with pytest.raises(ValueError, match=r"host_run\.spec\.run\.strategy: unknown strategy 'gossip'"):
+        decode(damaged, [HostRun])
+
+
 def test_a_record_needs_no_type() -> None:
     assert record(Inner, {"size": 3}) == Inner(3)
 
@@ -142,11 +158,12 @@ def test_no_two_messages_have_one_name_and_none_has_a_field_for_its_type(module:
 
 
 LAYOUT = Layout(consecutive([("conv/kernel", (2, 3)), ("bias", ())]), consecutive([("norm/mean", (2,))]))
-SPEC = RunSpec(100, OptimizerSettings(0.1, 0.9), RateSchedule(), "c.npz", description={"model": "cipher"})
+CHECKPOINTS = Checkpoints("c.npz", description={"model": "cipher"})
+SPEC = RunSpec(SETTINGS, OptimizerSettings(0.1, 0.9), RateSchedule(), CHECKPOINTS)
 WHOLE: tuple[Any, ...] = (
-    orders.RunWorker(
+    RunWorker(
         MemberSpec("a", REPLICA, "train.npz", "test.npz", 32, 7, DataPart((1.0, 2.0), 0, 7)),
-        HostAddress("::1", 5000, IDENTITY, 10.0), "top-k", 0.9, OptimizerSettings(),
+        HostAddress("::1", 5000, IDENTITY, 10.0), SETTINGS, OptimizerSettings(), 0.9,
     ),
     HostRun("::1", IDENTITY, SPEC),
     orders.AssembleProject("project-1", (orders.ProjectFile("a.py", "0" * 64, 0o644),)),

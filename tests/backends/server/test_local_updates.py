@@ -117,7 +117,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_bits(tmp_path):
     (tmp_path / "half").mkdir()
     half = ServerRun(spec(tmp_path / "half", text, 24))
     in_step(half, 2)
-    path = half.spec.checkpoint_path
+    path = half.spec.checkpoints.path
     half.account()
     rest = ServerRun(spec(tmp_path / "half", text, 48, resume=path))
     in_step(rest, 2, skip=12)

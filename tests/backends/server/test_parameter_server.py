@@ -201,7 +201,7 @@ def test_a_run_that_nobody_joined_can_be_stopped(tmp_path):
     run = ServerRun(run_spec(tmp_path, 10))
     run.stopping.set()
     assert run.account().done == 0
-    assert not os.path.exists(run.spec.checkpoint_path)
+    assert not os.path.exists(run.spec.checkpoints.path)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "lars", "adam", "adamw"])
@@ -231,7 +231,7 @@ def test_resuming_a_run_that_has_ended_is_at_once_over(tmp_path):
     first = ServerRun(run_spec(tmp_path, 4))
     WorkerThread(first, "nano").end()
     first.account()
-    again = ServerRun(run_spec(tmp_path, 4, resume=first.spec.checkpoint_path))
+    again = ServerRun(run_spec(tmp_path, 4, resume=first.spec.checkpoints.path))
     assert_whole(again, 4, before=4)
 
 
@@ -239,7 +239,7 @@ def test_a_checkpoint_past_the_last_step_or_damaged_is_refused_before_anything_s
     first = ServerRun(run_spec(tmp_path, 4))
     WorkerThread(first, "nano").end()
     first.account()
-    path = first.spec.checkpoint_path
+    path = first.spec.checkpoints.path
     with pytest.raises(ValueError, match="4 steps are done already"):
         ServerRun(run_spec(tmp_path, 3, resume=path))
     with open(path, "r+b") as stream:

@@ -269,7 +269,7 @@ def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
 
     grown, first = train(60)
     assert grown > BATCH
-    resumed, _ = train(70, first.spec.checkpoint_path)
+    resumed, _ = train(70, first.spec.checkpoints.path)
     assert resumed >= grown
 
 

@@ -83,7 +83,7 @@ def test_a_checkpoint_without_streams_begins_at_the_first_sample(tmp_path: Path)
     single_device.run(spec, Softmax(), DrawnBatches(), TEST, lambda event: None, lambda: False)
     assert "streams" not in checkpoint.peek(str(tmp_path / "checkpoint.npz"))
     source = HandSource(until=PLENTY)
-    alone(tmp_path, source, steps=5, resume=spec.checkpoint_path)
+    alone(tmp_path, source, steps=5, resume=spec.checkpoints.path)
     assert source.begun == [0]
 
 
@@ -279,7 +279,7 @@ def test_the_first_rank_s_checkpoint_has_the_offsets_of_all(tmp_path: Path) -> N
     assert offsets(tmp_path) == {"rank0": 6 * BATCH, "rank1": 6 * BATCH}
     sources = [HandSource(PLENTY) for _ in range(2)]
     data = [stream(source, tmp_path / str(rank)) for rank, source in enumerate(sources)]
-    rest = settings._replace(steps=16, resume=str(tmp_path / "checkpoint.npz"))
+    rest = run_spec(tmp_path, 16, checkpoint_every=4, stream="replay:S1", resume=str(tmp_path / "checkpoint.npz"))
     assert all(account.finished for account, _ in RankThreads(rest, (BATCH, BATCH), data=data).end())
     assert [source.begun for source in sources] == [[6 * BATCH], [6 * BATCH]]
 

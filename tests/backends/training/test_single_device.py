@@ -37,7 +37,7 @@ def train(spec, replica=None, skip=0, should_stop=never, test=TEST):
     """Account, spent, events and the checkpoint that is left."""
     events = []
     account, spent = single_device.run(spec, replica or Softmax(), DrawnBatches(skip), test, events.append, should_stop)
-    return account, spent, events, checkpoint.read(spec.checkpoint_path)[0]
+    return account, spent, events, checkpoint.read(spec.checkpoints.path)[0]
 
 
 @pytest.mark.parametrize("kind", ["sgd", "lars", "adam", "adamw"])
@@ -48,7 +48,7 @@ def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path, kind):
     run = ServerRun(served)
     WorkerThread(run, "self").end()
     account = run.account()
-    other, _ = checkpoint.read(served.checkpoint_path)
+    other, _ = checkpoint.read(served.checkpoints.path)
     for part, values in arrays_of(other).items():
         np.testing.assert_allclose(arrays_of(left)[part], values, rtol=1e-4, atol=1e-6)
     assert set(alone.workers) == set(account.workers)
@@ -97,7 +97,7 @@ def test_what_a_cluster_saved_one_device_goes_on_with(tmp_path):
     run = ServerRun(run_spec(tmp_path, 6))
     WorkerThread(run, "nano").end()
     run.account()
-    account, spent, _, left = train(run_spec(tmp_path, 10, resume=run.spec.checkpoint_path))
+    account, spent, _, left = train(run_spec(tmp_path, 10, resume=run.spec.checkpoints.path))
     assert (account.finished, spent.steps, left.meta["step"]) == (True, 4, 10)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from backends.agent.verbs import ORDERS
 from backends.protocol import events, orders
 from backends.protocol.events import MemberAccount, MemberProgress, RunAccount, TimeSpent
-from backends.training.run_spec import RunRank
+from backends.training.run_orders import RunRank
 from planner.agents import results
 from planner.agents.results import RESULTS
 from planner.errors import AgentError

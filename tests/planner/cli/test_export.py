@@ -69,7 +69,8 @@ def test_a_missing_framework_is_named_with_the_command_that_installs_it(
 
 def test_a_model_of_ones_own_is_exported_by_its_own_framework_only(planner: Planner, run_folder: Path) -> None:
     plan = run_folder / "plan.json"
-    save(load_plan(plan)._replace(framework="tensorflow"), plan)
+    made = load_plan(plan)
+    save(made._replace(workers=tuple(each._replace(framework="tensorflow") for each in made.workers)), plan)
     problem = planner("export", "run", "--to", "model.pt").problem()
     assert problem.startswith(
         "--to model.pt: PyTorch makes .pt files, and examples/tiny.py:tiny is a TensorFlow model of your own"

@@ -34,14 +34,14 @@ def test_another_engine_is_named_in_the_json_the_table_and_the_plan(profiled: Pl
     assert (found["engine"], found["strategy"], len(found["ranking"])) == ("torch", "allreduce", 7)
     shown = profiled("recommend", "--engine", "torch:hook=bf16", "--include", "tx2", "--include", "desktop").out
     assert "net, --engine torch:hook=bf16, batch 32" in shown
-    assert load_plan(Path("plan.json")).engine == "torch:hook=bf16"
+    assert load_plan(Path("plan.json")).run.engine.text == "torch:hook=bf16"
 
 
 def test_the_seed_of_drawn_rates_is_kept_in_the_plan(profiled: Planner) -> None:
     def rates(seed: int) -> dict[str, float]:
         asked = ("--metric", "time", "--strategy", "allreduce", "--stream", "replay:S2", "--seed", str(seed), "--json")
         found = json.loads(profiled("recommend", "--include", "tx2", "--include", "desktop", *asked).out)
-        assert load_plan(Path("plan.json")).rates_seed == seed
+        assert load_plan(Path("plan.json")).run.rates_seed == seed
         assert any(f"rates are those of --seed {seed}" in note for note in found["details"])
         return {name: stream["rate"] for name, stream in found["ranking"][0]["streams"].items()}
 
@@ -56,7 +56,7 @@ def test_batches_of_torch_may_follow_streams(profiled: Planner) -> None:
     found = json.loads(profiled("recommend", "--engine", "torch:batching=stream", *asked).out)
     (row,) = [row for row in found["ranking"] if sorted(row["workers"]) == ["desktop", "tx2"]]
     assert {name: stream["samples"] for name, stream in row["streams"].items()} == {"desktop": 40.0, "tx2": 8.0}
-    assert load_plan(Path("plan.json")).strategy.as_text() == "allreduce:batching=stream,aggregation=rates"
+    assert load_plan(Path("plan.json")).run.strategy.as_text() == "allreduce:batching=stream,aggregation=rates"
 
 
 def test_the_norm_to_which_gradients_are_clipped_is_predicted_and_kept_in_the_plan(planner: Planner) -> None:
@@ -68,7 +68,7 @@ def test_the_norm_to_which_gradients_are_clipped_is_predicted_and_kept_in_the_pl
         return load_plan(Path("plan.json"))
 
     plain, clipped = plan_with(), plan_with("--clip-norm", "0.5")
-    assert (plain.clip_norm, clipped.clip_norm) == (None, 0.5)
+    assert (plain.run.clip_norm, clipped.run.clip_norm) == (None, 0.5)
     assert clipped.prediction.time_s == pytest.approx(plain.prediction.time_s * 1.51 / 1.01)
 
 
@@ -84,7 +84,7 @@ def test_both_engines_are_one_ranking_with_the_engine_of_each_row(profiled: Plan
     for place in (1, 16):
         assert profiled(*asked, "--choose", str(place)).code == 0
         chosen, row = load_plan(Path("plan.json")), ranking[place - 1]
-        assert (chosen.engine, list(chosen.names)) == (row["engine"], row["workers"])
+        assert (chosen.run.engine.text, list(chosen.names)) == (row["engine"], row["workers"])
 
 
 def test_a_device_that_only_torch_can_use_is_ranked_with_it_and_alone(planner: Planner) -> None:
@@ -112,7 +112,7 @@ def test_a_job_with_its_own_optimizer_is_planned_with_any_engine(planner: Planne
     own = profiles.step(1.0, job=True, own_optimizer=True)
     json_records.save(profiles.profile({name: profiles.device(own) for name in "abc"}), Path("profile.json"))
     done = planner("recommend", "--engine", engine, "--metric", "time", "--json")
-    assert (done.code, load_plan(Path("plan.json")).strategy.text) == (0, "allreduce:optimizer=own")
+    assert (done.code, load_plan(Path("plan.json")).run.strategy.text) == (0, "allreduce:optimizer=own")
     told = [note for note in json.loads(done.out)["notes"] if "the job brings its own optimizer" in note]
     assert len(told) == (engine != "torch")
 
@@ -132,7 +132,7 @@ def test_a_global_batch_is_divided_in_the_json_the_csv_and_the_plan(profiled: Pl
     best = json.loads(profiled(*asked, "--include", "tx2", "--json").out)["ranking"][0]
     assert sum(best["batches"].values()) == 80
     plan = load_plan(Path("plan.json"))
-    assert plan.batches == best["batches"] and plan.strategy.aggregation == "samples"
+    assert plan.batches == best["batches"] and plan.run.strategy.aggregation == "samples"
     (first, *_) = csv.DictReader(io.StringIO(profiled(*asked, "--include", "tx2", "--csv").out))
     assert first["batches"] == " ".join(f"{name}={batch}" for name, batch in best["batches"].items())
 
@@ -154,7 +154,8 @@ def test_streams_of_samples_are_in_the_json_the_csv_the_table_and_the_plan(profi
     }  # fmt: skip
     assert alone["bottleneck"] == "stream" and alone["time_s"] == pytest.approx(4.0 * 100_000)
     assert any(f"samples of --stream {stream}" in note for note in found["details"])
-    assert load_plan(Path("plan.json")).stream == stream
+    planned_for = load_plan(Path("plan.json")).run.stream
+    assert planned_for is not None and planned_for.text == stream
     lines = {line["workers"]: line["streams"] for line in csv.DictReader(io.StringIO(profiled(*asked, "--csv").out))}
     assert lines["desktop tx2"] == "desktop: the stream of tx2; tx2: its stream"
     shown = profiled(*asked, "--verbose").out.partition("their streams of samples")[2].splitlines()
@@ -234,7 +235,7 @@ def test_a_what_if_writes_a_plan_only_where_it_is_told_to(profiled: Planner, wha
     for form in ("--json", "--csv"):
         assert profiled("recommend", *what_if, form).err.splitlines()[-1] == told
     assert "wrote other.json" in profiled("recommend", *what_if, "-o", "other.json").out
-    assert load_plan(Path("other.json")).batch == (16 if "16" in what_if else 32)
+    assert load_plan(Path("other.json")).run.batch == (16 if "16" in what_if else 32)
     assert Path("plan.json").read_bytes() == before
 
 

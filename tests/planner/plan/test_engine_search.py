@@ -27,14 +27,14 @@ def found(engine: str, profile: Profile | None = None, strategy: str = SERVER) -
 
 def test_the_plan_of_an_engine_names_it() -> None:
     plan = make_plan(found("torch:hook=fp16"), "fleet.toml")
-    assert (plan.engine, len(plan.workers), plan.strategy.text) == ("torch:hook=fp16", 4, "allreduce")
-    assert make_plan(found("planner"), "fleet.toml").engine == OWN
+    assert (plan.run.engine.text, len(plan.workers), plan.run.strategy.text) == ("torch:hook=fp16", 4, "allreduce")
+    assert make_plan(found("planner"), "fleet.toml").run.engine.text == OWN
 
 
 def test_a_device_alone_needs_no_engine() -> None:
     alone = found("torch", fleet(gradient_s=0.001))
     assert len(alone.row(1).config.workers) == 1
-    assert make_plan(alone, "fleet.toml").engine == OWN
+    assert make_plan(alone, "fleet.toml").run.engine.text == OWN
 
 
 def rows(ranked: Recommendation) -> list[Row]:
@@ -59,10 +59,10 @@ def test_a_device_alone_is_ranked_once_and_by_no_engine_but_the_planner() -> Non
 def test_the_plan_of_any_place_is_that_of_its_engine() -> None:
     ranked = found("auto")
     plans = [make_plan(ranked, "fleet.toml", place) for place in range(1, len(ranked) + 1)]
-    assert {plan.engine for plan in plans} == {"planner", "torch"}
+    assert {plan.run.engine.text for plan in plans} == {"planner", "torch"}
     for plan, row in zip(plans, rows(ranked), strict=True):
-        assert (plan.engine, plan.names, plan.prediction) == (row.engine, row.config.workers, row.prediction)
-        assert plan.strategy.text == ("allreduce" if plan.engine == "torch" else "parameter-server")
+        assert (plan.run.engine.text, plan.names, plan.prediction) == (row.engine, row.config.workers, row.prediction)
+        assert plan.run.strategy.text == ("allreduce" if plan.run.engine.text == "torch" else "parameter-server")
     with pytest.raises(PlanError, match=f"--choose {len(ranked) + 1}: the ranking has places 1 to {len(ranked)}"):
         ranked.row(len(ranked) + 1)
 

@@ -98,9 +98,9 @@ def test_workers_share_a_global_batch_so_that_all_end_at_once() -> None:
     both = next(place for place in range(1, len(found) + 1) if len(found.workers(place)) == 2)
     plan = make_plan(found, "fleet.toml", both)
     assert plan.batches == found.row(both).batches == {"a": 80, "b": 16}
-    assert plan.batch == found.row(both).config.batch == 48
-    assert plan.strategy.text == "allreduce:aggregation=samples"
-    assert plan.has_global_batch and plan.steps == 200  # 300 batches of 32 are 100 rounds of 96
+    assert plan.run.batch == found.row(both).config.batch == 48
+    assert plan.run.strategy.text == "allreduce:aggregation=samples"
+    assert plan.has_global_batch and plan.run.steps == 200  # 300 batches of 32 are 100 rounds of 96
     assert [worker.computing_s for worker in plan.workers] == pytest.approx([0.25, 0.25])
     assert len({round(worker.cycle_s, 9) for worker in plan.workers}) == 1
     alone = next(row for row in map(found.row, range(1, len(found) + 1)) if row.config.workers == ("a",))
@@ -128,7 +128,7 @@ def test_torch_weighs_by_samples_itself() -> None:
     request = SHARED._replace(engine=parse_engine("torch"), strategy=parse_strategy("allreduce"))
     found = recommend(fleet(), request._replace(include=["a", "b", "c"]))
     plan = make_plan(found, "fleet.toml")
-    assert sum(plan.batches.values()) == 96 and plan.strategy.aggregation == "mean"
+    assert sum(plan.batches.values()) == 96 and plan.run.strategy.aggregation == "mean"
 
 
 def test_what_cannot_be_shared_is_refused() -> None:

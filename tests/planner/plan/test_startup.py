@@ -5,7 +5,7 @@ import pytest
 from planner.plan.file import Plan
 from planner.plan.startup import startup_s
 from planner.profile.startup import Startup
-from tests.planner.plans import plan, planned
+from tests.planner.plans import plan, planned, with_settings
 
 #: a answers in 2 s and imports its framework in 3 s, b in 1 and 6 s; both are sent 1 MB/s.
 A, B = Startup(2.0, {"torch": 3.0}, 1e6), Startup(1.0, {"torch": 6.0}, 1e6)
@@ -25,7 +25,7 @@ def test_the_host_of_an_exchange_starts_one_more_agent_before_files_are_sent() -
     slow = Startup(9.0, {"torch": 3.0}, 1e6)
     assert startup_s(made(slow, A), {}) == pytest.approx(9.0 + 9.0)
     assert startup_s(made(slow, A), {"a": 1_000_000}) == pytest.approx(9.0 + 9.0 + 1.0)
-    assert startup_s(made(slow, A)._replace(engine="torch"), {}) == pytest.approx(9.0 + 3.0)
+    assert startup_s(with_settings(made(slow, A), engine="torch"), {}) == pytest.approx(9.0 + 3.0)
     assert startup_s(made(slow), {}) == pytest.approx(9.0 + 3.0)
 
 

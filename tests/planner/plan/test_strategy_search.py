@@ -66,7 +66,7 @@ def test_a_quicker_step_wins_if_it_is_worth_enough() -> None:
 def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from() -> None:
     found = best_of(fleet(0.1), RecommendRequest(TIME, steps=900), "auto", known(sgp=0.9))
     plan = make_plan(found, "fleet.toml")
-    assert (plan.strategy.text, plan.steps) == ("sgp", 1000)
+    assert (plan.run.strategy.text, plan.run.steps) == ("sgp", 1000)
     assert plan.prediction.time_s == pytest.approx(1000 / 4 * plan.workers[0].cycle_s)
     worth, source = found.details[1:3]
     assert worth == (
@@ -82,7 +82,7 @@ def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from()
 def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None:
     found = best_of(fleet(0.001), RecommendRequest(TIME, steps=1000), "auto", known(crossover=0.5))
     assert len(make_plan(found, "fleet.toml").workers) == 1
-    assert make_plan(found, "fleet.toml").steps == 1000
+    assert make_plan(found, "fleet.toml").run.steps == 1000
 
 
 def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> None:
@@ -92,7 +92,7 @@ def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> No
     """
     efficiencies = NONE._replace(source=SOURCE, critical_batch=32.0)
     found = best_of(fleet(), RecommendRequest(TIME, steps=1000, include=tuple("abcd"), batch=32), "auto", efficiencies)
-    assert make_plan(found, "fleet.toml").steps == 2500
+    assert make_plan(found, "fleet.toml").run.steps == 2500
     assert (
         "4 synchronous workers need 2.50 times the images of one device alone; --steps are its steps" in found.details
     )
@@ -126,7 +126,7 @@ def test_strategies_that_are_equal_by_definition_are_worth_one_whatever_was_meas
 def test_a_strategy_that_is_named_is_taken_and_its_steps_are_those_that_were_asked_for() -> None:
     found = best_of(fleet(names="ab"), RecommendRequest(TIME, steps=1000), "gaia", known(gaia=0.5))
     assert found.costs.strategy.text == "gaia"
-    assert make_plan(found, "fleet.toml").steps == 1000
+    assert make_plan(found, "fleet.toml").run.steps == 1000
 
 
 def test_where_nothing_can_be_ranked_the_reason_is_told() -> None:
@@ -137,7 +137,7 @@ def test_where_nothing_can_be_ranked_the_reason_is_told() -> None:
 def test_the_optimizer_is_that_of_every_candidate_and_leaves_out_those_that_it_does_not_fit() -> None:
     request = RecommendRequest(TIME, steps=900, optimizer="adam")
     found = best_of(fleet(0.1), request, "auto", known(dlion=10.0, sgp=5.0))
-    assert make_plan(found, "fleet.toml").strategy.text == "sgp:optimizer=adam"
+    assert make_plan(found, "fleet.toml").run.strategy.text == "sgp:optimizer=adam"
     assert "dlion" not in found.details[0]
     assert any("with sgd, not adam" in note for note in found.details)
 
@@ -146,8 +146,8 @@ def test_a_plan_names_the_optimizer_and_how_steps_were_computed() -> None:
     profile = profiles.profile({"a": profiles.device(profiles.step(micro_batch=8, precision="bf16"))})
     found = best_of(profile, RecommendRequest(TIME, steps=900, optimizer="adamw:beta2=0.95"), "sgp", NONE)
     plan = make_plan(found, "fleet.toml")
-    assert plan.strategy.optimizer.as_text() == "adamw:beta2=0.95"
-    assert (plan.micro_batch, plan.precision) == (8, "bf16")
+    assert plan.run.strategy.optimizer.as_text() == "adamw:beta2=0.95"
+    assert (plan.run.micro_batch, plan.run.precision) == (8, "bf16")
     with pytest.raises(PlanError, match="--optimizer adam with strategy gaia: optimizer adam excludes compressor gaia"):
         best_of(profile, RecommendRequest(TIME, optimizer="adam"), "gaia", NONE)
 
@@ -191,7 +191,7 @@ def test_what_rounds_are_taken_to_need_is_said_with_its_interval() -> None:
     )
     assert f"({factor * math.exp(-0.196):.2f} to {factor * math.exp(0.196):.2f})" in note
     assert source.startswith("sample efficiencies were measured with cipher on fashion-mnist to 70% accuracy")
-    assert make_plan(found, "fleet.toml").steps == pytest.approx(100_000 * factor, rel=0.01)
+    assert make_plan(found, "fleet.toml").run.steps == pytest.approx(100_000 * factor, rel=0.01)
 
 
 def test_where_a_device_alone_wins_the_limit_is_that_of_the_strategy_that_comes_closest() -> None:

@@ -6,13 +6,15 @@ Devices a, b and c have gradients of 0.1, 0.4 and 1.7 s, of 32 samples each.
 import pytest
 
 from backends.streams.spec import StreamSpec
-from planner.errors import PlanError
+from planner.errors import PlanError, RecordError
+from planner.json_records import decode
 from planner.plan.file import Plan, PlannedStream
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.recommendation import Recommendation
 from planner.plan.request import RecommendRequest, parse_strategy, parse_stream
 from planner.plan.strategy_search import best_of
 from planner.predict.sample_efficiency import NONE
+from profilers.records.json_values import json_value
 from profilers.records.readings import StreamRate
 from tests.planner import profiles
 
@@ -102,9 +104,11 @@ def test_a_strategy_is_chosen_by_cycles_with_waits() -> None:
 
 def test_the_plan_keeps_its_stream_and_one_of_a_damaged_text_is_refused() -> None:
     made = make_plan(ranked("replay:30,policy=truncate"), "fleet.toml")
-    assert made.stream == "replay:30,policy=truncate"
-    with pytest.raises(ValueError, match="unknown source of a stream 'tape'"):
-        made._replace(stream="tape:30").check()
+    assert made.run.stream is not None and made.run.stream.text == "replay:30,policy=truncate"
+    damaged = json_value(made)
+    damaged["run"]["stream"] = "tape:30"
+    with pytest.raises(RecordError, match="run.stream: .*unknown source of a stream 'tape'"):
+        decode(Plan, damaged)
 
 
 def test_an_unknown_stream_is_refused_with_the_option() -> None:

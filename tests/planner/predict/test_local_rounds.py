@@ -125,8 +125,8 @@ def test_the_plan_has_the_rounds_that_were_chosen_for_its_cluster() -> None:
     ranked = recommend(made, RecommendRequest({"time": 1.0}, steps=10_000, strategy=Strategy.from_text("diloco")))
     place = next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 2)
     plan = make_plan(ranked, "fleet.toml", place)
-    assert plan.strategy.local.seconds is not None
-    again = recommend(made, RecommendRequest({"time": 1.0}, steps=10_000, strategy=plan.strategy))
+    assert plan.run.strategy.local.seconds is not None
+    again = recommend(made, RecommendRequest({"time": 1.0}, steps=10_000, strategy=plan.run.strategy))
     same = next(row for row in map(again.row, range(1, len(again) + 1)) if len(row.config.workers) == 2)
     assert same.prediction.time_s == pytest.approx(plan.prediction.time_s, rel=0.01)
 

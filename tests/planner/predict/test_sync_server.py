@@ -117,7 +117,7 @@ def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:
     assert back == pytest.approx(1 - (1 - sent) ** 2, rel=0.01)  # what either of the two has changed
     request = RecommendRequest({"time": 1.0}, strategy=Strategy.from_text("layer-drop"))
     ranked = recommend(profiles.profile(devices), request)
-    assert make_plan(ranked, "fleet.toml").strategy.text == "layer-drop"
+    assert make_plan(ranked, "fleet.toml").run.strategy.text == "layer-drop"
     together = Candidates(np.array([3]), np.array([0]))
     dense = costs_of(profiles.profile(devices), strategy=Strategy.from_text("parameter-server:sync=synchronous"))
     whole = predict(dense, together, 100)

@@ -18,7 +18,7 @@ AS_PREDICTED = WorkerResult(50, 75.0, 25.0, 0.0, None, Provenance("sensor"))
 def two(strategy: str = "parameter-server", computing_s: float | None = 1.5) -> Plan:
     """Its 95 % interval is 90.9 s to 110 s."""
     workers = (planned(name)._replace(computing_s=computing_s) for name in "ab")
-    return plan(*workers, time_uncertainty=0.1, strategy=strategy)
+    return plan(*workers, strategy=strategy)._replace(time_uncertainty=0.1)
 
 
 def cause(time_s: float, a: WorkerResult = AS_PREDICTED, b: WorkerResult = AS_PREDICTED, of: Plan | None = None) -> str:

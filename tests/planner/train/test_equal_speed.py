@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.strategies.strategy import Strategy
 from planner.train.equal_speed import at_equal_speed, slowdowns
 from planner.train.worker_result import WorkerResult
 from profilers.records.readings import MachineSpeed
-from tests.planner.plans import NAMEPLATE, plan, planned, streamed
+from tests.planner.plans import NAMEPLATE, plan, planned, streamed, with_settings
 
 PROFILED = MachineSpeed(0.002, None, 10)
 #: Of 2 s of a step, 1.5 s are computing.
@@ -48,14 +47,14 @@ def test_workers_that_wait_for_nobody_share_the_steps_anew():
 
 
 def test_workers_that_wait_for_one_another_are_as_slow_as_the_slowest():
-    waiting = ASYNCHRONOUS._replace(strategy=Strategy.from_text("parameter-server:sync=synchronous"))
+    waiting = with_settings(ASYNCHRONOUS, strategy="parameter-server:sync=synchronous")
     found = at_equal_speed(waiting, {"a": 2.0, "b": 1.0})
     assert found is not None and found.time_s == pytest.approx(100 / (2 / 3.5))
 
 
 @given(st.floats(0.2, 5.0), st.floats(0.2, 5.0), st.sampled_from(["", ":sync=synchronous"]))
 def test_slower_machines_never_make_a_run_shorter(one, other, sync):
-    made = ASYNCHRONOUS._replace(strategy=Strategy.from_text("parameter-server" + sync))
+    made = with_settings(ASYNCHRONOUS, strategy="parameter-server" + sync)
     before, after = at_equal_speed(made, {"a": one, "b": other}), at_equal_speed(made, {"a": 1.1 * one, "b": other})
     assert before is not None and after is not None
     assert after.time_s >= before.time_s * (1 - 1e-9)

@@ -74,28 +74,28 @@ def lasting(seconds: float, steps: int = 1000) -> Plan:
 
 def test_left_to_itself_a_run_saves_ten_times_and_evaluates_once_an_epoch() -> None:
     order = orders.run_spec(lasting(6000.0), Options("x"), images(96), "ckpt", None)
-    assert (order.checkpoint_every, order.evaluate_every) == (100, 3)
+    assert (order.checkpoints.every, order.evaluate_every) == (100, 3)
     tiny = orders.run_spec(lasting(6000.0, steps=3), Options("x"), images(8), "ckpt", None)
-    assert (tiny.checkpoint_every, tiny.evaluate_every) == (1, 1)
+    assert (tiny.checkpoints.every, tiny.evaluate_every) == (1, 1)
 
 
 @pytest.mark.parametrize(("seconds", "every"), [(600.0, 100), (300.0, 200), (100.0, 600), (30.0, 1000), (0.0, 1000)])
 def test_but_not_more_often_than_once_a_minute_as_predicted(seconds: float, every: int) -> None:
-    assert orders.run_spec(lasting(seconds), Options("x"), images(96), "ckpt", None).checkpoint_every == every
+    assert orders.run_spec(lasting(seconds), Options("x"), images(96), "ckpt", None).checkpoints.every == every
 
 
 def test_a_tenth_of_the_run_stands_for_an_epoch_of_a_stream() -> None:
     stream: Any = SimpleNamespace(samples=None, described=dict)
     order = orders.run_spec(lasting(6000.0), Options(), stream, "ckpt", None)
-    assert (order.checkpoint_every, order.evaluate_every) == (100, 100)
+    assert (order.checkpoints.every, order.evaluate_every) == (100, 100)
 
 
 def test_what_the_operator_asks_for_wins() -> None:
     options = Options("x", rate=0.1, schedule="cosine", warmup=5, evaluate_every=7, checkpoint_every=11)
     order = orders.run_spec(plan(planned("a")), options, images(120), "ckpt", "before")
-    assert (order.checkpoint_every, order.evaluate_every, order.resume) == (11, 7, "before")
+    assert (order.checkpoints.every, order.evaluate_every, order.checkpoints.resume) == (11, 7, "before")
     assert order.optimizer == OptimizerSettings(0.1, 0.9, 0.0)
-    assert order.schedule == RateSchedule("cosine", order.steps, 5)
+    assert order.schedule == RateSchedule("cosine", order.run.steps, 5)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_stream_reaches_host_and_members_and_a_resumed_run_keeps_the_order_of_
     assert [(each.text, each.rates_seed) for each in streams if each] == [("replay:S1", 3)] * 2
     assert len({each.seed for each in streams if each}) == len({each.folder for each in streams if each}) == 2
     assert orders.with_stream(members[0], plan(planned("a")), options, tmp_path).stream is None
-    assert orders.run_spec(made, options, images(96), None, None).stream == "replay:S1"
+    assert orders.run_spec(made, options, images(96), None, None).run == made.run
 
 
 def test_only_where_the_operator_asks_for_it_may_members_give_samples_to_others(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_adam_has_no_momentum_to_give() -> None:
     with pytest.raises(PlanError, match="--momentum 0.9: adam has beta1 in its place; give --optimizer adam:beta1=0.9"):
         orders.check_momentum(Options("x", momentum=0.9), adam)
     orders.check_momentum(Options("x"), adam)
-    orders.check_momentum(Options("x", momentum=0.9), plan(planned("a")).strategy)
+    orders.check_momentum(Options("x", momentum=0.9), plan(planned("a")).run.strategy)
 
 
 def test_two_runs_do_not_share_a_file_in_a_device_s_cache(tmp_path: Path) -> None:
@@ -175,7 +175,8 @@ def test_workers_that_share_a_global_batch_have_their_parts_of_it_in_their_order
     workers = (planned("a")._replace(batch=80), planned("b")._replace(batch=16))
     shared = plan(*workers, batch=48, strategy="allreduce:aggregation=samples")
     order = orders.run_spec(shared, Options("x"), images(96), "ckpt", None)
-    assert (order.batch, order.batches) == (48, {"a": 80, "b": 16}) == (48, order.description["batches"])
+    assert order.run.batch == 48
+    assert order.batches == order.checkpoints.description["batches"] == {"a": 80, "b": 16}
     placed = Placed(ReplicaSpec("torch", "net"))
     assert [orders.member(shared, Options("x"), name, placed).batch for name in "ab"] == [80, 16]
 
@@ -183,7 +184,7 @@ def test_workers_that_share_a_global_batch_have_their_parts_of_it_in_their_order
 def test_workers_with_the_plans_batch_have_none_of_their_own() -> None:
     usual = plan(planned("a"), planned("b"))
     order = orders.run_spec(usual, Options("x"), images(96), "ckpt", None)
-    assert order.batches == {} and "batches" not in order.description
+    assert order.batches == {} and "batches" not in order.checkpoints.description
     assert orders.member(usual, Options("x"), "b", Placed(ReplicaSpec("torch", "net"))).batch == 32
 
 

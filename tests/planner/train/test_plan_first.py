@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
 from planner.json_records import load
 from planner.plan.file import Plan
+from planner.plan.request import parse_strategy, parse_stream
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.profile.request import ProfileRequest
 from planner.train.plan_first import PlanFirst, plan_first
@@ -50,7 +52,9 @@ def planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planning:
 def test_the_plan_that_is_trained_is_also_written(planning: Planning) -> None:
     made = planning.plan(strategy="sgp", clip_norm=0.5, stream="replay:30", seed=3)
     assert load(Plan, Path("plan.json")) == made
-    assert (made.strategy.text, made.clip_norm, made.stream, made.rates_seed) == ("sgp", 0.5, "replay:30", 3)
+    assert made.run._replace(steps=1, batch=1) == RunSettings(
+        "net", strategy=parse_strategy("sgp"), clip_norm=0.5, stream=parse_stream("replay:30"), rates_seed=3
+    )
 
 
 def test_what_the_profile_lacks_is_measured_as_it_will_be_run(planning: Planning) -> None:
@@ -61,12 +65,12 @@ def test_what_the_profile_lacks_is_measured_as_it_will_be_run(planning: Planning
 
 def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_why(planning: Planning) -> None:
     found = planning.plan(strategy="auto")
-    assert (found.strategy.text, found.steps) == ("sgp", 1000)
+    assert (found.run.strategy.text, found.run.steps) == ("sgp", 1000)
     assert any("1.11 times the images" in note for note in planning.notes)
     assert any("measured with cipher" in note for note in planning.notes)
     planning.notes.clear()
     named = planning.plan(strategy="sgp")
-    assert (named.strategy.text, named.steps, planning.notes) == ("sgp", 900, [])
+    assert (named.run.strategy.text, named.run.steps, planning.notes) == ("sgp", 900, [])
 
 
 @pytest.mark.parametrize("engine", [None, "planner", "auto"])
@@ -75,7 +79,7 @@ def test_a_job_with_its_own_optimizer_is_planned_without_a_server_and_it_is_said
 ) -> None:
     own = profiles.device(profiles.step(1.0, job=True, own_optimizer=True))
     planning.profile = profiles.profile(dict.fromkeys("abcd", own))
-    assert planning.plan(engine=engine).strategy.text == "allreduce:optimizer=own"
+    assert planning.plan(engine=engine).run.strategy.text == "allreduce:optimizer=own"
     assert sum("the job brings its own optimizer" in note for note in planning.notes) == 1
 
 

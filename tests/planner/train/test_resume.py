@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.protocol.events import Evaluated
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train.event_log import EventLog
 from planner.train.resume import require_checkpoint, require_resumable
-from tests.planner.plans import plan, planned
+from tests.planner.plans import plan, planned, with_settings
 
 
 def saved(folder: Path, step: int, *evaluated: int, model: str = "net", **described: str) -> RunFolder:
     one = np.ones(1, np.float32)
-    evaluations = [{"step": each, "loss": 1.0} for each in evaluated]
+    evaluations = [Evaluated(each, "a", 1.0, {}, 1.0)._asdict() for each in evaluated]
     meta = {"model": model, "framework": "torch", "step": step, "evaluations": evaluations, **described}
     variables = (Variable("w", (1,), 0, 1),)
     content = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta)
@@ -112,10 +113,10 @@ def test_a_folder_without_a_checkpoint_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_a_known_model_goes_on_in_another_framework_and_a_model_of_the_users_own_does_not(tmp_path: Path) -> None:
-    other = plan(planned("a"), steps=100)._replace(framework="tensorflow")
+    other = plan(planned("a")._replace(framework="tensorflow"), steps=100)
     assert refusal(other, saved(tmp_path, 60)) is None
     own = saved(tmp_path, 60, model="net.py:net")
-    assert refusal(plan(planned("a"), steps=100)._replace(model="net.py:net"), own) is None
-    refused = refusal(other._replace(model="net.py:net"), own)
+    assert refusal(plan(planned("a"), steps=100, model="net.py:net"), own) is None
+    refused = refusal(with_settings(other, model="net.py:net"), own)
     assert refused is not None and "net.py:net in torch, the plan computes with tensorflow" in refused
     assert refused.endswith("plan again with --framework torch")

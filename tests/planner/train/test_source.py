@@ -25,7 +25,7 @@ def test_code_that_has_changed_trains_as_it_is_and_only_the_prediction_is_of_the
         "net.py:net": (TrainingSource(job=job), job.fingerprint, True),
     }
     for model, (source, fingerprint, is_job) in sources.items():
-        made = plan(planned("a"))._replace(model=model, fingerprint=fingerprint, job=is_job)
+        made = plan(planned("a"), model=model, job=is_job)._replace(fingerprint=fingerprint)
         assert check_fit(made, source) == ""
         assert check_fit(made._replace(fingerprint="former"), source) == (
             f"{model} has changed since it was profiled, so the prediction is that of its former version; "
@@ -35,4 +35,4 @@ def test_code_that_has_changed_trains_as_it_is_and_only_the_prediction_is_of_the
 
 def test_other_images_than_a_known_model_was_profiled_for_are_refused() -> None:
     with pytest.raises(PlanError, match=r"cipher was profiled for other images than these \(28x28x1, 10 classes\)"):
-        check_fit(plan(planned("a"))._replace(model="cipher", fingerprint="other"), TrainingSource(IMAGES))
+        check_fit(plan(planned("a"), model="cipher")._replace(fingerprint="other"), TrainingSource(IMAGES))

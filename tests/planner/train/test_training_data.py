@@ -133,7 +133,7 @@ def test_a_job_is_sent_with_its_project_and_told_its_part_and_the_folder_of_its_
     cache: Any = Cache()
     sizes: list[int] = []
     part = parts(["a", "b"], {"a": 3.0, "b": 1.0}, 5)["b"]
-    own = plan(planned("a"), planned("b"))._replace(model=job.text, job=True)
+    own = plan(planned("a"), planned("b"), model=job.text, job=True)
     found: Placed = JobData(job, 64).place(cache, Device(name="b", data="/mnt/set"), own, part, sizes.append)
     spec = found.replica.job
     assert spec is not None

@@ -1,0 +1,36 @@
+"""The settings of a run are one record: `recommend` plans with it, and every member obeys it."""
+
+from typing import NamedTuple, Optional
+
+from backends.strategies.engine import OWN_ENGINE, Engine
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from backends.streams.spec import StreamSpec
+
+
+class RunSettings(NamedTuple):
+    """What is run; each of these may change how long a step is predicted to take.
+
+    model: a known one, FILE.py:function of a user's, or a user's job.
+    job: whether it is a job.
+    steps: of all members together.
+    batch: samples of a usual step.
+    strategy: how members exchange updates, with the optimizer.
+    engine: what moves the gradients. The strategy of torch.distributed is an all-reduce.
+    clip_norm: to which gradients are scaled down; None for no limit.
+    micro_batch: most samples that a device computes at once; 0 for whole batches.
+    precision: of the forward and backward pass.
+    stream: as which samples arrive; None where all are there from the start.
+    rates_seed: of the rates of streams that are drawn.
+    """
+
+    model: str = ""
+    job: bool = False
+    steps: int = 1
+    batch: int = 1
+    strategy: Strategy = PARAMETER_SERVER
+    engine: Engine = OWN_ENGINE
+    clip_norm: Optional[float] = None
+    micro_batch: int = 0
+    precision: str = "fp32"
+    stream: Optional[StreamSpec] = None
+    rates_seed: int = 0
