@@ -4,7 +4,7 @@ import os
 import threading
 from typing import Callable, List, Optional
 
-from backends.streams.record_frames import FrameReader, pack, pack_end
+from backends.streams.record_frames import pack, pack_end, unpack
 from backends.streams.source import SampleSource, StreamRecord
 
 #: The end of the names of files with samples; others are still being written.
@@ -53,17 +53,13 @@ class DirectorySource(SampleSource):
         return found
 
     def _records(self, content: bytes) -> List[StreamRecord]:
-        reader = FrameReader()
-        try:
-            found = [each for each in reader.add(content) if each.offset >= self._offset]
-            damaged = not reader.is_whole
-        except ValueError:
-            found, damaged = [], True
+        unpacked = unpack(content)
+        found = [each for each in unpacked.records if each.offset >= self._offset]
         if found:
             self._offset = found[-1].offset + 1
-        if damaged:
+        if not unpacked.is_whole:
             found.append(StreamRecord(self._offset, b""))
-        self._ended = reader.ended
+        self._ended = unpacked.ended
         return found
 
     def commit(self, offset: int) -> None:
@@ -86,7 +82,7 @@ class DirectoryWriter:
         if not names:
             return 0
         with open(os.path.join(self._path, names[-1]), "rb") as stream:
-            found = FrameReader().add(stream.read())
+            found = unpack(stream.read()).records
         return found[-1].offset + 1 if found else int(names[-1][: -len(ENDING)])
 
     def write(self, records: List[StreamRecord]) -> None:

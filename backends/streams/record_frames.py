@@ -1,17 +1,26 @@
-"""Records of a stream one after the other, as they lie in files and travel over sockets.
+"""Records of a stream one after the other, as they lie in files.
 
 Each is its offset (8 bytes), the length of its payload (4 bytes), both big-endian, and the payload.
 No sample is empty: a length of 0 says that the stream ends there.
 """
 
 import struct
-from typing import Iterable, List
+from typing import Iterable, List, NamedTuple
 
 from backends.streams.source import StreamRecord
 
 _HEAD = struct.Struct(">QI")
-#: Most bytes of a sample; what announces more is no stream of samples.
-MOST_BYTES = 1 << 26
+
+
+class Unpacked(NamedTuple):
+    """The records of a file.
+
+    ended: whether the stream ends with them. is_whole: whether nothing is cut off behind them.
+    """
+
+    records: List[StreamRecord]
+    ended: bool
+    is_whole: bool
 
 
 def pack(records: Iterable[StreamRecord]) -> bytes:
@@ -24,38 +33,17 @@ def pack_end(offset: int) -> bytes:
     return _HEAD.pack(offset, 0)
 
 
-class FrameReader:
-    """Takes bytes as they come, and gives whole records.
-
-    ended: whether the end of the stream was read.
-    """
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self.ended = False
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the bytes so far end with a record."""
-        return not self._rest
-
-    def add(self, content: bytes) -> List[StreamRecord]:
-        """The records that are complete with these bytes.
-
-        Raises ValueError for what is no stream of samples.
-        """
-        content, start, found = self._rest + content, 0, []
-        while len(content) - start >= _HEAD.size:
-            offset, size = _HEAD.unpack_from(content, start)
-            if size > MOST_BYTES:
-                raise ValueError("a sample of %d bytes was announced, and at most %d are read" % (size, MOST_BYTES))
-            if not size:
-                self.ended = True
-            elif len(content) - start < _HEAD.size + size:
-                break
-            else:
-                data = start + _HEAD.size
-                found.append(StreamRecord(offset, content[data : data + size]))
-            start += _HEAD.size + size
-        self._rest = content[start:]
-        return found
+def unpack(content: bytes) -> Unpacked:
+    """The records in these bytes, as far as they are whole."""
+    start, ended = 0, False
+    found: List[StreamRecord] = []
+    while len(content) - start >= _HEAD.size:
+        offset, size = _HEAD.unpack_from(content, start)
+        data = start + _HEAD.size
+        if len(content) - data < size:
+            break
+        if size:
+            found.append(StreamRecord(offset, content[data : data + size]))
+        ended = ended or not size
+        start = data + size
+    return Unpacked(found, ended, start == len(content))

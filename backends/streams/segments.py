@@ -4,10 +4,9 @@ import collections
 import contextlib
 import os
 import shutil
-import struct
 from typing import Deque, List, NamedTuple, Sequence
 
-from backends.streams.record_frames import FrameReader, pack
+from backends.streams.record_frames import pack, unpack
 from backends.streams.source import StreamRecord
 
 #: What a folder of segments holds is of this user alone, as all that the agent keeps.
@@ -64,7 +63,7 @@ class SegmentFolder:
         """Remove the oldest file; returns its samples. Raises OSError where it cannot be read."""
         segment = self._segments[0]
         with open(segment.path, "rb") as stream:
-            found = FrameReader().add(stream.read())
+            found = unpack(stream.read()).records
         os.unlink(segment.path)
         self._segments.popleft()
         self._samples -= segment.samples
@@ -74,7 +73,7 @@ class SegmentFolder:
         """Add a malformed sample to the file of those, unless that is large; returns its path."""
         path = os.path.join(self.path, "malformed")
         if self._aside_bytes + len(payload) <= MOST_ASIDE_BYTES:
-            self._write(path, struct.pack(">I", len(payload)) + payload, "ab")
+            self._write(path, pack([StreamRecord(0, payload)]), "ab")
             self._aside_bytes += len(payload)
         return path
 

@@ -8,7 +8,6 @@ from backends.strategies.name_and_options import count, name_of, number, options
 from backends.streams.buffer import PERSIST, TRUNCATE
 from backends.streams.rate_shape import SHAPES, RateShape
 from backends.streams.replay import ReplaySettings
-from backends.streams.socket_address import parse_address
 
 #: Samples in memory, before the others go to disk; 3 kB each in the paper.
 MEMORY = 4096
@@ -37,12 +36,11 @@ _SOURCES: Dict[str, Dict[str, Any]] = {
         "at": str,
     },
     "directory": {"path": str},
-    "socket": {"address": str},
     "kafka": {"brokers": str, "topic": str, "group": str},
 }
 #: The option that may stand without its name, as in ``replay:S1``; others than a replay need it.
-_FIRST = {"replay": "rates", "directory": "path", "socket": "address", "kafka": "brokers"}
-#: Stands for the name of the device in a path, an address or a topic.
+_FIRST = {"replay": "rates", "directory": "path", "kafka": "brokers"}
+#: Stands for the name of the device in a path or a topic.
 DEVICE = "{device}"
 #: The topic and the consumer group of a device, where none are named.
 TOPIC = "planner-{device}"
@@ -51,7 +49,7 @@ TOPIC = "planner-{device}"
 class StreamSpec(NamedTuple):
     """The parsed text of ``--stream``.
 
-    source: replay, directory, socket or kafka. options: of the source, those that were given.
+    source: replay, directory or kafka. options: of the source, those that were given.
     policy: what happens to samples that arrive faster than they are used.
     memory: samples that are kept in memory at least, before the disk is used.
     patience_s: seconds without a sample after which the stream counts as ended.
@@ -106,14 +104,9 @@ class StreamSpec(NamedTuple):
         option = _FIRST[self.source]
         if not self.options.get(option):
             raise ValueError("%s: name the %s, as in %s:%s=..." % (self.text, option, self.source, option))
-        if self.source == "socket":
-            try:
-                parse_address(self.options[option])
-            except ValueError as error:
-                raise ValueError("%s: %s" % (self.text, error)) from None
 
     def place(self, device: str) -> str:
-        """The path, the address or the brokers of a device's samples."""
+        """The path or the brokers of a device's samples."""
         named: str = self.options[_FIRST[self.source]]
         return named.replace(DEVICE, device)
 

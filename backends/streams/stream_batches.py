@@ -13,7 +13,6 @@ from backends.streams.kafka_source import KafkaSource
 from backends.streams.replay import ReplaySource
 from backends.streams.sample_codec import NO_ARRAYS, ArrayCodec, PositionCodec, SampleCodec
 from backends.streams.segments import SegmentFolder
-from backends.streams.socket_source import SocketSource
 from backends.streams.source import SampleSource
 from backends.streams.spec import StreamSpec
 
@@ -70,8 +69,6 @@ def source_from_elsewhere(spec: StreamSpec, device: str) -> SampleSource:
     """
     if spec.source == "directory":
         return DirectorySource(spec.place(device))
-    if spec.source == "socket":
-        return SocketSource(spec.place(device), device)
     return KafkaSource(spec.brokers(), spec.topic(device), spec.group(device))
 
 

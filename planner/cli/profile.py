@@ -37,7 +37,7 @@ def profile(
     stream: Annotated[
         str | None,
         Option(
-            help="Count the samples that arrive on each device for 10 s: directory:, socket: or kafka:... "
+            help="Count the samples that arrive on each device for 10 s: directory: or kafka:... "
             "(docs/streams.md); without --model and --job nothing else is timed again."
         ),
     ] = None,

@@ -46,7 +46,7 @@ def recommend(
     clip_norm: options.ClipNorm = None,
     stream: Annotated[
         str | None,
-        Option(help="Samples arrive while it trains: replay:S1, or directory:, socket:, kafka:... (docs/streams.md)."),
+        Option(help="Samples arrive while it trains: replay:S1, or directory:, kafka:... (docs/streams.md)."),
     ] = None,
     seed: Annotated[int, Option(min=0, help="Of rates of streams that are drawn, as of `planner train`.")] = 0,
     allow_plaintext: options.AllowPlaintext = False,

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 app = typer.Typer(
     help="Feed samples to devices while they train (docs/streams.md).",
-    epilog="Example: planner stream produce socket:10.0.0.5:7000 --data cifar --device pc --device tx2 --rates S2",
+    epilog="Example: planner stream produce kafka:10.0.0.5:9092 --data cifar --device pc --device tx2 --rates S2",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -21,7 +21,7 @@ def group() -> None:
 
 @app.command(epilog="Example: planner stream produce 'directory:/data/{device}' --data cifar --device pc --rates 30")
 def produce(
-    to: Annotated[str, Argument(metavar="TO", help="As in train --stream: directory:, socket: or kafka:...")],
+    to: Annotated[str, Argument(metavar="TO", help="As in train --stream: directory: or kafka:...")],
     data: Annotated[Path, Option(help="The directory of a data set of images (docs/data.md).")],
     device: Annotated[list[str], Option(help="The name of a device; one option for each.")],
     rates: Annotated[
@@ -32,8 +32,8 @@ def produce(
 ) -> None:
     """Replay a data set of images to devices, as fast as streams would be.
 
-    A directory is filled behind what it holds; a socket sends each device the samples that it asks
-    for. Ctrl-C ends it, and the same command goes on where it was.
+    A directory or a topic is filled behind what it holds. Ctrl-C ends it, and the same command goes
+    on where it was.
     """
     import threading
 

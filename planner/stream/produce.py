@@ -1,4 +1,4 @@
-"""A producer replays a data set to devices: into directories or topics, or over sockets."""
+"""A producer replays a data set to devices: into directories or topics."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,6 @@ from backends.streams.replay import ReplaySource
 from backends.streams.sample_codec import ArrayCodec
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError, RunError
-from planner.stream.socket_server import SampleServer
 
 #: Longest pause between looks whether the producer is to end.
 TICK_S = 0.2
@@ -35,9 +34,9 @@ class ProduceRequest(NamedTuple):
 
 
 class Replays(NamedTuple):
-    """Makes the replay of each device: its samples, in its order, at its rate."""
+    """The replay of each device: its samples, in its order, at its rate."""
 
-    makers: Mapping[str, Callable[[], ReplaySource]]
+    sources: Mapping[str, ReplaySource]
     rates: Mapping[str, float]
 
 
@@ -52,16 +51,16 @@ def replays(data: Dataset, request: ProduceRequest) -> Replays:
     codec = ArrayCodec.of(ArraySamples(images[:1], data.train_labels[:1]))
     parts = shards(len(images), [1.0] * len(request.devices), request.seed)
 
-    def maker(place: int, name: str) -> Callable[[], ReplaySource]:
+    def replay(place: int, name: str) -> ReplaySource:
         own = parts[place]
 
         def encode(position: int) -> bytes:
             return codec.encode((images[own[position]], data.train_labels[own[position]]))
 
-        return lambda: ReplaySource(len(own), encode, settings[name], request.seed * 1009 + place)
+        return ReplaySource(len(own), encode, settings[name], request.seed * 1009 + place)
 
-    makers = {name: maker(place, name) for place, name in enumerate(request.devices)}
-    return Replays(makers, {name: each.rate for name, each in settings.items()})
+    sources = {name: replay(place, name) for place, name in enumerate(request.devices)}
+    return Replays(sources, {name: each.rate for name, each in settings.items()})
 
 
 def target(request: ProduceRequest) -> StreamSpec:
@@ -71,7 +70,7 @@ def target(request: ProduceRequest) -> StreamSpec:
     except ValueError as error:
         raise PlanError(f"{request.to}: {error}") from None
     if spec.source == "replay":
-        raise PlanError(f"{request.to}: a replay needs no producer; give directory:..., socket:... or kafka:...")
+        raise PlanError(f"{request.to}: a replay needs no producer; give directory:... or kafka:...")
     places = [spec.place(name) for name in request.devices]
     if spec.source == "directory" and len({*places}) < len(places):
         raise PlanError(f"{request.to}: {len(places)} devices need a directory each; put {{device}} into the path")
@@ -96,21 +95,12 @@ def produce(data: Dataset, request: ProduceRequest, stop: threading.Event, on_no
     made = replays(data, request)
     for name, rate in made.rates.items():
         on_note(f"{name}: {rate:.4g} samples/s to {spec.place(name)}")
-    if spec.source == "socket":
-        addresses = {spec.place(name) for name in request.devices}
-        if len(addresses) > 1:
-            raise PlanError(f"{request.to}: one producer listens at one address; leave {{device}} out")
-        return SampleServer(addresses.pop(), made.makers, request.limit, stop, on_note).serve()
-    return _fill_all(spec, made, request, stop)
-
-
-def _fill_all(spec: StreamSpec, made: Replays, request: ProduceRequest, stop: threading.Event) -> int:
     written = dict.fromkeys(request.devices, 0)
     failures: list[str] = []
 
     def fill_one(name: str) -> None:
         try:
-            written[name] = fill(writer_of(spec, name), made.makers[name](), request.limit, stop)
+            written[name] = fill(writer_of(spec, name), made.sources[name], request.limit, stop)
         except (OSError, ValueError) as error:
             failures.append(f"{name}: {error}")
             stop.set()

@@ -67,15 +67,13 @@ def test_a_batch_is_what_arrives_in_a_second_within_bounds() -> None:
 
 def test_a_place_may_have_the_name_of_the_device_in_it() -> None:
     assert StreamSpec.from_text("directory:/data/{device}").place("tx2") == "/data/tx2"
-    assert StreamSpec.from_text("socket:address=10.0.0.5:7000,policy=truncate").place("tx2") == "10.0.0.5:7000"
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("directory", "name the path, as in directory:path="),
-        ("socket:policy=truncate", "name the address, as in socket:address="),
-        ("socket:host", "an address is HOST:PORT, or the path of a Unix socket"),
+        ("kafka:policy=truncate", "name the brokers, as in kafka:brokers="),
         ("directory:path=/x,rates=S1", "'rates=S1' is not key=value with a key of"),
     ],
 )

@@ -1,22 +1,18 @@
-"""A producer fills directories or serves sockets, with the samples and rates of each device."""
+"""A producer fills directories, with the samples and rates of each device."""
 
 import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from backends.data.dataset import Dataset
 from backends.streams.directory import DirectorySource
-from backends.streams.socket_source import SocketSource
 from backends.streams.source import SampleSource, StreamRecord
 from planner.errors import PlanError, RunError
 from planner.stream.produce import ProduceRequest, produce, target
-from planner.stream.socket_server import SampleServer
 from tests.backends.fakes import CLASSES, images
 from tests.backends.stream_sources import CODEC
-from tests.running import HANG_S
 
 PIXELS, LABELS = images(40)
 DATA = Dataset(PIXELS, LABELS, PIXELS[:4], LABELS[:4], CLASSES)
@@ -76,7 +72,6 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [
         ("replay:S1", "a replay needs no producer"),
         ("directory:/data", "2 devices need a directory each; put {device} into the path"),
-        ("socket:nowhere", "an address is HOST:PORT"),
         ("cloud:x", "unknown source of a stream 'cloud'"),
     ],
 )
@@ -88,50 +83,3 @@ def test_where_samples_cannot_go_is_said(to: str, reason: str) -> None:
 def test_rates_that_no_stream_has_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="--rates S9"):
         produced(f"directory:{tmp_path}", "pc", rates="S9")
-
-
-def test_over_a_socket_each_device_gets_what_it_asks_for_and_may_ask_again(tmp_path: Path) -> None:
-    address, notes, sent = str(tmp_path / "socket"), [], []
-    serving = threading.Thread(
-        target=lambda: sent.append(produced(f"socket:{address}", "pc", "tx2", notes=notes)), daemon=True
-    )
-    serving.start()
-    whole = received(address, "pc")
-    assert [record.offset for record in whole] == list(range(20))
-    again = received(address, "pc", 12)
-    assert again == whole[12:]
-    assert len(received(address, "tx2")) == 20
-    serving.join(HANG_S)
-    assert not serving.is_alive() and sent == [48] and not Path(address).exists()
-    assert "pc asks for samples from 12 on" in notes
-    pixels, _ = CODEC.batch([record.payload for record in whole])
-    assert len(np.unique(pixels.reshape(20, -1), axis=0)) == 20
-
-
-def received(address: str, device: str, offset: int = 0) -> list[StreamRecord]:
-    """What a device gets, as soon as the producer is there."""
-    source = SocketSource(address, device)
-    source.begin(offset)
-    found: list[StreamRecord] = []
-    while True:
-        try:
-            records = source.read(0.1)
-        except OSError:
-            threading.Event().wait(0.01)
-            continue
-        if records is None:
-            source.close()
-            return found
-        found += records
-
-
-def test_an_address_that_is_taken_is_said_and_a_file_is_not_removed(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("mine")
-    with pytest.raises(RunError, match="cannot listen at .*there is a file of that name"):
-        SampleServer(str(path), {}, 0, threading.Event(), print)
-    assert path.read_text() == "mine"
-    first = SampleServer(str(tmp_path / "socket"), {}, 0, threading.Event(), print)
-    with pytest.raises(RunError, match="another producer listens there"):
-        SampleServer(str(tmp_path / "socket"), {}, 0, threading.Event(), print)
-    assert first.serve() == 0
