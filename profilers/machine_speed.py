@@ -24,7 +24,7 @@ LEAST_PERIOD_S, MOST_PERIOD_S = 0.02, 5.0
 LOOP = 5
 #: Rounds that take more than so many times their lower quartile do not count. In runs with much
 #: traffic up to half of the rounds take several times as long, probably because packets that arrive
-#: are handled on their account. Gradients follow the mean of all others (docs/results.md). A
+#: are handled on their account. Gradients follow the mean of all others. A
 #: machine often has two speeds, of which one takes 1.5 times as long as the other: both count.
 INTERRUPTED = 2.0
 #: A round is the product of some rows of a square matrix and all of them, 60 microseconds on a

@@ -13,7 +13,7 @@ from profilers import stats
 from profilers.cores import thread_cpu_s
 
 #: Seconds of a wait, as members of a cluster with short gradients wait for an exchange: 6 to 9 ms
-#: with a network of 50 kB (docs/earlier-audits.md).
+#: with a network of 50 kB (benchmarks/log/earlier-audits.md).
 WAIT_S = 0.005
 #: Seconds in which gradients are computed one after another, and with something else before each,
 #: by turns: several periods of a quota, which makes pauses of its own.

@@ -3,7 +3,7 @@
 They share its memory and often its processors: containers, the parts of a lab, or a GPU and the
 cores of its host. Each was timed alone, and while the others computed. In a cluster of two or more
 of them gradients take the second time: also where few others compute, their messages come between
-two steps, and what a step finds in a cache is no longer there (docs/results.md).
+two steps, and what a step finds in a cache is no longer there (benchmarks/log/results.md).
 """
 
 from collections.abc import Mapping

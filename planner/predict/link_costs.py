@@ -22,7 +22,7 @@ PAYLOAD = 0.941
 UNCONTENDED = 0.95
 #: From this factor on the packets of a what-if arrive one by one where those measured arrived in
 #: bursts: a byte that cost a processor 1 to 1.6 ns at 1000 Mbit/s cost 4 to 16 ns at 40 to 100
-#: (docs/results.md).
+#: (benchmarks/log/results.md).
 FAR_SLOWER = 4.0
 
 

@@ -12,7 +12,7 @@ from backends.strategies.message import SPARSE, Message, bytes_of
 
 #: Share of the entries that counts as significant before a run. It depends on the learning rate,
 #: the model and the progress of training: 6 to 9 % for a small network in 40 s of training with
-#: momentum, at rates of 0.01 and 0.03 (docs/results.md, the race).
+#: momentum, at rates of 0.01 and 0.03 (benchmarks/log/results.md, the race).
 SHARE = 0.07
 
 
