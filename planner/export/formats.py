@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import ExportError
-from planner.export import keras_file, onnx_file, safetensors_file, torchscript_file
+from planner.export import graph_files, safetensors_file
 from planner.export.trained_model import TrainedModel, TrainedRun
 
 #: Frameworks as they are called.
@@ -30,9 +30,18 @@ class ExportFormat(NamedTuple):
     lines: Callable[[TrainedModel, Path], tuple[str, ...]]
 
 
+def _alone(content: Callable[[TrainedModel], bytes]) -> Callable[[TrainedModel, Path], dict[Path, bytes]]:
+    """The files of a format that writes no other file beside the exported one."""
+    return lambda model, path: {path: content(model)}
+
+
 FORMATS = {
-    ".pt": ExportFormat("TorchScript", "torch", (), ("torch",), torchscript_file.files, torchscript_file.lines),
-    ".onnx": ExportFormat("ONNX", "torch", ("onnx", "onnxscript"), ("onnxruntime",), onnx_file.files, onnx_file.lines),
+    ".pt": ExportFormat(
+        "TorchScript", "torch", (), ("torch",), _alone(graph_files.torchscript), graph_files.torchscript_lines
+    ),
+    ".onnx": ExportFormat(
+        "ONNX", "torch", ("onnx", "onnxscript"), ("onnxruntime",), _alone(graph_files.onnx), graph_files.onnx_lines
+    ),
     ".safetensors": ExportFormat(
         "safetensors",
         "torch",
@@ -40,8 +49,10 @@ FORMATS = {
         ("torch", "safetensors"),
         safetensors_file.files,
         safetensors_file.lines,
+    ),  # fmt: skip
+    ".keras": ExportFormat(
+        "Keras", "tensorflow", (), ("tensorflow",), _alone(graph_files.keras), graph_files.keras_lines
     ),
-    ".keras": ExportFormat("Keras", "tensorflow", (), ("tensorflow",), keras_file.files, keras_file.lines),
 }
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from backends.models.user_source import locate
 from planner.errors import ExportError
-from planner.export.metadata import CLASSES, metadata
 from planner.export.torch_source import MARK, torch_source
-from planner.export.trained_model import TrainedModel
+from planner.export.trained_model import CLASSES, TrainedModel, metadata
 
 
 def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:

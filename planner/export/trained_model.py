@@ -1,20 +1,28 @@
 """A run folder becomes a replica with the trained weights, in one framework."""
 
+import contextlib
 from pathlib import Path
 from typing import NamedTuple
 
 from backends import models
 from backends.frameworks.base import FRAMEWORKS, Replica, framework, layout_of
+from backends.jobs.failure import JobFailure
+from backends.jobs.job import LoadedJob
+from backends.jobs.user_job import DATA_VARIABLE
+from backends.protocol.member_specs import JobSpec, ReplicaSpec
 from backends.training import checkpoint
+from backends.training.workload import workload
 from planner.errors import ExportError, RecordError
 from planner.export.class_names import class_names
-from planner.export.job_model import TrainedJob, trained_job
+from planner.jobs.reference import JobReference, find_job
 from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train.orders import Options
 
 RUN_REMEDY = "name a run folder that `planner train` made"
+#: The text of ``metadata`` with the names of the classes, a line each, in the order of the outputs.
+CLASSES = "classes"
 
 
 class TrainedRun(NamedTuple):
@@ -38,6 +46,15 @@ class TensorDescription(NamedTuple):
     name: str
     dtype: str
     shape: tuple[int | None, ...]
+
+
+class TrainedJob(NamedTuple):
+    """A job with its trained replica. ``notes``: for the operator."""
+
+    reference: JobReference
+    loaded: LoadedJob
+    replica: Replica
+    notes: tuple[str, ...]
 
 
 class TrainedModel(NamedTuple):
@@ -94,14 +111,10 @@ def trained_model(run: TrainedRun, computes_with: str, classes: str | None) -> T
     try:
         meta = checkpoint.peek(str(run.folder.checkpoint))
         description = None if is_users else models.model(run.model, tuple(meta["input_shape"]), meta["classes"])
-        replica: Replica = framework(computes_with).build(description or run.model)
-        saved = checkpoint.read_for(str(run.folder.checkpoint), layout_of(replica))
+        replica = _trained(framework(computes_with).build(description or run.model), run.folder.checkpoint)
         images = TensorDescription("images", meta["image_dtype"], (None, *replica.input_shape))
     except (OSError, ValueError) as error:
         raise ExportError(f"cannot export {run.folder.path}: {error}") from error
-    replica.set_weights(saved.weights)
-    replica.state[:] = saved.state
-    replica.load()
     probabilities = TensorDescription("probabilities", "float32", (None, replica.classes))
     names = class_names(classes, options.data, replica.classes)
     return TrainedModel(run, description, replica, names, (images,), probabilities, notes)
@@ -138,3 +151,49 @@ def _changes(run: TrainedRun) -> tuple[str, ...]:
         return ()
     path = Path(run.model.rpartition(":")[0])
     return (f"{path} has changed since it was trained; the weights are put into the model as it is now",)
+
+
+def _trained(replica: Replica, path: Path) -> Replica:
+    """The replica with the weights and state of a checkpoint. Raises OSError or ValueError."""
+    saved = checkpoint.read_for(str(path), layout_of(replica))
+    replica.set_weights(saved.weights)
+    replica.state[:] = saved.state
+    replica.load()
+    return replica
+
+
+def trained_job(plan: Plan, run_checkpoint: Path) -> TrainedJob:
+    """Call the job's function on this machine and give its model the checkpoint's weights.
+
+    Raises PlannerError, which names the line of an error in the user's code.
+    """
+    job = find_job(plan.run.model)
+    spec = JobSpec(job.text, str(job.project.folder.resolve()), job.module, job.function)
+    path = run_checkpoint.resolve()
+    with contextlib.chdir(Path.cwd()):  # the function is called in its own folder
+        try:
+            found = workload(ReplicaSpec(plan.framework, job.text, job=spec))
+            replica = _trained(found.build().replica, path)
+        except (JobFailure, ValueError, OSError) as error:
+            raise ExportError(f"cannot export {plan.run.model}: {error}{_hint(error)}") from error
+    changed = job.fingerprint != plan.fingerprint
+    notes = (f"{plan.run.model} has changed since it was profiled; the weights are put into the model as it is now",)
+    assert found.brought is not None, "a spec with a job loads it"
+    return TrainedJob(job, found.brought, replica, notes * changed)
+
+
+def _hint(error: Exception) -> str:
+    """The remedy where the job misses its data, which may be on the devices only."""
+    missing = isinstance(error, JobFailure) and "FileNotFound" in str(error)
+    return f"; if its data are elsewhere here, name their folder in {DATA_VARIABLE}" if missing else ""
+
+
+def metadata(model: TrainedModel) -> dict[str, str]:
+    """Texts by name: the classes; for people also the model, its steps, and its input."""
+    shapes = (f"{each.name}: {each.dtype} {('batch', *each.shape[1:])}".replace("'", "") for each in model.inputs)
+    return {
+        CLASSES: "\n".join(model.classes),
+        "model": model.run.model,
+        "step": str(model.run.step),
+        "inputs": "\n".join(shapes),
+    }

@@ -1,5 +1,9 @@
-"""A job is sent to a device with its whole project, of which only new files travel."""
+"""A user's own code is sent to a device that lacks it: a job's project, or a file with a model."""
 
+from pathlib import Path
+
+from backends import models
+from backends.models.user_source import source_files
 from backends.protocol.member_specs import JobSpec
 from planner.agents.client import AgentClient
 from planner.agents.project import send_project
@@ -10,3 +14,20 @@ from planner.jobs.reference import JobReference
 def ship_job(agent: AgentClient, job: JobReference, device: Device) -> JobSpec:
     """Send a job's project to a device; returns the job as it is there. Raises RemoteError."""
     return JobSpec(job.text, send_project(agent, job.project), job.module, job.function, device.data)
+
+
+def ship_model(agent: AgentClient, model: str) -> str:
+    """Store a user's model on a device and return its name there.
+
+    model: the name of a known model, returned unchanged, or ``path.py:function``.
+    Raises RemoteError.
+    """
+    if not models.is_user_model(model):
+        return model
+    path, _, function = model.rpartition(":")
+    folder = f"model-{models.fingerprint(model)}"
+    stored = [
+        agent.store(f"{folder}/{source.name}", source.content, str(Path(path).parent / source.name))
+        for source in source_files(model)
+    ]
+    return f"{stored[0]}:{function}"

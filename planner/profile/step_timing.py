@@ -18,10 +18,9 @@ from planner.agents.client import AgentClient
 from planner.console import OnProgress
 from planner.errors import RemoteError
 from planner.fleet.device import Device
-from planner.jobs.shipping import ship_job
+from planner.jobs.shipping import ship_job, ship_model
 from planner.profile import repeats
 from planner.profile.crowd import Crowd
-from planner.profile.model_shipping import ship_model
 from planner.profile.request import ProfileRequest
 from profilers import steptime
 from profilers.records.steps import Repeat, StepProfile

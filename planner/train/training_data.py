@@ -17,9 +17,8 @@ from planner.errors import RunError
 from planner.fleet.device import Device
 from planner.jobs.data_folders import require_equal_data
 from planner.jobs.reference import JobReference
-from planner.jobs.shipping import ship_job
+from planner.jobs.shipping import ship_job, ship_model
 from planner.plan.file import Plan
-from planner.profile.model_shipping import ship_model
 from planner.train import picture_folders
 
 FIND_TIMEOUT_S = 60.0

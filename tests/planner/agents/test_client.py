@@ -19,7 +19,7 @@ from planner.agents.answers import Failure
 from planner.agents.client import CHUNK_BYTES, UNREACHED, AgentClient
 from planner.errors import AgentError, DeviceLostError
 from planner.fleet.device import Device
-from planner.profile.model_shipping import ship_model
+from planner.jobs.shipping import ship_model
 from planner.remote.base import Remote
 from planner.remote.local import LocalProcess, LocalRemote
 from planner.remote.ssh import SshRemote

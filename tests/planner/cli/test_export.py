@@ -80,7 +80,7 @@ def test_a_model_of_ones_own_is_exported_by_its_own_framework_only(planner: Plan
 class TestWithTorch:
     pytestmark = computes_with("torch")
 
-    def test_an_older_run_of_a_users_model_is_exported(self, planner: Planner, run_folder: Path) -> None:
+    def test_a_run_of_a_users_model_is_exported(self, planner: Planner, run_folder: Path) -> None:
         ran = planner("export", "run", "--to", "model.pt", "--json")
         made = json.loads(ran.out)
         assert (ran.code, ran.err) == (0, "")

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from planner.agents.client import AgentClient
-from planner.profile.model_shipping import ship_model
+from planner.jobs.shipping import ship_model
 
 
 class Storage:

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from planner.export.metadata import metadata
-from planner.export.trained_model import TensorDescription, TrainedModel, TrainedRun
+from planner.export.trained_model import TensorDescription, TrainedModel, TrainedRun, metadata
 from planner.paths import RunFolder
 
 
