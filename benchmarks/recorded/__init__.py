@@ -44,9 +44,13 @@ class Audit(NamedTuple):
 
 
 class Fleet(NamedTuple):
-    """One fleet, on one day, and what it trained. model_bytes: of the model's gradient."""
+    """One fleet, on one day, and what it trained.
+
+    fleet: its name; some were recorded on several days. model_bytes: of the model's gradient.
+    """
 
     fleet: str
+    day: str
     model: str
     model_bytes: int
     profile: Profile
