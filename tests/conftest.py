@@ -1,10 +1,13 @@
 """Fixtures for the whole suite."""
 
+import functools
 import signal
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tests.installed import mark_needs
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,24 +38,32 @@ WAITING = ("e2e", "planner/train", "planner/profile", "backends/peers", "backend
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that take longest, so that none of them is left alone at the end.
+    for item in items:
+        mark_needs(item)
+    items[:] = longest_first(items)
+
+
+def longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests that take longest come first, so that none of them is left alone at the end.
 
     A process of xdist is given three tests at a time. Two others follow each of the longest,
     so that no process is given two of those.
     """
-
-    def rank(item: pytest.Item, names: tuple[str, ...]) -> int:
-        file = item.path.relative_to(ROOT / "tests").as_posix()
-        return next((place for place, name in enumerate(names) if file.startswith(name)), len(names))
-
-    items.sort(key=lambda item: (rank(item, LONGEST), rank(item, WAITING)))
-    longest = [item for item in items if rank(item, LONGEST) < len(LONGEST)]
-    others = items[len(longest) :]
+    ranked = sorted(items, key=lambda item: (rank(item.path, LONGEST), rank(item.path, WAITING)))
+    longest = [item for item in ranked if rank(item.path, LONGEST) < len(LONGEST)]
+    others = ranked[len(longest) :]
     spaced = []
     for item in longest:
         spaced += [item, *others[-2:]]
         del others[-2:]
-    items[:] = [*spaced, *others]
+    return [*spaced, *others]
+
+
+@functools.cache
+def rank(path: Path, names: tuple[str, ...]) -> int:
+    """The place of the first of these names that the file's path begins with."""
+    file = path.relative_to(ROOT / "tests").as_posix()
+    return next((place for place, name in enumerate(names) if file.startswith(name)), len(names))
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,16 @@ OLD_PYTHON = "PLANNER_PYTHON36"
 
 def needs(*frameworks: str) -> pytest.MarkDecorator:
     """Skips a test where one of these frameworks is absent."""
-    absent = [name for name in frameworks if name in FRAMEWORKS and find_spec(name) is None]
-    return pytest.mark.skipif(bool(absent), reason=f"not installed: {', '.join(absent)}")
+    return pytest.mark.needs(*frameworks)
+
+
+def mark_needs(item: pytest.Item) -> None:
+    """What ``needs`` asks for: a test with TensorFlow is of its tier."""
+    frameworks = dict.fromkeys(name for mark in item.iter_markers("needs") for name in mark.args)
+    if absent := [name for name in frameworks if name in FRAMEWORKS and find_spec(name) is None]:
+        item.add_marker(pytest.mark.skip(reason=f"not installed: {', '.join(absent)}"))
+    if "tensorflow" in frameworks:
+        item.add_marker("tensorflow")
 
 
 def computes_with(*frameworks: str) -> list[pytest.MarkDecorator]:
@@ -33,8 +41,7 @@ def computes_with(*frameworks: str) -> list[pytest.MarkDecorator]:
     """
     slowest_import = next((name for name in ("tensorflow", "torch") if name in frameworks), None)
     groups = [pytest.mark.xdist_group(slowest_import)] if slowest_import else []
-    tier = [pytest.mark.tensorflow] if "tensorflow" in frameworks else []
-    return [needs(*frameworks), *groups, *tier]
+    return [needs(*frameworks), *groups]
 
 
 def using(*frameworks: str) -> Any:

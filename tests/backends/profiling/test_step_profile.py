@@ -112,6 +112,7 @@ def test_a_stopped_second_visit_is_none(model: str) -> None:
         step_profile.repeat_steps(job, RepeatSteps(ReplicaSpec("torch", model), 4))
 
 
+@pytest.mark.e2e
 @by_every_framework
 def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) -> None:
     found = time_steps(Job(go_after=1), "cipher", framework, 4)
@@ -143,6 +144,7 @@ def test_no_batch_is_halved_into_a_single_image(model: str, batch: int) -> None:
     assert time_steps(Job(go_after=1), model, "torch", batch).half_batch_s.values == ()
 
 
+@pytest.mark.e2e
 def test_further_sizes_are_timed_and_the_double_one_only_where_there_is_time(slow: str) -> None:
     hurried = time_steps(Job(go_after=1), slow, "torch", 8)
     assert [other.batch for other in hurried.other_batches] == [2]
@@ -173,7 +175,7 @@ def greedy():
 """
 
 
-@pytest.mark.parametrize(("limit", "timed"), [(16, 8), (8, 4), (4, 2), (32, 16)])
+@pytest.mark.parametrize(("limit", "timed"), [(16, 8), pytest.param(4, 2, marks=pytest.mark.e2e)])
 def test_a_batch_that_does_not_fit_is_noted_and_a_smaller_one_is_timed(tmp_path: Path, limit: int, timed: int) -> None:
     (tmp_path / "own.py").write_text(GREEDY.format(limit=limit))
     found = time_steps(Job(), f"{tmp_path}/own.py:greedy", "torch", 16)
@@ -183,6 +185,7 @@ def test_a_batch_that_does_not_fit_is_noted_and_a_smaller_one_is_timed(tmp_path:
     assert all(each.batch < limit for each in (*found.memory.batches, *found.other_batches))
 
 
+@pytest.mark.e2e
 def test_updates_are_timed_with_a_gradient_of_the_timed_batch_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,9 +8,9 @@ from backends.strategies.sample_streams import DISTRIBUTIONS, draw_rate, drawn_b
 
 @pytest.mark.parametrize("name", sorted(DISTRIBUTIONS))
 def test_rates_have_the_mean_and_deviation_of_the_papers_table(name):
-    rates = [draw_rate(name, f"d{device}", seed=7) for device in range(20000)]
+    rates = [draw_rate(name, f"d{device}", seed=7) for device in range(4000)]
     _, mean, deviation = DISTRIBUTIONS[name]
-    assert np.mean(rates) == pytest.approx(mean, rel=0.02)
+    assert np.mean(rates) == pytest.approx(mean, rel=0.03)
     assert np.std(rates) == pytest.approx(deviation, rel=0.03)
     assert min(rates) >= 1
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from planner.errors import PlannerError, RecordError
 from planner.json_records import save
@@ -82,7 +82,7 @@ def test_what_a_device_declares_is_checked_too(tmp_path: Path, declared: dict[st
         load_profile(tmp_path / "profile.json")
 
 
-@MUTATIONS
+@settings(MUTATIONS, max_examples=50)  # each makes a plan
 @given(mutated(WHOLE))
 def test_a_damaged_profile_is_refused_or_gives_a_plan(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     path = tmp_path_factory.getbasetemp() / "mutated-profile.json"

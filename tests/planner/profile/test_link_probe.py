@@ -225,6 +225,7 @@ def test_a_device_that_cannot_be_reached_loses_only_its_pairs(fleet: Fleet) -> N
     assert set(fleet.incasts["a", "in"].bytes_per_s) == {"b", "c"}
 
 
+@pytest.mark.chaos
 def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its death is an event that ends a probe at once: no limit of an hour runs out."""
     monkeypatch.setattr(link_probe, "ANSWER_S", 3600.0)
@@ -243,6 +244,7 @@ def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, monkeypatch: pyte
     assert set(fleet.incasts["b", "in"].bytes_per_s) == {"a", "c"}
 
 
+@pytest.mark.chaos
 def test_a_probe_that_hangs_costs_its_own_pair(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_probe, "ANSWER_S", 20.0)
     monkeypatch.setattr("planner.agents.client.SILENCE_S", 3600.0)  # which would end a stopped agent too

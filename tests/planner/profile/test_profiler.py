@@ -78,6 +78,7 @@ def test_devices_that_share_a_kernel_are_timed_alone_and_beside_one_another(pair
     assert [device.steps[0].crowded for device in profiled(pair).devices.values()] == crowded
 
 
+@pytest.mark.chaos
 def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_measured(pair: Path) -> None:
     def kill_tx2(who: str, what: str, share: float | None) -> None:
         if who == "tx2" and "step" in what:
@@ -102,6 +103,7 @@ def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_m
     gone(pair)
 
 
+@pytest.mark.e2e
 def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(pair: Path) -> None:
     numpy_model(pair, 0.035)
     new_fleet(pair, desktop={}, tx2={"slowdown": 3})
@@ -113,6 +115,7 @@ def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(p
     assert [link.repeats for link in made.links] == [2] * 4
 
 
+@pytest.mark.e2e
 def test_a_device_that_lost_its_address_keeps_its_links(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its interface went down between both probes: links and their dates stay as they were."""
     calls, first = [], {}
@@ -151,6 +154,7 @@ def large():
 """
 
 
+@pytest.mark.e2e
 def test_a_model_that_fails_on_a_device_takes_nothing_else_from_it(pair: Path) -> None:
     (pair / "large.py").write_text(TOO_LARGE)
     large = f"{pair}/large.py:large"
@@ -185,6 +189,7 @@ def hanging():
 """
 
 
+@pytest.mark.chaos
 def test_a_step_that_hangs_costs_its_device_and_no_other(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_timing, "SILENCE_S", 60.0)
     (pair / "hanging.py").write_text(HANGING)
@@ -194,6 +199,7 @@ def test_a_step_that_hangs_costs_its_device_and_no_other(pair: Path, monkeypatch
     gone(pair)
 
 
+@pytest.mark.e2e
 def test_a_device_without_an_address_takes_only_its_own_links_and_the_profile_says_why(pair: Path) -> None:
     new_fleet(pair, desktop={}, tx2={"data_interface": "none0"}, tx1={"data_address": "192.0.2.1"})
     made = profiled(pair)
