@@ -4,24 +4,18 @@ The rank works in a thread of its own: one that waits in an exchange cannot be i
 the order fails because another rank is lost, that thread stays until the operator ends the agent.
 """
 
-import contextlib
 import queue
 import threading
-import time
 from typing import Any, Callable, Tuple, Union
 
-from backends.agent.roles import prepare
+from backends.agent.member_life import alive
 from backends.frameworks.base import framework
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
-from backends.protocol.events import Built, Listening, MemberAccount, RunAccount, TimeSpent
+from backends.protocol.events import Listening, MemberAccount, RunAccount, TimeSpent
 from backends.training import rank
-from backends.training.compute_clock import clock_of
 from backends.training.rank_heartbeats import RankHeartbeats
 from backends.training.run_orders import RunRank
-from backends.training.step_watch import LEAST_LIMITS, StepWatch
-from backends.training.telemetry import TelemetrySender
-from backends.training.workload import code_of
 from profilers.addresses_and_ports import interface_with
 
 Ended = Tuple[RunAccount, TimeSpent]
@@ -42,32 +36,26 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
         task.emit(Listening(port))
     backend = framework(order.member.replica.framework)
     backend.require_process_group()
-    loaded, data = prepare(task, order.member)
-    began_s = time.monotonic()
-    sender = TelemetrySender(task.emit, arrivals=data[0].arrivals)
-    with contextlib.closing(data[0].arrivals), sender as telemetry, code_of(order.member.replica):
-        built = loaded.build()
-        task.emit(Built(built.build_s))
-        engine = order.spec.run.engine
-        settings = GroupSettings(
-            place, len(order.names), interface, order.store_address, port, order.spec.heartbeat_s,
-            engine.backend, engine.hook, engine.rank, engine.start,
-        )  # fmt: skip
+    engine = order.spec.run.engine
+    settings = GroupSettings(
+        place, len(order.names), interface, order.store_address, port, order.spec.heartbeat_s,
+        engine.backend, engine.hook, engine.rank, engine.start,
+    )  # fmt: skip
+    with alive(task, order.member, order.spec.heartbeat_s) as member:
 
         def work(on_lost: Callable[[str], None]) -> Ended:
             group = backend.process_group(settings, listener)
             heartbeats = RankHeartbeats(group, order.names, order.spec.heartbeat_s, on_lost)
             try:
-                with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.spec.heartbeat_s):
-                    return rank.run(
-                        order.spec, built.replica, group, order.names, data, task.emit, task.stopping.is_set,
-                        began_s, telemetry.on_step, heartbeats.close,
-                    )  # fmt: skip
+                return rank.run(
+                    order.spec, member.replica, group, order.names, member.data, task.emit, task.stopping.is_set,
+                    member.began_s, member.telemetry.on_step, heartbeats.close,
+                )  # fmt: skip
             finally:
                 heartbeats.close()
 
         account, spent = _until_lost(work)
-    return account if place == 0 else MemberAccount(spent, built.build_s, {})
+    return account if place == 0 else MemberAccount(spent, member.build_s, {})
 
 
 def _until_lost(work: Callable[[Callable[[str], None]], Ended]) -> Ended:

@@ -1,12 +1,10 @@
 """A device takes a role in a run: host, worker, peer or cluster of one device."""
 
-import contextlib
 import threading
-import time
-from typing import Any, Callable, Dict, NamedTuple, Tuple
+from typing import Any, Callable, Dict, NamedTuple
 
-from backends.agent import files
-from backends.frameworks.base import OWN, Replica, framework
+from backends.agent.member_life import LiveMember, alive, await_go
+from backends.frameworks.base import OWN, Replica
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
@@ -17,30 +15,15 @@ from backends.peers.coordinator import PeerCoordinator
 from backends.peers.exchanges.base import ExchangeParts
 from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
-from backends.protocol.events import Built, Listening, MemberAccount, Ready, RunAccount, TimeSpent
+from backends.protocol.events import Listening, MemberAccount, RunAccount, TimeSpent
 from backends.protocol.member_specs import HostAddress, MemberSpec
 from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.training import single_device
-from backends.training.compute_clock import clock_of
 from backends.training.local_round import LocalUpdates
 from backends.training.run_host import RunHost
 from backends.training.run_orders import HostRun, RunPeer, RunWorker, TrainAlone
-from backends.training.step_watch import EXCHANGE_S, LEAST_LIMITS, StepWatch
-from backends.training.telemetry import TelemetrySender
-from backends.training.workload import MemberData, Workload, code_of, member_data, workload
-
-#: How often a task that waits for the go order looks whether it was stopped.
-GO_TICK_S = 0.1
-
-
-class MemberParts(NamedTuple):
-    """A member's connection to its host, model, data and telemetry, from which its role is made."""
-
-    connection: framing.Connection
-    replica: Replica
-    data: MemberData
-    telemetry: TelemetrySender
+from backends.training.step_watch import EXCHANGE_S, StepWatch
 
 
 def _ignore(*_: Any) -> None:
@@ -70,41 +53,39 @@ def host_run(task: Any, order: HostRun) -> RunAccount:
 
 
 def run_worker(task: Any, order: RunWorker) -> MemberAccount:
-    """Prepare, wait for the go order, build the model, then work until the server is done."""
+    """Be a worker until the server is done."""
 
-    def start(parts: MemberParts) -> StartedRole:
+    def start(member: LiveMember, connection: framing.Connection) -> StartedRole:
         strategy = order.run.strategy
-        compressor = strategy.compressor.build(parts.replica.variables, order.correction)
-        local = LocalUpdates.of_strategy(strategy, parts.replica, parts.data[0], order.optimizer)
-        member = Worker(parts.connection, parts.replica, *parts.data, compressor, local)
+        compressor = strategy.compressor.build(member.replica.variables, order.correction)
+        local = LocalUpdates.of_strategy(strategy, member.replica, member.data[0], order.optimizer)
+        worker = Worker(connection, member.replica, *member.data, compressor, local)
         return StartedRole(
-            lambda: member.run(parts.telemetry.on_step),
-            member.on_heartbeat,
-            compressor_metrics=compressor.metrics,
+            lambda: worker.run(member.telemetry.on_step), worker.on_heartbeat, compressor_metrics=compressor.metrics
         )
 
-    return _run_member(task, order.member, order.host, start)
+    return _work_for_host(task, order.member, order.host, start)
 
 
 def run_peer(task: Any, order: RunPeer) -> MemberAccount:
-    """Be a peer: as ``run_worker``, with connections of its own to the other peers."""
+    """Be a peer until the run is over, with connections of its own to the other peers."""
 
-    def start(parts: MemberParts) -> StartedRole:
+    def start(member: LiveMember, connection: framing.Connection) -> StartedRole:
         listener = framing.listen(order.listens_on)
         port, host = listener.getsockname()[1], order.host
-        size = parts.replica.weights.size
+        size = member.replica.weights.size
         mailbox = Mailbox(order.member.name, host.identity, listener, size, host.heartbeat_s, task.emit)
-        made = exchange(_exchange_parts(order, parts.replica, mailbox))
+        made = exchange(_exchange_parts(order, member.replica, mailbox))
         mailbox.handle = made.handle
-        peer = Peer(parts.connection, parts.replica, *parts.data, made, order.optimizer)
+        peer = Peer(connection, member.replica, *member.data, made, order.optimizer)
 
         def run() -> TimeSpent:
             with StepWatch(peer.exchange_clock, EXCHANGE_S, what="an exchange"):
-                return peer.run(order.listens_on, port, parts.telemetry.on_step)
+                return peer.run(order.listens_on, port, member.telemetry.on_step)
 
         return StartedRole(run, mailbox.call, mailbox.close, made.metrics)
 
-    return _run_member(task, order.member, order.host, start)
+    return _work_for_host(task, order.member, order.host, start)
 
 
 def _exchange_parts(order: RunPeer, replica: Replica, mailbox: Mailbox) -> ExchangeParts:
@@ -123,30 +104,20 @@ def _local_update(kind: str, replica: Replica) -> FlatOptimizer:
     return JobOptimizer(replica) if kind == OWN else registry.build(kind, replica.variables)
 
 
-def _run_member(
-    task: Any, member: MemberSpec, host: HostAddress, start: Callable[[MemberParts], StartedRole]
+def _work_for_host(
+    task: Any, spec: MemberSpec, host: HostAddress, start: Callable[[LiveMember, framing.Connection], StartedRole]
 ) -> MemberAccount:
-    """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
-    loaded, data = prepare(task, member)
-    telemetry = TelemetrySender(task.emit, arrivals=data[0].arrivals, injection=data[0].injection)
-    with code_of(member.replica), contextlib.closing(data[0].arrivals):
-        built = loaded.build()
-        task.emit(Built(built.build_s))
-        with telemetry:
-            connection, heartbeats = _connect(host), _connect(host)
-            role = start(MemberParts(connection, built.replica, data, telemetry))
-            role = role._replace(end=_all_of(role.end, data[0].arrivals.stop))
-            with StepWatch(clock_of(built.replica), LEAST_LIMITS * host.heartbeat_s):
-                spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
-    return MemberAccount(spent, built.build_s, role.compressor_metrics())
+    """Take up a role and work until the host has no more."""
+    with alive(task, spec, host.heartbeat_s) as member:
+        connection, heartbeats = _connect(host), _connect(host)
+        role = start(member, connection)
 
+        def end() -> None:
+            role.end()
+            member.data[0].arrivals.stop()
 
-def _all_of(*functions: Callable[[], None]) -> Callable[[], None]:
-    def call_all() -> None:
-        for function in functions:
-            function()
-
-    return call_all
+        spent = _work(task, role._replace(end=end), connection, heartbeats, host.heartbeat_s)
+    return MemberAccount(spent, member.build_s, role.compressor_metrics())
 
 
 def _connect(host: HostAddress) -> framing.Connection:
@@ -189,45 +160,8 @@ def _work(
 
 def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     """Be a cluster of one device."""
-    member = order.member
-    loaded, data = prepare(task, member)
-    began_s = time.monotonic()
-    telemetry = TelemetrySender(task.emit, arrivals=data[0].arrivals)
-    with contextlib.closing(data[0].arrivals), telemetry, code_of(member.replica):
-        built = loaded.build()
-        task.emit(Built(built.build_s))
-        with StepWatch(clock_of(built.replica), LEAST_LIMITS * order.spec.heartbeat_s):
-            return single_device.run(
-                order.spec,
-                built.replica,
-                *data,
-                task.emit,
-                task.stopping.is_set,
-                member.name,
-                began_s,
-                telemetry.on_step,
-            )[0]
-
-
-def prepare(task: Any, member: MemberSpec) -> Tuple[Workload, MemberData]:
-    """Import the framework, load the job and the data, say so, and wait for the go order."""
-    framework(member.replica.framework).accelerator()
-    loaded = workload(member.replica)
-    with code_of(member.replica):
-        own = member_data(member, loaded, files.fetch, _claimed)
-    task.emit(Ready(own.labels, own.division))
-    await_go(task)
-    return loaded, own.data
-
-
-def _claimed(name: str) -> str:
-    """The path of a name in the cache, kept from `planner clean` while this process runs."""
-    files.claim(name)
-    return files.path(name)
-
-
-def await_go(task: Any) -> None:
-    """Wait for the go order. Raises InterruptedError where the task is stopped before."""
-    while not task.go.wait(GO_TICK_S):
-        if task.stopping.is_set():
-            raise InterruptedError("stopped before the run began")
+    with alive(task, order.member, order.spec.heartbeat_s) as member:
+        return single_device.run(
+            order.spec, member.replica, *member.data, task.emit, task.stopping.is_set, order.member.name,
+            member.began_s, member.telemetry.on_step,
+        )[0]  # fmt: skip

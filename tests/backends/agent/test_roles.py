@@ -20,6 +20,7 @@ from backends.training.lr_schedule import RateSchedule
 from backends.training.run_orders import HostRun, RunPeer, RunWorker, TrainAlone
 from backends.training.run_settings import RunSettings
 from backends.training.run_spec import Checkpoints, RunSpec
+from backends.training.workload import Workload
 from planner.agents.certificates import Authority
 from tests.backends.fakes import BATCH, TEST, Softmax, images, softmax_job
 from tests.running import HANG_S
@@ -143,7 +144,7 @@ def test_a_member_is_ready_with_its_data_and_builds_when_told_to_go(member):
 
 
 def test_a_member_that_is_stopped_before_the_run_has_built_nothing(member, monkeypatch):
-    monkeypatch.setattr(roles.Workload, "build", None)
+    monkeypatch.setattr(Workload, "build", None)
     alone = Role(roles.train_alone, TrainAlone(member, run_spec()))
     alone.await_event(Ready)
     alone.task.stopping.set()
