@@ -11,10 +11,10 @@ from typing import Any, Callable, Tuple, Union
 from backends.agent.member_life import alive
 from backends.frameworks.base import framework
 from backends.frameworks.process_group import GroupError, GroupSettings
+from backends.hosting import rank
+from backends.hosting.silent_members import RankHeartbeats
 from backends.network import framing
 from backends.protocol.events import Listening, MemberAccount, RunAccount, TimeSpent
-from backends.training import rank
-from backends.training.rank_heartbeats import RankHeartbeats
 from backends.training.run_orders import RunRank
 from profilers.addresses_and_ports import interface_with
 

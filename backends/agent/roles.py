@@ -5,6 +5,8 @@ from typing import Any, Callable, Dict, NamedTuple
 
 from backends.agent.member_life import LiveMember, alive, await_go
 from backends.frameworks.base import OWN, Replica
+from backends.hosting import single_device
+from backends.hosting.run_host import RunHost
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
@@ -19,9 +21,7 @@ from backends.protocol.events import Listening, MemberAccount, RunAccount, TimeS
 from backends.protocol.member_specs import HostAddress, MemberSpec
 from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
-from backends.training import single_device
 from backends.training.local_round import LocalUpdates
-from backends.training.run_host import RunHost
 from backends.training.run_orders import HostRun, RunPeer, RunWorker, TrainAlone
 from backends.training.step_watch import EXCHANGE_S, StepWatch
 

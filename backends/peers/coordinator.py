@@ -3,6 +3,8 @@
 from typing import Any, Dict, Optional
 
 from backends.frameworks.base import Arrays, slot_shapes
+from backends.hosting.member_stats import MemberStats
+from backends.hosting.run_host import RunHost
 from backends.network import framing
 from backends.peers.epochs import PeerWorkItem
 from backends.peers.state import PeerRunState
@@ -10,8 +12,6 @@ from backends.protocol import frames
 from backends.protocol.events import Emit
 from backends.protocol.member_specs import Identity
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.member_stats import MemberStats
-from backends.training.run_host import RunHost
 from backends.training.run_spec import RunSpec
 
 

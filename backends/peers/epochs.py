@@ -14,11 +14,11 @@ import math
 import time
 from typing import Callable, Counter, Dict, NamedTuple, Optional, Set, Tuple
 
+from backends.hosting.membership import Membership
+from backends.hosting.step_queue import RunProgress, WorkQueue
 from backends.network.mailbox import RUN_OVER
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
 from backends.strategies.synchronisation import SyncPolicy
-from backends.training.membership import Membership
-from backends.training.step_queue import RunProgress, WorkQueue
 
 #: Seconds between checks whether the connection of a waiting member has ended.
 CHECK_INTERVAL_S = 0.2

@@ -6,16 +6,16 @@ from typing import Any, Callable, Dict, Optional, Tuple
 import numpy as np
 
 from backends.frameworks.base import SLOT_NAMES, Arrays, Layout
+from backends.hosting.member_stats import MemberStats
+from backends.hosting.run_host import HostedRunState
+from backends.hosting.step_queue import RunProgress
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
 from backends.protocol.frames import STATE, STREAM, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
 from backends.training.local_steps import LocalSteps, RoundPlan
-from backends.training.member_stats import MemberStats
-from backends.training.run_host import HostedRunState
 from backends.training.run_spec import RunSpec, Unfit, last_evaluated
-from backends.training.step_queue import RunProgress
 
 #: Seconds that the first epoch waits for members that are still building their models.
 FIRST_EPOCH_WAIT_S = 60.0

@@ -5,13 +5,13 @@ from typing import Callable, List, Optional
 
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import OptimizerSettings, Replica
+from backends.hosting.single_device import NAME, SingleDevice, work
+from backends.hosting.step_queue import WorkItem
 from backends.profiling.step_loop import SETTINGS
 from backends.profiling.update_costs import MOMENTUM
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_settings import RunSettings
 from backends.training.run_spec import Checkpoints, RunSpec
-from backends.training.single_device import NAME, SingleDevice, work
-from backends.training.step_queue import WorkItem
 from profilers.cores import thread_cpu_s
 from profilers.records.readings import Samples
 from profilers.spinning import available_cores

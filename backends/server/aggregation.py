@@ -2,10 +2,10 @@
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from backends.hosting.member_stats import MemberStats
 from backends.protocol.streams import StreamPosition
 from backends.strategies.message import Message
 from backends.strategies.synchronisation import SyncPolicy
-from backends.training.member_stats import MemberStats
 
 
 class WorkerGradient(NamedTuple):

@@ -7,6 +7,9 @@ from typing import Any, List, Optional, Sequence, Union
 import numpy as np
 
 from backends.frameworks.base import Layout
+from backends.hosting.member_stats import MemberStats
+from backends.hosting.run_host import RunHost
+from backends.hosting.step_queue import WorkItem
 from backends.network import framing, sample_frames
 from backends.optimizers import registry
 from backends.protocol import frames
@@ -18,10 +21,7 @@ from backends.server.sample_forwarding import ForwardedSamples
 from backends.server.state import ServerState, WeightPull
 from backends.strategies.message import Message, buffers
 from backends.training.array_transfer import allocate
-from backends.training.member_stats import MemberStats
-from backends.training.run_host import RunHost
 from backends.training.run_spec import RunSpec, Unfit
-from backends.training.step_queue import WorkItem
 
 #: Seconds that workers wait for the one on the server's device, which may build its model last.
 LOCAL_WORKER_WAIT_S = 20.0

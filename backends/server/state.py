@@ -7,6 +7,8 @@ from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import DELAYED_NESTEROV, SGD, Arrays, GradientSettings, Layout, OptimizerSettings
+from backends.hosting.run_host import HostedRunState
+from backends.hosting.step_queue import StepQueue, WorkItem, resumed_queue
 from backends.optimizers import registry
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
@@ -20,9 +22,7 @@ from backends.strategies.aggregation_rules import FACTORS
 from backends.strategies.message import Message
 from backends.training import checkpoint
 from backends.training.local_steps import LocalSteps, RoundPlan
-from backends.training.run_host import HostedRunState
-from backends.training.run_spec import RunSpec, resumed_queue
-from backends.training.step_queue import StepQueue, WorkItem
+from backends.training.run_spec import RunSpec
 
 
 class WeightPull(NamedTuple):

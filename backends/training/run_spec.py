@@ -6,7 +6,6 @@ from backends.frameworks.base import OptimizerSettings
 from backends.protocol.frames import EVALUATE
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_settings import RunSettings
-from backends.training.step_queue import StepQueue
 from backends.training.stopping import StopRule
 
 #: The reason of a run that was asked to stop before its last step.
@@ -83,14 +82,6 @@ def last_evaluated(meta: Dict[str, Any]) -> int:
     """The step of the last evaluation in a checkpoint's ``meta``; 0 for none."""
     evaluations = meta["evaluations"]
     return int(evaluations[-1]["step"]) if evaluations else 0
-
-
-def resumed_queue(spec: RunSpec, meta: Dict[str, Any]) -> StepQueue:
-    """The step queue of a run that resumes from a checkpoint.
-
-    Raises ValueError where the checkpoint has more steps than the run.
-    """
-    return StepQueue(spec.run.steps, int(meta["step"]), spec.evaluate_every, last_evaluated(meta))
 
 
 def divergence_reason(spec: RunSpec, name: str, kind: str, step: int, loss: float) -> str:

@@ -4,11 +4,11 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from backends.hosting.run_host import RunHost
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.protocol.events import RunAccount, Silent
 from backends.training import checkpoint
-from backends.training.run_host import RunHost
 from backends.training.run_spec import RunSpec
 from planner.agents.certificates import Authority
 from tests.running import HANG_S, until
@@ -63,15 +63,15 @@ class HostedRun:
 
     def await_heartbeat(self, name: str) -> None:
         """Wait for the next heartbeat of a member."""
-        member = self.host.members[name]
-        before = member.heard_s
-        until(lambda: member.heard_s > before, lambda: f"no heartbeat of {name}")
+        heard_s = self.host.heartbeats.heard_s
+        before = heard_s[name]
+        until(lambda: heard_s[name] > before, lambda: f"no heartbeat of {name}")
 
     def fall_silent(self, name: str) -> None:
         """Make the host believe that it has not heard of a member for long, until it says so."""
         with self._changed:
             while name not in self.members(Silent):
-                self.host.members[name].heard_s = -1e9
+                self.host.heartbeats.heard_s[name] = -1e9
                 self._changed.wait(0.05)
 
     def account(self) -> RunAccount:

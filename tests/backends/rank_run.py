@@ -10,8 +10,8 @@ import numpy as np
 from backends.data.loader import BatchSource
 from backends.frameworks.base import Replica
 from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, OnWait, ProcessGroup
+from backends.hosting import rank
 from backends.protocol.events import RunAccount, TimeSpent
-from backends.training import rank
 from backends.training.run_spec import Checkpoints, RunSpec
 from tests.backends.fakes import TEST, DrawnBatches, Softmax
 from tests.running import HANG_S

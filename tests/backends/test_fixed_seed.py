@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import OptimizerSettings
+from backends.hosting import single_device
 from backends.protocol.events import Joined
 from backends.strategies.strategy import Strategy
-from backends.training import checkpoint, single_device
+from backends.training import checkpoint
 from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, TEST, DrawnBatches, Softmax, run_spec
 from tests.backends.peer_run import PeerRun

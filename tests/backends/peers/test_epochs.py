@@ -2,12 +2,12 @@
 
 import pytest
 
+from backends.hosting.membership import Membership
+from backends.hosting.step_queue import RunProgress
 from backends.network.mailbox import RUN_OVER
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
 from backends.strategies.synchronisation import SyncPolicy
-from backends.training.membership import Membership
-from backends.training.step_queue import RunProgress
 
 
 class Peers:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.hosting.member_stats import MemberStats
 from backends.peers.state import ORPHANED, PeerRunState
 from backends.protocol.events import Diverged, Evaluated
 from backends.protocol.frames import (
@@ -23,7 +24,6 @@ from backends.protocol.frames import (
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
 from backends.training.lr_schedule import RateSchedule
-from backends.training.member_stats import MemberStats
 from tests.backends.fakes import run_spec
 
 LAYOUT = Layout((Variable("w", (2,), 0, 2),), (Variable("mean", (1,), 0, 1),))

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
+from backends.hosting.member_stats import MemberStats
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.strategies.message import dense
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
-from backends.training.member_stats import MemberStats
 
 
 def gradient(worker: str, batch: int = 8) -> WorkerGradient:

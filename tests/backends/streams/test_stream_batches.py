@@ -11,11 +11,12 @@ from backends.data.arrivals import WaitInterrupted
 from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.streams import SampleStream
 from backends.frameworks.base import GradientSettings
+from backends.hosting import single_device
 from backends.protocol.events import Joined, Left, MemberProgress
 from backends.protocol.member_specs import StreamOrder
 from backends.strategies.strategy import Strategy
 from backends.streams.stream_batches import ArrivingBatchSource, stream_batches
-from backends.training import checkpoint, single_device
+from backends.training import checkpoint
 from backends.training.compute_clock import clock_of
 from backends.training.run_spec import STOPPED
 from backends.training.step import step

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backends.hosting.rank_batches import RankBatches
 from backends.strategies.strategy import Strategy
-from backends.training.rank_batches import RankBatches
 from tests.backends.fakes import BATCH, run_spec
 from tests.backends.rank_run import SharedGroup, Table, drawn
 

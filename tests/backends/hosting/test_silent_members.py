@@ -1,9 +1,9 @@
-"""A rank that falls silent is noticed by the first rank, whatever the others wait for."""
+"""Members that fall silent are noticed, ranks by the first one, whatever the others wait for."""
 
 import threading
 
 from backends.frameworks.process_group import BROKEN, GroupError
-from backends.training.rank_heartbeats import RankHeartbeats
+from backends.hosting.silent_members import Heartbeats, RankHeartbeats
 from tests.backends.rank_run import SharedGroup, Table
 from tests.running import HANG_S, until
 
@@ -21,6 +21,19 @@ class Lost:
     def __call__(self, reason):
         self.reasons.append(reason)
         self.reported.set()
+
+
+def test_a_member_is_silent_from_the_limit_on_until_it_is_heard_again():
+    now_s = [100.0]
+    heartbeats = Heartbeats(10.0, lambda: now_s[0])
+    heartbeats.hear("tx1")
+    now_s[0] = 105.0
+    heartbeats.hear("tx2")
+    assert heartbeats.silent() == {}
+    now_s[0] = 112.0
+    assert heartbeats.silent() == {"tx1": 12.0}
+    heartbeats.hear("tx1")
+    assert heartbeats.silent() == {}
 
 
 def test_a_silent_rank_is_named_and_those_that_beat_are_not():

@@ -2,8 +2,8 @@
 
 import pytest
 
+from backends.hosting.member_stats import MemberStats
 from backends.protocol.events import MemberProgress
-from backends.training.member_stats import MemberStats
 
 
 class Connection:

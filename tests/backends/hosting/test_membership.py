@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.training.membership import Membership
+from backends.hosting.membership import Membership
 
 
 class Recorder:

@@ -1,14 +1,34 @@
-"""Ranks send heartbeats while they wait in exchanges, which no thread can interrupt.
+"""A member whose heartbeats stop is lost: its run's host drops it, and a run of ranks ends.
 
-A member that was stopped or cut off would otherwise be noticed after the long limit of the
-exchange itself.
+``run_host`` hears of a server's workers and of peers over connections of their own. Ranks count
+theirs up at the first rank while they wait in exchanges, which no thread can interrupt. A member
+that was stopped or cut off would otherwise be noticed after the long limit of the exchange itself.
 """
 
 import threading
 import time
-from typing import Callable, List, Sequence
+from typing import Callable, Dict, List, Sequence
 
 from backends.frameworks.process_group import GroupError, ProcessGroup
+
+
+class Heartbeats:
+    """When each member was last heard of; ``limit_s``: the silence after which it is lost."""
+
+    def __init__(self, limit_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit_s = limit_s
+        self._clock = clock
+        self.heard_s: Dict[str, float] = {}
+
+    def hear(self, name: str) -> None:
+        """A member shows that it is alive."""
+        self.heard_s[name] = self._clock()
+
+    def silent(self) -> Dict[str, float]:
+        """Seconds of silence of the members that have been silent for too long."""
+        now_s = self._clock()
+        silences_s = {name: now_s - heard_s for name, heard_s in list(self.heard_s.items())}
+        return {name: silence_s for name, silence_s in silences_s.items() if silence_s > self._limit_s}
 
 
 class RankHeartbeats:
@@ -26,7 +46,9 @@ class RankHeartbeats:
         self._on_lost = on_lost
         self._ended = threading.Event()
         self._counts: List[int] = [0] * len(names)
-        self._heard_s = [time.monotonic()] * len(names)
+        self._heartbeats = Heartbeats(limit_s)
+        for name in names[1:]:
+            self._heartbeats.hear(name)
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -43,12 +65,12 @@ class RankHeartbeats:
 
     def _silent(self) -> List[str]:
         """The ranks whose counts have not changed for the limit."""
-        now_s = time.monotonic()
         for rank in range(1, len(self._names)):
             count = self._group.beat(rank, 0)
             if count != self._counts[rank]:
-                self._counts[rank], self._heard_s[rank] = count, now_s
-        return [self._names[rank] for rank in range(1, len(self._names)) if now_s - self._heard_s[rank] > self._limit_s]
+                self._counts[rank] = count
+                self._heartbeats.hear(self._names[rank])
+        return list(self._heartbeats.silent())
 
     def close(self) -> None:
         """No more heartbeats, and no more looking."""

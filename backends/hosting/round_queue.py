@@ -1,7 +1,7 @@
 """A round queue hands out rounds, each of which is a step of every rank."""
 
+from backends.hosting.step_queue import RunProgress, StepQueue
 from backends.protocol.frames import STEP
-from backends.training.step_queue import RunProgress, StepQueue
 
 
 class RoundQueue(StepQueue):

@@ -7,10 +7,11 @@ import abc
 import contextlib
 import math
 import threading
-from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from backends.network.mailbox import RUN_OVER
 from backends.protocol.frames import EVALUATE, FINISH, STEP
+from backends.training.run_spec import RunSpec, last_evaluated
 
 
 class WorkItem(NamedTuple):
@@ -220,3 +221,11 @@ class StepQueue(WorkQueue):
         """Take back the items of workers that have left."""
         for worker in set(self._held) - set(names):
             self.abandon(worker)
+
+
+def resumed_queue(spec: RunSpec, meta: Dict[str, Any]) -> StepQueue:
+    """The step queue of a run that resumes from a checkpoint.
+
+    Raises ValueError where the checkpoint has more steps than the run.
+    """
+    return StepQueue(spec.run.steps, int(meta["step"]), spec.evaluate_every, last_evaluated(meta))

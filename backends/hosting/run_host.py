@@ -6,14 +6,15 @@ import threading
 import time
 from typing import Any, Callable, Dict, Optional, Set, Type
 
+from backends.hosting.member_stats import MemberStats
+from backends.hosting.run_state import RunState
+from backends.hosting.silent_members import Heartbeats
 from backends.network import framing
 from backends.network.acceptor import Acceptor
 from backends.protocol.events import Dropped, Emit, Joined, Left, Progress, Replaced, RunAccount, Silent
 from backends.protocol.frames import FINISH, Finish
 from backends.protocol.member_specs import Identity
-from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, Unfit
-from backends.training.run_state import RunState
 from backends.training.stopping import STREAMS_ENDED
 
 PROGRESS_INTERVAL_S = 0.5
@@ -60,6 +61,7 @@ class RunHost(abc.ABC):
         self._began: Optional[float] = None
         self._ended: Optional[float] = None
         self.members: Dict[str, MemberStats] = {}
+        self.heartbeats = Heartbeats(spec.heartbeat_s)
         self._left: Set[str] = set()  # those at whom no more samples arrive
 
     @abc.abstractmethod
@@ -116,17 +118,13 @@ class RunHost(abc.ABC):
             time.sleep(0.01)
 
     def _on_heartbeat(self, name: str) -> int:
-        member = self.members.get(name)
-        if member is not None:
-            member.heard_s = time.monotonic()
+        self.heartbeats.hear(name)
         return self.run_state.step_queue.required_epoch
 
     def _drop_silent(self) -> None:
-        now = time.monotonic()
-        for name, member in list(self.members.items()):
-            silence_s = now - member.heard_s
-            connection = member.connection
-            if connection is not None and not connection.aborted and silence_s > self.spec.heartbeat_s:
+        for name, silence_s in self.heartbeats.silent().items():
+            connection = self.members[name].connection if name in self.members else None
+            if connection is not None and not connection.aborted:
                 self._emit(Silent(name, "no heartbeat for %.1f s" % silence_s))
                 self._abort(connection)
 
@@ -183,7 +181,7 @@ class RunHost(abc.ABC):
             member = self.members.setdefault(connection.peer, MemberStats())
             before, member.connection = member.connection, connection
             self._left.discard(connection.peer)
-            member.heard_s = time.monotonic()
+            self.heartbeats.hear(connection.peer)
         self._abort(before)
         return member
 

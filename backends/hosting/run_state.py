@@ -7,6 +7,9 @@ import time
 from typing import Any, Dict, List, Optional
 
 from backends.frameworks.base import Arrays, Layout
+from backends.hosting.checkpoint_writer import CheckpointWriter
+from backends.hosting.membership import Membership
+from backends.hosting.step_queue import WorkQueue
 from backends.protocol.events import CheckpointWritten, Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.protocol.frames import EVALUATE, Scores, Share
 from backends.protocol.json_messages import record
@@ -14,10 +17,7 @@ from backends.protocol.streams import StreamPosition
 from backends.strategies.data_injection import InjectionSpec, share_of
 from backends.training import checkpoint
 from backends.training.batch_size import batch_policy
-from backends.training.checkpoint_writer import CheckpointWriter
-from backends.training.membership import Membership
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
-from backends.training.step_queue import WorkQueue
 from backends.training.stopping import EARLY_ENDS, StopRule
 
 #: Prefix of the batch policy's arrays in a checkpoint; no member has an empty name.

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from backends.hosting.step_queue import StepQueue, WorkItem
 from backends.protocol.frames import EVALUATE, FINISH, STEP
-from backends.training.step_queue import StepQueue, WorkItem
 
 
 def alone(queue):

@@ -1,7 +1,6 @@
 """The host of a run keeps figures and buffers for each member."""
 
 import threading
-import time
 from typing import Optional
 
 import numpy as np
@@ -17,7 +16,6 @@ class MemberStats:
     def __init__(self) -> None:
         self.serving = threading.Lock()  # held while one of its connections is served
         self.connection: Optional[framing.Connection] = None
-        self.heard_s = time.monotonic()  # time of its last message
         self.gradients = np.empty(0, np.float32)  # (parameters,)
         self.state = np.empty(0, np.float32)  # (state,)
         self.own: Arrays = ()  # what it keeps between steps

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.hosting import checkpoint_writer
+from backends.hosting.checkpoint_writer import CheckpointWriter
 from backends.protocol.events import CheckpointFailed, CheckpointWritten
-from backends.training import checkpoint, checkpoint_writer
+from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
-from backends.training.checkpoint_writer import CheckpointWriter
 
 LAYOUT = Layout((Variable("w", (2,), 0, 2),), ())
 

@@ -18,16 +18,17 @@ import numpy as np
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import OWN, Replica, layout_of
 from backends.frameworks.process_group import ProcessGroup
+from backends.hosting import single_device
+from backends.hosting.rank_batches import RankBatches
+from backends.hosting.round_queue import RoundQueue
+from backends.hosting.single_device import PROGRESS_INTERVAL_S, SingleDevice
+from backends.hosting.step_queue import RunProgress, WorkItem
 from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import STEP
-from backends.training import checkpoint, single_device
+from backends.training import checkpoint
 from backends.training.compute_clock import clock_of
-from backends.training.rank_batches import RankBatches
-from backends.training.round_queue import RoundQueue
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason, last_evaluated
-from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
 from backends.training.step import combine_parts, evaluate
-from backends.training.step_queue import RunProgress, WorkItem
 from backends.training.stopping import EARLY_ENDS, STREAMS_ENDED
 
 #: What a rank says of itself at a meeting.

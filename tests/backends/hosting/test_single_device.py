@@ -7,10 +7,11 @@ import pytest
 
 from backends.data.loader import ArraySamples
 from backends.frameworks.base import MOMENTUM, OptimizerSettings
+from backends.hosting import single_device
 from backends.protocol.events import CheckpointWritten, Diverged
 from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
-from backends.training import checkpoint, single_device, step
+from backends.training import checkpoint, step
 from backends.training.lr_schedule import RateSchedule
 from backends.training.stopping import TARGET_REACHED, MetricTarget, StopRule
 from tests.backends.fakes import (

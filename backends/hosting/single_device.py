@@ -7,6 +7,9 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from backends.data.arrivals import StreamEnded, WaitInterrupted, never
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import LARS, OWN, OWN_STATE, Layout, Replica, Slots, layout_of
+from backends.hosting.member_stats import MemberStats
+from backends.hosting.run_state import RunState
+from backends.hosting.step_queue import StepQueue, WorkItem, resumed_queue
 from backends.optimizers.base import FlatOptimizer
 from backends.optimizers.lars import Lars
 from backends.protocol.events import Emit, Left, Progress, RunAccount, TimeSpent
@@ -14,11 +17,8 @@ from backends.protocol.frames import EVALUATE, FINISH
 from backends.strategies.aggregation_rules import FACTORS, equal
 from backends.training import checkpoint
 from backends.training.compute_clock import clock_of
-from backends.training.member_stats import MemberStats
-from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
-from backends.training.run_state import RunState
+from backends.training.run_spec import STOPPED, RunSpec
 from backends.training.step import evaluate, gradient, require_test_samples
-from backends.training.step_queue import StepQueue, WorkItem
 from backends.training.stopping import STREAMS_ENDED
 
 NAME = "self"
