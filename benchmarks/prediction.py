@@ -2,9 +2,7 @@
 
 The links are measured by the product's own probes between agents on the hosts, the runs are its own
 server and workers; only the gradient is a sleep, so that what is judged is the model of the
-communication and not how many cores this machine has. A processor that has slept finds its caches
-cold: a co-located worker's cycle is measured about 1 ms longer than predicted with 0.24 MB, up to 6
-ms with 4 MB. Clusters of one device are left out.
+communication and not how many cores this machine has. Clusters of one device are left out.
 """
 
 import statistics
@@ -17,7 +15,6 @@ from runs import agents, measure, train
 from synthetic import device, profile
 
 from backends.profiling import update_costs
-from backends.profiling.cold_caches import ColdCaches, ColdTimer
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import costs_of
 from planner.predict.predict import predict
@@ -87,7 +84,7 @@ def _case(case: Case) -> dict[tuple[str, int], list[Cluster]]:
 
 
 def _clusters(star: Star, measured: list[LinkProfile | IncastProfile], parameters: int) -> list[Cluster]:
-    service_s = update_costs.service_s(parameters, ColdTimer(ColdCaches().leave))
+    service_s = update_costs.service_s(parameters)
     devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
     links = [link for link in measured if isinstance(link, LinkProfile)]
     incasts = [each for each in measured if isinstance(each, IncastProfile)]

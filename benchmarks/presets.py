@@ -3,9 +3,8 @@
     python benchmarks/presets.py profile.json --data examples/fashion-mnist --seconds 20 --repeats 3
 
 All devices of the profile take part. Each run is predicted for as many steps as it made, its
-beginning included, as profiled and for the speed that the devices had in the run by their reference
-loops; presets take turns, so that the machine's drift falls on all alike. Bytes are those of
-messages over the network.
+beginning included; presets take turns, so that the machine's drift falls on all alike. Bytes are
+those of messages over the network.
 """
 
 import argparse
@@ -26,7 +25,6 @@ from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest, parse_strategy
 from planner.profile.file import Profile, load_profile
-from planner.train.equal_speed import at_equal_speed
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
@@ -39,7 +37,6 @@ class Run(NamedTuple):
     steps: int
     time_s: float
     predicted_s: float
-    at_equal_speed_s: float | None
     sent_bytes: int
     predicted_bytes: float
 
@@ -96,26 +93,21 @@ def _run(plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Name
     made = plan.for_steps(result["steps_made"])
     beside = plan.server if plan.run.strategy.through_server else ""  # uses no network
     sent = sum(worker.bytes for name, worker in reports[-1].workers.items() if name != beside)
-    speeds = result["equal_speed"]
-    fair = speeds and at_equal_speed(made, speeds["slowdowns"])
     return Run(
         made.run.steps,
         result["measured"]["time_s"],
         made.prediction.time_s,
-        fair and fair.time_s,
         sent,
         made.network_bytes,
     )
 
 
 def _row(name: str, runs: list[Run]) -> dict[str, Any]:
-    fair = [run.at_equal_speed_s / run.time_s for run in runs if run.at_equal_speed_s is not None]
     return {
         "preset": name,
         "steps": Spread.of(run.steps for run in runs),
         "ms a step": Spread.of(1000 * run.time_s / run.steps for run in runs),
         "predicted / measured s": Spread.of(run.predicted_s / run.time_s for run in runs),
-        "at equal speed": Spread.of(fair) if fair else None,
         "MB a step": Spread.of(run.sent_bytes / run.steps / 1e6 for run in runs),
         "predicted / measured bytes": Spread.of(run.predicted_bytes / max(1, run.sent_bytes) for run in runs),
     }

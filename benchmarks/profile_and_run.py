@@ -4,8 +4,8 @@
 
 On one device of a lab (root) the model is profiled afresh and trained for some seconds at once
 after, and so on. Every pair is a row; below are means and their 95 % intervals: how much longer a
-step took in the run than was predicted from the profile right before it (raw, and at equal speed
-by the reference loops), and how much more processor time a gradient cost.
+step took in the run than was predicted from the profile right before it, and how much more
+processor time a gradient cost.
 """
 
 import json
@@ -25,7 +25,7 @@ from planner.train import event_log
 from profilers.stats import student95
 
 DATA = Path(__file__).parents[1] / "examples/fashion-mnist"
-RATIOS = ("run / predicted", "at equal speed", "processor time", "reference loop")
+RATIOS = ("run / predicted", "processor time")
 
 
 def main() -> None:
@@ -63,14 +63,11 @@ def _pair(lab: LabCommands, options: Any) -> dict[str, Any]:
     folder = lab.newest_run
     result = json.loads(folder.result.read_text(encoding="utf-8"))
     spent = [event.spent for _, _, event in event_log.read(folder.events) if isinstance(event, MemberTelemetry)][-1]
-    fair = result["equal_speed"]
     return {
         "run": folder.path.name,
         "step, ms": 1e3 * spent.busy_s / spent.steps,
         "run / predicted": 1 / (1 + result["error"]["time_s"]),
-        "at equal speed": fair and 1 / (1 + fair["error"]["time_s"]),
         "processor time": spent.gradient_cpu_s / spent.steps / timed.cpu_s_per_step,
-        "reference loop": fair and fair["slowdowns"]["d0"],
     }
 
 

@@ -1,5 +1,6 @@
 """Training runs and link measurements between hosts of a star, by the product's own code."""
 
+import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -63,10 +64,17 @@ def measure(
     """The links between agents. Raises RuntimeError where one fails."""
     results: list[LinkProfile | IncastProfile] = []
     addresses = {name: star.address(name) for name in reached}
-    errors = LinkProber(reached, addresses, sizes, lambda what, share: None).measure(results.append, only)
+    probes = _everything(list(reached)) if only is None else only
+    errors = LinkProber(reached, addresses, sizes, lambda what: None).measure(results.append, probes)
     if errors:
         raise RuntimeError(f"links could not be measured: {errors}")
     return results
+
+
+def _everything(names: Sequence[str]) -> Outstanding:
+    """All pairs, those of a device with itself included, and all incasts."""
+    incasts = tuple((host, direction) for host in names for direction in ("in", "out") if len(names) > 2)
+    return Outstanding(tuple(itertools.product(names, names)), incasts)
 
 
 def _rate(ends: Sequence[float], start: float, end: float) -> float:

@@ -72,6 +72,11 @@ class Sampler:
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
 
+    @property
+    def reads_power(self) -> bool:
+        """Whether there is a power sensor."""
+        return bool(self._found.sensors)
+
     def start(self) -> None:
         """Begin a window."""
         assert self._thread is None, "stop the window before starting another"

@@ -78,6 +78,13 @@ def interval95(values: Sequence[float]) -> float:
     return student95(count - 1) * stdev(values) / math.sqrt(count)
 
 
+def standard_error(values: Sequence[float]) -> float:
+    """Relative standard error of a mean of autocorrelated values; 0 below two values."""
+    if len(values) < 2 or mean(values) <= 0:
+        return 0.0
+    return stdev(values) / math.sqrt(effective_count(values)) / mean(values)
+
+
 def relative_interval95(values: Sequence[float]) -> float:
     """``interval95`` as a share of the mean; inf below two values or for a mean of zero."""
     if len(values) < 2 or mean(values) == 0.0:

@@ -1,5 +1,6 @@
 """This module times training steps: a warm-up, then steps until their mean is precise."""
 
+import time
 from typing import Callable, List, NamedTuple, Tuple
 
 from profilers import stats
@@ -9,22 +10,21 @@ from profilers.records.readings import Samples
 Phases = Tuple[float, float, float]
 
 PROTOCOLS = ("adaptive", "paper")
-WARMUP_LIMIT = 300
-#: Fewest steps of a warm-up that ends at the time limit.
-WARMUP_MINIMUM = 10
-TIMED_MINIMUM = 30
-#: Steps that are timed even if their mean is not precise, and the most that are timed at all.
-TIMED_ENOUGH, TIMED_LIMIT = 500, 3000
-#: Steps of a repeat: those of its warm-up, and the fewest timed.
-REPEAT_WARMUP, REPEAT_MINIMUM = 5, 10
+#: Most and fewest steps of a warm-up, and the seconds after which it ends, steady or not.
+WARMUP_LIMIT, WARMUP_MINIMUM, WARMUP_S = 300, 2, 1.5
+#: Fewest steps that are timed, and the most.
+TIMED_MINIMUM, TIMED_LIMIT = 3, 3000
 #: Shortest window. The speed of a machine changes from second to second, which the spread of
 #: neighbouring steps does not show.
-WINDOW_S = 2.0
-#: Seconds that are timed even if the mean is precise, where the budget has room for them.
-TIMED_S = 4.0
-#: Steps and seconds between two checks of the precision: a check takes as long as a short step.
-CHECK_EVERY, CHECK_S = 5, 0.5
-PRECISION = 0.01
+WINDOW_S = 1.0
+#: Seconds after which timing ends though the mean is not precise.
+LONGEST_S = 4.0
+#: Seconds between two checks of the precision: a check takes as long as a short step.
+CHECK_S = 0.5
+#: Half of the 95 % interval of the mean step, as a share of it, that is precise enough.
+PRECISION = 0.03
+#: Steps of the warm-up of a repeat.
+REPEAT_WARMUP = 5
 #: Gu et al., section IV: steps 1-300 warm up, 301-400 are timed, counters are sampled over 401-500.
 PAPER_STEPS = (300, 100, 100)
 
@@ -32,8 +32,8 @@ PAPER_STEPS = (300, 100, 100)
 class StepTimes(NamedTuple):
     """Raw seconds per phase; those of the warm-up are separate.
 
-    steady: the warm-up ended. precise: the 95 % interval of the mean step is within 1 %.
-    reason: its end: ``precise``, ``limit``, ``enough``, ``protocol`` or ``stopped``.
+    steady: the warm-up ended. precise: the mean step is known within PRECISION.
+    reason: its end: ``precise``, ``limit``, ``protocol`` or ``stopped``.
     """
 
     gradient_s: Samples
@@ -45,55 +45,69 @@ class StepTimes(NamedTuple):
 
 
 class StepProgress(NamedTuple):
-    """Progress after every few ``steps`` of a stage: ``warm-up``, ``timed`` or ``counters``.
+    """Progress: ``steps`` of a stage have been made.
 
-    step_s: median step. precision: half width of the mean's 95 % interval as a share, or inf.
+    stage: ``warm-up``, ``timed``, ``counters``, or of a repeat ``ready``, ``waiting``, ``again``.
+    step_s: median step; 0 before one.
     """
 
     stage: str
     steps: int
     step_s: float
-    precision: float
 
 
 class Hooks(NamedTuple):
     """Callbacks of a measurement.
 
     window_start, window_end: bound the window of counters and sensors; both or none are called.
-    should_stop, enough: whether to stop now, and whether a less precise mean is accepted by now.
+    should_stop: whether to stop now.
     """
 
     progress: Callable[[StepProgress], None] = lambda progress: None
     window_start: Callable[[], None] = lambda: None
     window_end: Callable[[], None] = lambda: None
     should_stop: Callable[[], bool] = lambda: False
-    enough: Callable[[], bool] = lambda: False
 
 
 SILENT = Hooks()
 
 
-def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks = SILENT) -> StepTimes:
+def measure(
+    step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks = SILENT, window_s: float = WINDOW_S
+) -> StepTimes:
     """Call ``step`` repeatedly and collect the seconds of its phases.
 
-    ``adaptive``: at most 300 steps of warm-up, until ``stats.warmup_ended``. Then at least 30 steps
-    and two seconds, until ``enough`` is true, or after four seconds the mean is known within 1 % or
-    500 steps are timed; at most 3000 steps. The window spans the timed steps.
+    ``adaptive``: steps of warm-up until ``stats.warmup_ended``, for WARMUP_S at most. Then at least
+    three steps and ``window_s``, until the mean is known within 3 %, or for LONGEST_S. The window
+    spans the timed steps.
     ``paper``: 300 steps of warm-up, 100 timed, 100 in the window (not timed).
     Raises ValueError for another protocol, and any exception of ``step``.
     """
     if protocol not in PROTOCOLS:
         raise ValueError("unknown protocol %r; known: %s" % (protocol, ", ".join(PROTOCOLS)))
-    return (_adaptive if protocol == "adaptive" else _paper)(_TimedLoop(step, hooks))
+    loop = _TimedLoop(step, hooks)
+    return _adaptive(loop, window_s) if protocol == "adaptive" else _paper(loop)
 
 
-def measure_repeat(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
-    """Repeat a measurement: 5 steps of warm-up, then at least 10 steps and two seconds."""
+def measure_repeat(
+    step: Callable[[], Phases],
+    seconds: float,
+    hooks: Hooks = SILENT,
+    begins: Callable[[], bool] = lambda: True,
+    clock: Callable[[], float] = time.monotonic,
+) -> StepTimes:
+    """Repeat a measurement: 5 steps of warm-up, then steps for so many seconds, one at least.
+
+    Between both it tells of the stage ``ready``, and makes steps that do not count until it
+    ``begins``.
+    """
     loop = _TimedLoop(step, hooks)
     warmup = loop.run("warm-up", REPEAT_WARMUP)
-    timed = loop.run_in_window(
-        "again", TIMED_LIMIT, lambda totals: len(totals) >= REPEAT_MINIMUM and sum(totals) >= WINDOW_S
-    )
+    hooks.progress(StepProgress("ready", len(warmup), 0.0))
+    while not begins() and not loop.asked_to_stop():
+        step()
+    began_s = clock()
+    timed = loop.run_in_window("again", TIMED_LIMIT, lambda totals: clock() - began_s >= seconds, check_s=0.0)
     return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
 
 
@@ -103,59 +117,69 @@ class _TimedLoop:
     def __init__(self, step: Callable[[], Phases], hooks: Hooks) -> None:
         self._step = step
         self._hooks = hooks
-        self.enough = hooks.enough
         self.stopped = False
 
-    def run(self, stage: str, limit: int, done: Callable[[List[float]], bool] = lambda totals: False) -> List[Phases]:
-        """Run at most ``limit`` steps; ``done`` may end the stage early by the step seconds."""
+    def run(
+        self,
+        stage: str,
+        limit: int,
+        done: Callable[[List[float]], bool] = lambda totals: False,
+        check_s: float = CHECK_S,
+    ) -> List[Phases]:
+        """Run at most ``limit`` steps; ``done`` may end the stage early by the step seconds.
+
+        check_s: seconds of steps between two questions whether it is.
+        """
         phases: List[Phases] = []
         totals: List[float] = []
         checked = 0
-        while len(phases) < limit and not self._asked_to_stop():
+        while len(phases) < limit and not self.asked_to_stop():
             phases.append(self._step())
             totals.append(sum(phases[-1]))
-            if len(phases) % CHECK_EVERY or sum(totals[checked:]) < CHECK_S:
+            if sum(totals[checked:]) < check_s:
                 continue
             checked = len(totals)
-            interval = stats.relative_interval95(totals)
-            self._hooks.progress(StepProgress(stage, len(phases), stats.median(totals), interval))
+            self._hooks.progress(StepProgress(stage, len(phases), stats.median(totals)))
             if done(totals):
                 break
         return phases
 
     def run_in_window(
-        self, stage: str, limit: int, done: Callable[[List[float]], bool] = lambda totals: False
+        self,
+        stage: str,
+        limit: int,
+        done: Callable[[List[float]], bool] = lambda totals: False,
+        check_s: float = CHECK_S,
     ) -> List[Phases]:
         """Run a stage within a window of counters and sensors."""
-        if self._asked_to_stop():
+        if self.asked_to_stop():
             return []
         self._hooks.window_start()
         try:
-            return self.run(stage, limit, done)
+            return self.run(stage, limit, done, check_s)
         finally:
             self._hooks.window_end()
 
-    def _asked_to_stop(self) -> bool:
+    def asked_to_stop(self) -> bool:
+        """Whether to stop now."""
         self.stopped = self.stopped or self._hooks.should_stop()
         return self.stopped
 
 
-def _adaptive(loop: _TimedLoop) -> StepTimes:
+def _adaptive(loop: _TimedLoop, window_s: float) -> StepTimes:
     def warmed_up(totals: List[float]) -> bool:
-        return stats.warmup_ended(totals) is not None or (len(totals) >= WARMUP_MINIMUM and loop.enough())
+        settled = stats.warmup_ended(totals) is not None or sum(totals) >= WARMUP_S
+        return len(totals) >= WARMUP_MINIMUM and settled
 
-    def precise_enough(totals: List[float]) -> bool:
+    def timed_enough(totals: List[float]) -> bool:
         timed_s = sum(totals)
-        if len(totals) < TIMED_MINIMUM or timed_s < WINDOW_S:
+        if len(totals) < TIMED_MINIMUM or timed_s < window_s:
             return False
-        if loop.enough():
-            return True
-        return timed_s >= TIMED_S and (len(totals) >= TIMED_ENOUGH or _precise(totals))
+        return timed_s >= max(window_s, LONGEST_S) or _precise(totals)
 
     warmup = loop.run("warm-up", WARMUP_LIMIT, warmed_up)
-    timed = loop.run_in_window("timed", TIMED_LIMIT, precise_enough)
-    reason = "enough" if loop.enough() else "limit"
-    return _times(warmup, timed, "stopped" if loop.stopped else reason)
+    timed = loop.run_in_window("timed", TIMED_LIMIT, timed_enough)
+    return _times(warmup, timed, "stopped" if loop.stopped else "limit")
 
 
 def _paper(loop: _TimedLoop) -> StepTimes:
@@ -171,7 +195,7 @@ def _times(warmup: List[Phases], timed: List[Phases], reason: str) -> StepTimes:
     gradient_s, copy_s, update_s = (
         Samples("s", tuple(step[i] for step in timed), tuple(step[i] for step in warmup)) for i in range(3)
     )
-    if precise and reason in ("limit", "enough"):
+    if precise and reason == "limit":
         reason = "precise"
     return StepTimes(gradient_s, copy_s, update_s, steady, precise, reason)
 

@@ -8,7 +8,7 @@ from tests.running import ROOT
 #: Environment of a device whose framework called torch is in numpy.
 NUMPY_ALONE = {"PYTHONPATH": f"{ROOT / 'tests' / 'numpy_framework'}:{ROOT}"}
 #: Probes that tell no rate precisely.
-BRIEF = ProbeLengths(throughput_s=0.2, loopback_s=0.1, loopback_repeats=3, enough_s=0.02, turns=0)
+BRIEF = ProbeLengths(throughput_s=0.2, limit_s=1.2, enough_s=0.02, turns=0)
 #: A softmax regression whose every step takes at least so long, whatever the machine.
 MODEL = """
 import time

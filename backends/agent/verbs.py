@@ -12,7 +12,7 @@ from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, stream_rate, throughput
 from backends.protocol import orders
 from backends.training import run_orders
-from profilers import addresses_and_ports, device_facts, installed_packages, spinning
+from profilers import addresses_and_ports, device_facts, installed_packages
 from profilers.records.device import Facts
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
@@ -54,7 +54,6 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.ListCache: leftovers.list_entries,
     orders.ProbeReachability: lambda task, order: addresses_and_ports.probe_port(task, *order),
     orders.MeasureCommand: command.measure,
-    orders.MeasureCores: lambda task, order: spinning.measure(),
     orders.MeasureIdle: measure_idle,
     orders.ReadClock: lambda task, order: time.time(),
     orders.RemoveEntries: leftovers.remove_entries,

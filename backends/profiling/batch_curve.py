@@ -1,17 +1,14 @@
-"""A step's time is a curve over the batch size: it is timed at a few sizes besides the planned one.
+"""A step's time is a curve over the batch size: a few sizes besides the planned one are timed."""
 
-Smaller sizes are cheap. The double size takes as long as a quarter of the fewest steps that the
-planned one is timed for, and is left out where the profile's time is short.
-"""
-
+import time
 from typing import Callable, List, Optional, Tuple
 
 from profilers.records.readings import Samples
 from profilers.records.steps import BatchTiming
 
-#: Steps at a smaller size, and at the double one: those of the warm-up, and those that count.
-SMALLER_STEPS = (3, 12)
-LARGER_STEPS = (1, 5)
+#: Steps of a size that count, after one that warms up, and seconds for all but the fewest.
+FEWEST, MOST = 2, 12
+LIMIT_S = 0.2
 #: Does the work of a batch size, or returns None where it cannot.
 Attempt = Callable[[int, Callable[[], BatchTiming]], Optional[BatchTiming]]
 
@@ -29,32 +26,31 @@ def larger_size(batch: int) -> int:
     return 2 * batch
 
 
-def remaining_steps(batch: int, with_larger: bool) -> float:
-    """How many steps at the planned batch size take as long as those at all others."""
-    images = sum(SMALLER_STEPS) * sum(smaller_sizes(batch))
-    if with_larger:
-        images += sum(LARGER_STEPS) * larger_size(batch)
-    return images / float(batch)
-
-
 def measure(
-    step_at: Callable[[int], Callable[[], float]], batch: int, has_time: Callable[[], bool], attempt: Attempt
+    step_at: Callable[[int], Callable[[], float]],
+    batch: int,
+    with_larger: bool,
+    attempt: Attempt,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Tuple[BatchTiming, ...]:
     """Time gradients at the other sizes, from the half one on.
 
     step_at: gives a function that makes a step at a size and returns its gradient's seconds.
-    has_time: whether the double size may be timed, too.
+    with_larger: whether to time the double size, too.
     attempt: does the work of a size, or returns None where that does not fit into the memory.
     """
-    found = [_timed(step_at(size), size, SMALLER_STEPS) for size in smaller_sizes(batch)]
-    if has_time():
+    found = [_timed(step_at(size), size, clock) for size in smaller_sizes(batch)]
+    if with_larger:
         size = larger_size(batch)
-        larger = attempt(size, lambda: _timed(step_at(size), size, LARGER_STEPS))
+        larger = attempt(size, lambda: _timed(step_at(size), size, clock))
         found += [] if larger is None else [larger]
     return tuple(found)
 
 
-def _timed(step: Callable[[], float], size: int, steps: Tuple[int, int]) -> BatchTiming:
-    warmup, counted = steps
-    times: List[float] = [step() for _ in range(warmup + counted)]
-    return BatchTiming(size, Samples("s", tuple(times[warmup:]), tuple(times[:warmup])))
+def _timed(step: Callable[[], float], size: int, clock: Callable[[], float]) -> BatchTiming:
+    warmup = (step(),)
+    times: List[float] = []
+    began_s = clock()
+    while len(times) < FEWEST or (len(times) < MOST and clock() - began_s < LIMIT_S):
+        times.append(step())
+    return BatchTiming(size, Samples("s", tuple(times), warmup))

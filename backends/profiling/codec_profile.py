@@ -1,7 +1,4 @@
-"""The processor time of every compressor is measured on this device.
-
-Each time begins with caches as a training step leaves them.
-"""
+"""The processor time of every compressor is measured on this device."""
 
 import time
 from typing import Dict, List, Sequence, Tuple
@@ -9,7 +6,7 @@ from typing import Dict, List, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable, consecutive
-from backends.profiling.cold_caches import ColdTimer
+from backends.profiling.thread_timer import timed
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, add, bytes_of
@@ -17,12 +14,11 @@ from profilers.records.readings import Samples
 from profilers.records.steps import CodecCost
 
 #: Messages before the residual has settled; messages that are timed, and seconds for them.
-WARM_UP = 3
+WARM_UP = 2
 FEWEST, MOST = 2, 10
-LIMIT_S = 0.1
-#: Elements of the largest vector that this is tried on. Larger ones cost in proportion: no cache
-#: holds them anyway.
-LARGEST_SIZE = 1 << 22
+LIMIT_S = 0.05
+#: Elements of the largest vector that this is tried on. Larger ones cost in proportion.
+LARGEST_SIZE = 1 << 20
 #: Weights are this many times larger than gradients: Gaia then sends about the share it assumes.
 SCALE = 300.0
 #: Share of a gradient that a link-driven compressor may send. A smaller one costs less, a larger
@@ -30,7 +26,7 @@ SCALE = 300.0
 LINK_BUDGET_SHARE = 0.25
 
 
-def costs(variables: Sequence[Variable], timer: ColdTimer) -> Dict[str, CodecCost]:
+def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
     """Costs of every compressor at its defaults, on Gaussian gradients of these variables."""
     small, times = _shrunk(variables)
     size = sum(variable.size for variable in small)
@@ -41,7 +37,7 @@ def costs(variables: Sequence[Variable], timer: ColdTimer) -> Dict[str, CodecCos
     for name in COMPRESSORS:
         made = CompressorSpec(name).build(small)
         made.bind_weights(weights)
-        found[name] = _coding(made, gradients, times, timer)
+        found[name] = _coding(made, gradients, times)
     return found
 
 
@@ -56,7 +52,7 @@ def _shrunk(variables: Sequence[Variable]) -> Tuple[Tuple[Variable, ...], float]
     return consecutive((variable.name, shape) for variable, shape in zip(variables, shorter)), times
 
 
-def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float, timer: ColdTimer) -> CodecCost:
+def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> CodecCost:
     budget = LINK_BUDGET_SHARE * bytes_of(DENSE, made.size, made.size) if made.by_link else None
     total = np.zeros(made.size, np.float32)
     for step in range(WARM_UP):  # the first additions, too, wait for memory
@@ -66,7 +62,7 @@ def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float, tim
     began = time.perf_counter()
     while len(send_s) < FEWEST or (len(send_s) < MOST and time.perf_counter() - began < LIMIT_S):
         values = gradients[len(send_s) % len(gradients)]
-        message, seconds = timer.timed(made.compress, values, budget)
+        message, seconds = timed(made.compress, values, budget)
         send_s.append(times * seconds)
-        add_s.append(times * timer.timed(add, message, total, 0.5)[1])
+        add_s.append(times * timed(add, message, total, 0.5)[1])
     return CodecCost(Samples("s", tuple(send_s)), Samples("s", tuple(add_s)))

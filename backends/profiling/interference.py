@@ -16,8 +16,7 @@ import time
 from bisect import bisect_left, bisect_right
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from profilers.cores import affinity, thread_cpu_s
-from profilers.spinning import available_cores
+from profilers.cores import affinity, thread_cpu_s, usable_cores
 
 #: Seconds before each turn of a transfer and after it, from which it is known how fast the
 #: computation is undisturbed.
@@ -67,7 +66,7 @@ class InterferenceProbe:
 
     def __init__(self) -> None:
         self.turns: List[TransferTurn] = []
-        cores = available_cores()
+        cores = usable_cores()
         self.throttled = cores < affinity()
         command = [sys.executable, "-S", "-E", "-c", _PROGRAM]
         self._processes: List["subprocess.Popen[bytes]"] = []

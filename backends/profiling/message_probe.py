@@ -11,7 +11,6 @@ import time
 from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Sequence, Type, TypeVar
 
 from backends.network import framing
-from backends.profiling.cold_caches import ColdCaches
 from backends.profiling.interference import REST_S, computing, stolen_cpu_s
 from backends.protocol.events import Listening, MessagePoint, MessageTimes
 from backends.protocol.frames import (
@@ -19,18 +18,14 @@ from backends.protocol.frames import (
     Done,
     EndProbe,
     EndTurns,
-    MakeRound,
     ProbeMessage,
     ProbeReceived,
     StolenTime,
-    TellSpeed,
-    ToldSpeed,
 )
 from backends.protocol.orders import SendMessages, ServeMessages
 from profilers import goodput
 from profilers.cores import thread_cpu_s
 from profilers.goodput import SILENCE_LIMIT_S, LinkError
-from profilers.machine_speed import ReferenceRounds
 
 #: Message sizes every link is measured at, unless a model's size is near.
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
@@ -43,7 +38,7 @@ _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 UNTIMED = ProbeReceived(0.0)
 
 #: What a sender asks for.
-_ASKED = (ProbeMessage, MakeRound, TellSpeed, ComputeBeside, EndProbe)
+_ASKED = (ProbeMessage, ComputeBeside, EndProbe)
 
 Answer = TypeVar("Answer")
 
@@ -59,14 +54,13 @@ class ProbedMessage(NamedTuple):
 def serve(task: Any, order: ServeMessages, silence_s: Optional[float] = SILENCE_LIMIT_S) -> None:
     """Acknowledge messages of one peer until it has no more; emits the port.
 
-    In between it makes rounds of the reference loop, when asked.
     silence_s: of a peer that counts as gone; None where that shows anyway.
     """
     tls = framing.context(order.identity, server_side=True)
     with framing.listen(order.address) as listener:
         task.emit(Listening(listener.getsockname()[1]))
         connection = _admit(task, listener, tls)
-    buffer, rounds = _ReceiveBuffer(), ReferenceRounds()
+    buffer = _ReceiveBuffer()
     with contextlib.closing(connection):
         connection.settimeout(silence_s)
         while not task.stopping.is_set():
@@ -77,11 +71,6 @@ def serve(task: Any, order: ServeMessages, silence_s: Optional[float] = SILENCE_
                 return
             if isinstance(asked, ComputeBeside):
                 _serve_beside(task, connection, buffer)
-            elif isinstance(asked, MakeRound):
-                rounds.make()
-                connection.send(Done())
-            elif isinstance(asked, TellSpeed):
-                connection.send(ToldSpeed(rounds.speed()))
             else:
                 connection.send(ProbeReceived(spent_s))
 
@@ -118,16 +107,12 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
 
     A message takes until its acknowledgement is back, less half a round trip of an empty one. A
     size is left out, and all above it, when not even three messages are expected to pass in
-    ``limit_s``. With ``cold`` messages find the caches as a training step leaves them: 7 MB then
-    cost the processor 12 to 15 % more, 0.26 MB nearly twice as much.
-
-    Both ends make a round of the reference loop after each message.
+    ``limit_s``.
     """
     tls = framing.context(order.identity, server_side=False)
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
         trips = [exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
-        caches, rounds = ColdCaches() if order.cold else None, ReferenceRounds()
         points: List[MessagePoint] = []
         for size in ladder(order.sizes):
             expected_s = _expected_s(points, size, latency_s)
@@ -135,16 +120,8 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
                 break
             count = max(_FEWEST, min(1 + order.repeats, int(order.enough_s / expected_s)))
             message = memoryview(bytearray(b"\x55") * size)
-            exchanges = []
-            for _ in range(count):
-                if caches is not None:
-                    caches.leave()
-                exchanges.append(exchange(connection, message))
-                rounds.make()
-                _ask(connection, MakeRound(), Done)
-            points.append(_point(size, exchanges, latency_s))
-        receive_speed = _ask(connection, TellSpeed(), ToldSpeed).speed
-        found = MessageTimes(tuple(trips), tuple(points), send_speed=rounds.speed(), receive_speed=receive_speed)
+            points.append(_point(size, [exchange(connection, message) for _ in range(count)], latency_s))
+        found = MessageTimes(tuple(trips), tuple(points))
         if order.turns:
             found = _send_beside(connection, order, message, found)
         connection.send(EndProbe())

@@ -1,8 +1,7 @@
 """Messages of a device to itself right after a gradient, which leaves neither data nor code cached.
 
 A server and the worker on its device exchange such messages in every step. An order of 1 kB took
-110 to 340 microseconds of a processor after gradients of several networks, 40 without them. A
-message in turn empties the caches for the next gradient.
+110 to 340 microseconds of a processor after gradients of several networks, 40 without them.
 """
 
 import concurrent.futures
@@ -11,11 +10,10 @@ import queue
 import statistics
 import threading
 import time
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from backends.network import framing
 from backends.network.framing import WireError
-from backends.profiling import cold_gradients
 from backends.profiling.message_probe import MESSAGE_LIMIT, ProbedMessage, exchange, serve
 from backends.protocol.events import Listening
 from backends.protocol.frames import EndProbe
@@ -26,31 +24,18 @@ from profilers.records.steps import ORDER_BYTES, MessageCost
 LOOPBACK = "127.0.0.1"
 #: Messages of a size, and seconds for all but the fewest.
 FEWEST, MOST = 3, 15
-LIMIT_S = 1.0
+LIMIT_S = 0.3
 
 
-class OwnMessages(NamedTuple):
-    """What messages cost a device that sends them to itself.
+def measure(ends: LoopbackEnds, gradient: Callable[[], Any], message_bytes: int) -> Tuple[MessageCost, ...]:
+    """The costs of an order and of a whole message, smallest first.
 
-    costs: of an order and of a whole message, smallest first; none where it cannot reach itself.
-    gradient_cpu_s: processor seconds that a whole message adds to the next gradient; 0 where an
-        accelerator computes it.
-    """
-
-    costs: Tuple[MessageCost, ...] = ()
-    gradient_cpu_s: float = 0.0
-
-
-def measure(ends: LoopbackEnds, gradient: Callable[[], Any], message_bytes: int, by_cpu: bool) -> OwnMessages:
-    """Exchange messages of up to that size.
-
-    gradient: computes one, before each message. by_cpu: whether on the processor.
+    None where the device cannot reach itself. gradient: computes one, before each message.
     """
     with contextlib.suppress(WireError), to_itself(ends) as connection:
         sizes = sorted({ORDER_BYTES, min(message_bytes, MESSAGE_LIMIT)})
-        costs = tuple(_cost(connection, gradient, size) for size in sizes)
-        return OwnMessages(costs, _added_s(connection, gradient, sizes[-1]) if by_cpu else 0.0)
-    return OwnMessages()
+        return tuple(_cost(connection, gradient, size) for size in sizes)
+    return ()
 
 
 @contextlib.contextmanager
@@ -76,11 +61,6 @@ def to_itself(ends: LoopbackEnds) -> Iterator[framing.Connection]:
             task.stopping.set()
 
 
-def _added_s(connection: framing.Connection, gradient: Callable[[], Any], size: int) -> float:
-    message = memoryview(bytearray(size))
-    return cold_gradients.added_s(gradient, lambda: exchange(connection, message))
-
-
 def _cost(connection: framing.Connection, gradient: Callable[[], Any], size: int) -> MessageCost:
     message = memoryview(bytearray(b"\x55") * size)
     made: List[ProbedMessage] = []
@@ -88,8 +68,8 @@ def _cost(connection: framing.Connection, gradient: Callable[[], Any], size: int
     while len(made) < FEWEST or (len(made) < MOST and time.monotonic() - began_s < LIMIT_S):
         gradient()
         made.append(exchange(connection, message))
-    _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*made[1:]))
-    return MessageCost(size, send_cpu_s, receive_cpu_s)
+    seconds, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*made[1:]))
+    return MessageCost(size, send_cpu_s, receive_cpu_s, seconds)
 
 
 class _Task:

@@ -9,8 +9,6 @@ from backends.profiling import update_costs
 from backends.training import step
 from backends.training.compute_clock import clock_of
 from profilers import steptime
-from profilers.cores import thread_cpu_s
-from profilers.spinning import available_cores
 
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
 SETTINGS = GradientSettings(rate=1e-4)
@@ -32,9 +30,8 @@ class StepLoop:
     def restart(self) -> None:
         """Begin anew: what passed before is part of no step."""
         self._ended_s: Optional[float] = None
-        self._ended_cpu_s = thread_cpu_s()
         self._steps = 0
-        self._cpu_s = self._data_s = self._between_cpu_s = 0.0
+        self._cpu_s = self._data_s = 0.0
 
     @property
     def cpu_s_per_step(self) -> float:
@@ -46,15 +43,9 @@ class StepLoop:
         """Seconds of a gradient that it waits for its batch."""
         return self._data_s / max(1, self._steps)
 
-    @property
-    def between_s(self) -> float:
-        """Seconds of a gradient that this thread works between the step before and its own."""
-        return self._between_cpu_s / max(1, self._steps) / min(1.0, available_cores())
-
     def step(self) -> steptime.Phases:
         """Make a step; return its phases."""
         began_s = time.perf_counter() if self._ended_s is None else self._ended_s
-        self._between_cpu_s += thread_cpu_s() - self._ended_cpu_s
         cpu_s = time.process_time()
         taken = step.step(self.replica, self.batches, SETTINGS)
         self._cpu_s += time.process_time() - cpu_s
@@ -65,5 +56,5 @@ class StepLoop:
             self.replica.update(self._settings)
         updated_s = time.perf_counter()
         self.replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
-        self._ended_s, self._ended_cpu_s = time.perf_counter(), thread_cpu_s()
+        self._ended_s = time.perf_counter()
         return fetched_s - taken.copy_s - began_s, taken.copy_s + self._ended_s - updated_s, updated_s - fetched_s

@@ -1,14 +1,12 @@
-"""Parts of a step are timed one by one, after gradients, whose caches they find."""
+"""Parts of a step are timed one by one."""
 
 import functools
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from backends.data.loader import EvaluationSet
 from backends.frameworks.base import OWN
-from backends.profiling import between_steps, codec_profile, cold_caches, cold_gradients, own_messages, update_costs
-from backends.profiling.own_messages import OwnMessages
+from backends.profiling import codec_profile, own_messages, update_costs
 from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.orders import LoopbackEnds
@@ -20,7 +18,7 @@ from profilers.records.steps import CodecCost, MessageCost, UpdateCost
 READY_GRADIENTS = 3
 #: Seconds of a gradient beyond which a few milliseconds of a process group do not matter, and
 #: 18 more gradients would.
-LONGEST_GRADIENT_S = 2.0
+LONGEST_GRADIENT_S = 0.1
 #: Arrays of the model's size that DistributedDataParallel takes: buckets, and copies at its start.
 GROUP_ARRAYS = 3
 
@@ -31,10 +29,7 @@ class StepParts(NamedTuple):
     ready: Tuple[float, ...]
     group_cpu_s: Optional[float]
     service_s: Samples
-    wait_cpu_s: float
-    between_s: Samples
     messages: Tuple[MessageCost, ...]
-    message_cpu_s: float
     compressors: Dict[str, CodecCost]
     clip_s: Samples
     optimizers: Dict[str, UpdateCost]
@@ -43,7 +38,6 @@ class StepParts(NamedTuple):
 def measure(
     loop: StepLoop,
     gradient: Callable[[], float],
-    test: EvaluationSet,
     backend: Any,
     probe: MemoryProbe,
     ends: Optional[LoopbackEnds],
@@ -54,28 +48,20 @@ def measure(
     messages.
     """
     replica, parameters = loop.replica, int(loop.replica.weights.size)
-    by_cpu = replica.accelerator == "cpu"
     quick = gradient() <= LONGEST_GRADIENT_S
     # That one is also at hand for what needs one: a size without enough memory has left none.
     ready = _ready(loop)
     group_cpu_s = _group_cpu_s(loop, backend, probe) if quick else None
-    timer = cold_caches.ColdTimer(cold_caches.as_steps_leave(gradient))
     own = loop.optimizer == OWN
-    service_s = update_costs.own_service_s(replica) if own else update_costs.service_s(parameters, timer)
-    wait_cpu_s = cold_gradients.after_wait_s(gradient) if by_cpu else 0.0
-    between_s = between_steps.measure(replica, loop.batches, test, loop.optimizer, loop.between_s)
-    messages = own_messages.measure(ends, gradient, parameters * 4, by_cpu) if ends else OwnMessages()
+    service_s = update_costs.own_service_s(replica) if own else update_costs.service_s(parameters)
     return StepParts(
         ready=ready,
         group_cpu_s=group_cpu_s,
         service_s=service_s,
-        wait_cpu_s=wait_cpu_s,
-        between_s=between_s,
-        messages=messages.costs,
-        message_cpu_s=messages.gradient_cpu_s,
-        compressors=codec_profile.costs(replica.variables, timer),
+        messages=own_messages.measure(ends, gradient, parameters * 4) if ends else (),
+        compressors=codec_profile.costs(replica.variables),
         clip_s=update_costs.clip_s(replica),
-        optimizers=update_costs.of_others(replica, timer, loop.optimizer),
+        optimizers=update_costs.of_others(replica, loop.optimizer),
     )
 
 

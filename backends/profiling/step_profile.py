@@ -11,7 +11,6 @@ from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
 from backends.frameworks.base import OWN, SGD, Replica, framework
 from backends.profiling import batch_curve, step_parts
-from backends.profiling.beside_steps import BesideSteps
 from backends.profiling.evaluation_speed import evaluation_s
 from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
@@ -21,21 +20,23 @@ from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import stats, steptime
-from profilers.machine_speed import SpeedMeter
-from profilers.records.readings import MachineSpeed, Samples, Window
+from profilers.records.readings import Samples, Window
 from profilers.records.steps import Repeat, StepProfile
+from profilers.sampling import Sampler
 
 SYNTHETIC_BATCHES = 8
+#: Shortest window with a power sensor: some of them have a new value a second.
+SENSED_S = 4.0
+#: Longest gradient with which the double batch size is timed.
+LONGEST_FOR_DOUBLE_S = 0.5
 #: Seconds from one word to the next that parts of steps are being timed.
 TELL_S = 10.0
 
 Made = TypeVar("Made")
-#: What a window of steps had beside it.
-Measured = Tuple[Window, MachineSpeed]
 
 
 def time_steps(task: Any, order: TimeSteps) -> StepProfile:
-    """Measure one model at one batch size; emits progress. Told to go on, it soon ends.
+    """Measure one model at one batch size; emits progress.
 
     Where that batch size does not fit into the memory, a smaller one is measured.
     Raises ValueError for what does not fit together, MemoryError where no batch size fits.
@@ -60,18 +61,17 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         first_steps_s.append(sum(loop.step()))
 
     drawn.batch = batch = probe.largest(order.batch, _at(drawn, first_step))
-    measured: List[Measured] = []
-    hooks = _hooks(task, loop, measured, batch)._replace(enough=task.go.is_set)
-    times = steptime.measure(loop.step, order.protocol, hooks)
+    windows: List[Window] = []
+    sampler = Sampler()
+    window_s = SENSED_S if sampler.reads_power else steptime.WINDOW_S
+    times = steptime.measure(loop.step, order.protocol, _hooks(task, loop, sampler, windows), window_s)
     _unless_stopped(task, times)
-    ((window, speed),) = measured
-    with SpeedMeter() as beside:
-        gradient = _telling(task, times, lambda: step.step(replica, drawn, SETTINGS).gradient_s)
-        others = batch_curve.measure(_at(drawn, gradient), batch, lambda: not task.go.is_set(), probe.measure)
-        drawn.batch = batch
-        parts = step_parts.measure(loop, gradient, test, backend, probe, order.ends)
-        evaluated_s = evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch))
-        parts_speed = beside.so_far()
+    gradient = _telling(task, lambda: step.step(replica, drawn, SETTINGS).gradient_s)
+    with_larger = stats.median(times.gradient_s.values) <= LONGEST_FOR_DOUBLE_S
+    others = batch_curve.measure(_at(drawn, gradient), batch, with_larger, probe.measure)
+    drawn.batch = batch
+    parts = step_parts.measure(loop, gradient, backend, probe, order.ends)
+    evaluated_s = evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch))
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     parameters = int(replica.weights.size)
     return StepProfile(
@@ -98,7 +98,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         parameter_bytes=parameters * 4,
         gradient_bytes=parameters * 4,
         state_bytes=int(replica.state.size) * 4,
-        window=window,
+        window=windows[0],
         layers=tuple(variable.size for variable in replica.variables),
         collectives=backend.collectives(),
         job=spec.job is not None,
@@ -108,16 +108,16 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         other_batches=tuple(other for other in others if other.batch != batch // 2),
         memory=probe.found(),
         requested_batch=None if batch == order.batch else order.batch,
-        speed=speed,
         first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
         evaluation_s=evaluated_s,
-        parts_speed=parts_speed,
         **parts._asdict(),
     )
 
 
 def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
-    """Time a model again that was measured before, for a short while; emits progress.
+    """Time a model again that was measured before, for some seconds; emits progress.
+
+    It may first make steps that do not count until it is told to go on.
 
     Raises ValueError as ``time_steps`` does.
     """
@@ -128,23 +128,22 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
         train, _ = _data(found, built.replica, order.batch)
         drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
         loop = StepLoop(built.replica, drawn, _optimizer(built))
-        measured: List[Measured] = []
-        times = steptime.measure_repeat(loop.step, _hooks(task, loop, measured))
+        hooks = _hooks(task, loop, Sampler(), [])
+        begins = task.go.is_set if order.waits else lambda: True
+        times = steptime.measure_repeat(loop.step, order.seconds, hooks, begins)
     _unless_stopped(task, times)
-    ((_, speed),) = measured
-    return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step, speed)
+    return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 
 
-def _hooks(task: Any, loop: StepLoop, measured: List[Measured], batch: int = 0) -> steptime.Hooks:
-    """Those of a measurement, whose window adds to ``measured``. batch: as of ``_progress``."""
-    beside = BesideSteps()
+def _hooks(task: Any, loop: StepLoop, sampler: Sampler, windows: List[Window]) -> steptime.Hooks:
+    """Those of a measurement, which adds its window to ``windows``."""
 
     def begin_window() -> None:
-        beside.start()
+        sampler.start()
         loop.restart()
 
     return steptime.Hooks(
-        _progress(task, batch), begin_window, lambda: measured.append(beside.stop()), task.stopping.is_set
+        lambda at: task.emit(StepTimed(*at)), begin_window, lambda: windows.append(sampler.stop()), task.stopping.is_set
     )
 
 
@@ -175,21 +174,8 @@ def _unless_stopped(task: Any, times: steptime.StepTimes) -> None:
         raise InterruptedError("stopped after %d steps" % len(times.gradient_s.values))
 
 
-def _progress(task: Any, batch: int = 0) -> Callable[[steptime.StepProgress], None]:
-    """Emits progress. batch: the planned one, whose other sizes are timed later; 0 for none."""
-
-    def emit(at: steptime.StepProgress) -> None:
-        later = batch_curve.remaining_steps(batch, not task.go.is_set()) if batch else 0.0
-        rest_s = at.step_s * (later + _steps_left(at))
-        task.emit(StepTimed(at.stage, at.steps, at.step_s, rest_s, min(at.precision, 1.0)))
-
-    return emit
-
-
-def _telling(task: Any, times: steptime.StepTimes, gradient: Callable[[], float]) -> Callable[[], float]:
+def _telling(task: Any, gradient: Callable[[], float]) -> Callable[[], float]:
     """The same gradient, which tells every now and then that the order goes on."""
-    step_s = sum(stats.median(phase.values) for phase in (times.gradient_s, times.copy_s, times.update_s))
-    precision = min(1.0, stats.relative_interval95(times.gradient_s.values))
     made, told_s = 0, time.monotonic()
 
     def compute() -> float:
@@ -197,17 +183,10 @@ def _telling(task: Any, times: steptime.StepTimes, gradient: Callable[[], float]
         made += 1
         if time.monotonic() - told_s > TELL_S:
             told_s = time.monotonic()
-            task.emit(StepTimed("parts", made, step_s, 0.0, precision))
+            task.emit(StepTimed("parts", made, 0.0))
         return gradient()
 
     return compute
-
-
-def _steps_left(at: steptime.StepProgress) -> int:
-    """The fewest steps still to come at the planned batch size, later repeats included."""
-    timed = at.steps if at.stage == "timed" else 0
-    later = steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM
-    return max(0, steptime.TIMED_MINIMUM - timed) + later
 
 
 def _at(batches: BatchSource, make: Callable[[], Made]) -> Callable[[int], Callable[[], Made]]:

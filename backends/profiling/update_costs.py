@@ -8,7 +8,7 @@ import numpy as np
 from backends.frameworks.base import ADAM, LARS, OWN, SGD, Layout, OptimizerSettings, Replica, Variable
 from backends.optimizers import registry
 from backends.optimizers.own import JobOptimizer
-from backends.profiling.cold_caches import ColdTimer
+from backends.profiling.thread_timer import timed
 from backends.server.global_model import GlobalModel
 from backends.strategies import message
 from backends.training.compute_clock import clock_of
@@ -19,16 +19,13 @@ MOMENTUM = 0.9
 #: Small enough that nothing overflows on noise.
 RATE = 1e-6
 MOST_REPEATS = 20
-LIMIT_S = 1.0
+LIMIT_S = 0.1
 #: Of an optimizer that few runs use.
-OTHERS_LIMIT_S = 0.25
+OTHERS_LIMIT_S = 0.05
 
 
-def service_s(parameters: int, timer: ColdTimer, kind: str = SGD, limit_s: float = LIMIT_S) -> Samples:
-    """Seconds that a parameter server on this device's processor takes for one update.
-
-    Its caches are as a training step leaves them, of a worker beside it or of a peer.
-    """
+def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S) -> Samples:
+    """Seconds that a parameter server on this device's processor takes for one update."""
     weights, values = (np.full(parameters, 1e-6, np.float32) for _ in range(2))
     variables = (Variable("all", (parameters, 1), 0, parameters),)
     gradient = message.dense(values)
@@ -39,7 +36,7 @@ def service_s(parameters: int, timer: ColdTimer, kind: str = SGD, limit_s: float
         server.accepts(gradient)
         server.update([gradient], [1.0], optimizer)
 
-    return _repeated(lambda: timer.timed(update)[1], limit_s)
+    return _repeated(lambda: timed(update)[1], limit_s)
 
 
 def own_service_s(replica: Replica, limit_s: float = LIMIT_S) -> Samples:
@@ -76,13 +73,13 @@ def clip_s(replica: Replica) -> Samples:
     return _timed(clip, OTHERS_LIMIT_S)
 
 
-def of_others(replica: Replica, timer: ColdTimer, timed: str = SGD) -> Dict[str, UpdateCost]:
-    """Costs of other optimizers than the timed one, by name. A gradient must be at hand."""
+def of_others(replica: Replica, known: str = SGD) -> Dict[str, UpdateCost]:
+    """Costs of other optimizers than the known one, by name. A gradient must be at hand."""
     parameters = int(replica.weights.size)
     return {
-        kind: UpdateCost(update_s(replica, kind), service_s(parameters, timer, kind, OTHERS_LIMIT_S))
+        kind: UpdateCost(update_s(replica, kind), service_s(parameters, kind, OTHERS_LIMIT_S))
         for kind in (SGD, ADAM, LARS)
-        if kind != timed
+        if kind != known
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from profilers import addresses_and_ports
-from profilers.records.readings import MachineSpeed, Window
+from profilers.records.readings import Window
 
 
 class ThroughputListening(NamedTuple):
@@ -20,11 +20,9 @@ class ThroughputListening(NamedTuple):
 class StepTimed(NamedTuple):
     """How far the timing of a model's steps is."""
 
-    stage: str  # of the measurement
+    stage: str  # of ``profilers.steptime.StepProgress``, or ``parts``
     steps: int  # made in it
-    step_s: float  # seconds of a step so far
-    rest_s: float  # seconds that the rest takes at the least
-    precision: float  # relative, of the step time so far
+    step_s: float  # seconds of a step so far, 0 where unknown
 
 
 class Printed(NamedTuple):
@@ -172,14 +170,10 @@ class TimeSpent(NamedTuple):
 
 
 class MemberTelemetry(NamedTuple):
-    """What a member's sensors and counters read since the last time, and how it spent its time.
-
-    speed: of its machine since then; None from an agent of an older version.
-    """
+    """What a member's sensors and counters read since the last time, and how it spent its time."""
 
     window: Window
     spent: TimeSpent
-    speed: Optional[MachineSpeed] = None
     stream: Optional[StreamStatistics] = None  # None where all its samples were there from the start
     injected: Optional[InjectionStatistics] = None  # None without data injection
 
@@ -260,16 +254,12 @@ class MessageTimes(NamedTuple):
 
     send_stolen_cpu_s, receive_stolen_cpu_s: processor seconds per byte that a computation on all
         processors lacks meanwhile; None where none was asked for, or other work hid it.
-    send_speed, receive_speed: of the machines at both ends, by a round of the reference loop after
-        each message.
     """
 
     latency_s: Tuple[float, ...]  # half round trips of empty messages
     points: Tuple[MessagePoint, ...]  # smallest first
     send_stolen_cpu_s: Optional[float] = None
     receive_stolen_cpu_s: Optional[float] = None
-    send_speed: Optional[MachineSpeed] = None
-    receive_speed: Optional[MachineSpeed] = None
 
 
 class MemberAccount(NamedTuple):

@@ -8,7 +8,6 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from backends.frameworks.base import GradientSettings, Layout, OptimizerSettings
 from backends.protocol.streams import StreamPosition
-from profilers.records.readings import MachineSpeed
 
 #: Kinds of work that a member is given: a step, an evaluation, the end of the run; and among peers
 #: to give weights to those that join, to take them, and to save all arrays to a checkpoint.
@@ -252,20 +251,6 @@ class ProbeReceived(NamedTuple):
     """The message has arrived, for so many processor seconds of the receiver."""
 
     cpu_s: float
-
-
-class MakeRound(NamedTuple):
-    """Make a round of the reference loop (``profilers.machine_speed``)."""
-
-
-class TellSpeed(NamedTuple):
-    """Tell the speed of the machine by all rounds so far."""
-
-
-class ToldSpeed(NamedTuple):
-    """The speed of a machine, as it was asked for."""
-
-    speed: MachineSpeed
 
 
 class ComputeBeside(NamedTuple):

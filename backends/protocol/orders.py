@@ -55,10 +55,6 @@ class ReadClock(NamedTuple):
     """Seconds since the epoch, by its clock."""
 
 
-class MeasureCores(NamedTuple):
-    """Find out how many cores the agent really gets, by threads that spin for some seconds."""
-
-
 class MeasureIdle(NamedTuple):
     """Counters and sensors while nothing runs there."""
 
@@ -223,7 +219,6 @@ class SendMessages(NamedTuple):
     enough_s: float = 0.4  # a size that has taken as long is not repeated for more than the fewest messages
     turns: int = 0  # of transfers that tell what they take from a computation at either end; 0 for none
     turn_s: float = 0.15  # of one turn, which is one message at least
-    cold: bool = False  # messages find the caches as a training step leaves them
 
 
 class LoopbackEnds(NamedTuple):
@@ -243,10 +238,12 @@ class TimeSteps(NamedTuple):
 
 
 class RepeatSteps(NamedTuple):
-    """Time a model again that was measured before, for a short while."""
+    """Time a model again that was measured before, for some seconds."""
 
     replica: ReplicaSpec
     batch: int
+    seconds: float
+    waits: bool = False  # whether it makes steps that do not count until the word to go on
 
 
 class WatchStream(NamedTuple):

@@ -136,8 +136,6 @@ _NAMES: Dict[str, NumberRange] = {
 _OF_RECORDS: Dict[Tuple[str, str], NumberRange] = {
     ("PeerMessage", "batch"): COUNT,  # 0 where it does not matter
     ("PeerStepDone", "batch"): COUNT,
-    ("SpunCores", "every"): NumberRange(0, 1e6, True),
-    ("SpunCores", "one"): NumberRange(0, 1e6, True),
     ("PlannedStream", "buffered"): _AMOUNT,
     ("StreamStatistics", "batch"): COUNT,  # 0 before the first step
     ("Window", "seconds"): FINITE,  # means of counters, such as temperatures below 0

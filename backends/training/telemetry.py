@@ -1,4 +1,4 @@
-"""A member of a run tells the operator its readings, its speed and its time spent every second."""
+"""A member of a run tells the operator its readings and its time spent every second."""
 
 import threading
 from typing import Any, Callable
@@ -6,7 +6,6 @@ from typing import Any, Callable
 from backends.data.arrivals import ALL_THERE, Arrivals
 from backends.data.injected import NO_INJECTION, Injection
 from backends.protocol.events import Emit, MemberTelemetry, TimeSpent
-from profilers.machine_speed import SpeedMeter
 from profilers.sampling import Sampler
 
 #: Seconds between two events.
@@ -14,7 +13,7 @@ TELEMETRY_S = 1.0
 
 
 class TelemetrySender:
-    """Emits readings and speed since the last event and the time spent so far, also at the end.
+    """Emits readings since the last event and the time spent so far, also at the end.
 
     arrivals, injection: of the member's samples, whose figures are emitted as well.
     """
@@ -24,7 +23,6 @@ class TelemetrySender:
         emit: Emit,
         interval_s: float = TELEMETRY_S,
         sampler: Callable[[], Any] = Sampler,
-        speed_meter: Callable[[], Any] = SpeedMeter,
         arrivals: Arrivals = ALL_THERE,
         injection: Injection = NO_INJECTION,
     ) -> None:
@@ -33,7 +31,6 @@ class TelemetrySender:
         self._injection = injection
         self._interval_s = interval_s
         self._sampler = sampler()
-        self._speed_meter = speed_meter()
         self._spent = TimeSpent()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -44,7 +41,6 @@ class TelemetrySender:
 
     def __enter__(self) -> "TelemetrySender":
         self._sampler.start()
-        self._speed_meter.start()
         self._thread.start()
         return self
 
@@ -57,6 +53,5 @@ class TelemetrySender:
         while not ended:
             ended = self._ended.wait(self._interval_s)
             window = self._sampler.stop() if ended else self._sampler.turn()
-            speed = self._speed_meter.stop() if ended else self._speed_meter.turn()
             stream, injected = self._arrivals.statistics(), self._injection.statistics()
-            self._emit(MemberTelemetry(window, self._spent, speed, stream, injected))
+            self._emit(MemberTelemetry(window, self._spent, stream, injected))

@@ -7,7 +7,7 @@ from backends.training import run_orders
 from planner.errors import AgentError, RecordError
 from planner.json_records import decode
 from profilers.goodput import LinkThroughput
-from profilers.records.device import Facts, SensorFacts, SpunCores
+from profilers.records.device import Facts, SensorFacts
 from profilers.records.readings import StreamRate, Window
 from profilers.records.steps import Repeat, StepProfile
 
@@ -25,7 +25,6 @@ RESULTS: dict[type, Any] = {
     run_orders.HostRun: events.RunAccount,
     orders.ListCache: tuple[events.CacheEntry, ...],
     orders.MeasureCommand: events.CommandMeasurement,
-    orders.MeasureCores: SpunCores,
     orders.MeasureIdle: Window,
     orders.ProbeReachability: str | None,
     orders.ReadClock: float,

@@ -44,9 +44,7 @@ def profile(
     device: Annotated[list[str] | None, Option(help="Only this device; may be repeated.")] = None,
     steps: Annotated[
         int,
-        Option(
-            "--steps", "-s", min=1, help="Training steps planned; timing ends where it would cost a hundredth of them."
-        ),
+        Option("--steps", "-s", min=1, help="Training steps planned."),
     ] = 100_000,
     out: Annotated[Path, Option("--out", "-o", help="The profile; what it holds and is still valid is kept.")] = Path(
         paths.PROFILE

@@ -11,7 +11,6 @@ from planner.json_records import load
 from planner.predict.predict import Prediction, run_time
 from planner.profile.startup import Startup
 from planner.provenance import Provenance
-from profilers.records.readings import MachineSpeed
 
 #: What torch.distributed does, as a strategy, by the batching of its engine.
 TORCH_EXCHANGES = {
@@ -53,8 +52,6 @@ class PlannedWorker(NamedTuple):
     alpha_time, beta_time, alpha_power, beta_power: factors of Eq. 2 and 3.
     computing_s: seconds of a step that it computes, as profiled; None where unknown.
     batch: its part of a global batch; None where all workers have the plan's.
-    speed: of its processors in the profile, for which its times are predicted; None where unknown,
-        and where a GPU computes.
     stream: None where its samples are there from the start.
     startup: how a run begins on its device; None where that was not measured.
     """
@@ -75,7 +72,6 @@ class PlannedWorker(NamedTuple):
     framework: str = "torch"
     computing_s: float | None = None
     batch: int | None = None
-    speed: MachineSpeed | None = None
     evaluation_s: float | None = None
     stream: PlannedStream | None = None
     startup: Startup | None = None

@@ -31,7 +31,7 @@ from planner.predict.sample_efficiency import RoundsEfficiency
 from planner.predict.step_memory import Further, ServerRoom, StepRoom
 from planner.predict.stream_rates import StreamRates
 from planner.predict.torch_costs import TorchCosts
-from planner.profile import data_wait, repeats
+from planner.profile import data_wait
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
 from planner.provenance import Provenance
@@ -212,7 +212,6 @@ def costs_of(
         what_if=(*(f"--rate {name}" for name in rates), *unlike),
         notes=(
             *_link_notes(names, pairs.up_s + pairs.down_s),
-            *(f"{name}: {note}" for name, step in steps.items() for note in repeats.notes(step)),
             *_sensor_notes(profile, steps),
             *(f"{name}: {note}" for name, step in steps.items() for note in data_wait.notes(step)),
             *link_costs.unlike_measured(profile, rates),

@@ -12,10 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.predict.message_time import standard_error
 from planner.profile.file import DeviceProfile, kernels_of
 from profilers.records.steps import StepProfile
-from profilers.stats import mean
 
 #: The operator is told of devices that are so many times slower beside others.
 TOLD = 1.05
@@ -51,11 +49,11 @@ def of_steps(steps: Mapping[str, StepProfile]) -> KernelMates | None:
     together = np.eye(len(steps), dtype=np.int64)
     for i, step in enumerate(steps.values()):
         for k, name in enumerate(steps):
-            if step.crowded and name in step.crowded.names:
+            if step.contention and name in step.contention.names:
                 together[i, k] = together[k, i] = 1
     if together.sum() == len(steps):
         return None
-    error = [standard_error(step.crowded.steps.gradient_s) if step.crowded else 0.0 for step in steps.values()]
+    error = [step.contention.error if step.contention else 0.0 for step in steps.values()]
     return KernelMates(tuple(steps.values()), together, np.array(error))
 
 
@@ -63,7 +61,7 @@ def notes(devices: Mapping[str, DeviceProfile], steps: Mapping[str, StepProfile]
     """What the operator must know of devices that share a kernel."""
     slower = {name: factor for name, step in steps.items() if (factor := _slowdown(step)) >= TOLD}
     kernels = [[name for name in names if name in steps] for names in kernels_of(devices).values()]
-    unknown = [name for names in kernels if len(names) > 1 for name in names if not steps[name].crowded]
+    unknown = [name for names in kernels if len(names) > 1 for name in names if not steps[name].contention]
     found = []
     if slower:
         times = ", ".join(f"{name} {factor:.3g} times" for name, factor in slower.items())
@@ -77,6 +75,4 @@ def notes(devices: Mapping[str, DeviceProfile], steps: Mapping[str, StepProfile]
 
 
 def _slowdown(step: StepProfile) -> float:
-    if step.crowded is None:
-        return 1.0
-    return mean(step.crowded.steps.gradient_s.values) / mean(step.gradient_s.values)
+    return 1.0 if step.contention is None else step.contention.factor

@@ -9,12 +9,11 @@ import numpy as np
 from planner.arrays import Bools, Floats
 from planner.predict.compressor_costs import MessageBytes
 from planner.predict.message_time import processor_s, rate_bytes_per_s, relative_error, transfer_s
+from planner.profile.estimated_links import ERROR, ESTIMATED, Links, known_links
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records.links import CurvePoint, LinkProfile
 from profilers.records.readings import Samples
 from profilers.records.steps import ORDER_BYTES, MessageCost, StepProfile
-
-Links = dict[tuple[str, str], LinkProfile]
 
 #: Payload share of Ethernet's line rate at 1500-byte packets.
 PAYLOAD = 0.941
@@ -60,9 +59,9 @@ class PairCosts(NamedTuple):
         return np.isfinite(self.up_s + self.down_s)
 
 
-def measured(profile: Profile) -> Links:
-    """The links that were measured, by source and target."""
-    return {(link.source, link.target): link for link in profile.links if link.bytes_per_s.values}
+def known(profile: Profile) -> Links:
+    """The links that were measured, and estimates of others, by source and target."""
+    return known_links({(link.source, link.target): link for link in profile.links if link.bytes_per_s.values})
 
 
 def cap_bytes_per_s(device: DeviceProfile, what_if: float | None) -> float:
@@ -78,20 +77,31 @@ def of_pairs(
 
     steps: the chosen timings; caps: bytes/s.
     """
-    names, links = list(steps), measured(profile)
+    names, links = list(steps), known(profile)
     for name, step in steps.items():
-        if step.messages and (name, name) in links:
-            links[name, name] = _after_gradients(links[name, name], step.messages)
+        if step.messages:
+            links[name, name] = _to_itself(name, step.messages, links.get((name, name)))
     pairs = [[_pair(links, worker, host, caps, sizes) for host in names] for worker in names]
     costs = {field: np.array([[each[field] for each in row] for row in pairs]) for field in pairs[0][0]}
     return PairCosts(**costs)
 
 
-def _after_gradients(link: LinkProfile, messages: Sequence[MessageCost]) -> LinkProfile:
-    """A loopback whose messages cost the processor what they do after gradients of the model."""
+def _to_itself(name: str, messages: Sequence[MessageCost], loopback: LinkProfile | None) -> LinkProfile:
+    """A device's link to itself, by its messages after gradients of the model.
+
+    loopback: its seconds count, where it was measured.
+    """
+    largest, orders_s = messages[-1], messages[0].seconds / 2
+    link = loopback or LinkProfile(
+        name, name, "messages", Samples("bytes/s", (largest.message_bytes / max(1e-9, largest.seconds - orders_s),)),
+        Samples("s", (orders_s,)), (), 0.0, 0.0,
+    )  # fmt: skip
     seconds = tuple(point._replace(send_cpu_s=None, receive_cpu_s=None) for point in link.curve)
-    costs = tuple(CurvePoint(each.message_bytes, Samples("s", ()), *each[1:]) for each in messages)
-    largest = messages[-1]
+    own_s = [() if loopback else (max(each.seconds - orders_s, each.seconds / 2),) for each in messages]
+    costs = tuple(
+        CurvePoint(each.message_bytes, Samples("s", taken_s), each.send_cpu_s, each.receive_cpu_s)
+        for each, taken_s in zip(messages, own_s, strict=True)
+    )
     return link._replace(
         curve=seconds + costs,
         send_cpu_s=largest.send_cpu_s / largest.message_bytes,
@@ -110,7 +120,7 @@ def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes
         return {**found, "up_s": math.inf, "down_s": math.inf}
     up_s, down_s = transfer_s(up, sizes.up, cap), transfer_s(down, sizes.down, cap)
     up_cpu, down_cpu = processor_s(up, sizes.up), processor_s(down, sizes.down)
-    error_s = math.hypot(relative_error(up, sizes.up) * up_s, relative_error(down, sizes.down) * down_s)
+    error_s = math.hypot(_error(up, sizes.up) * up_s, _error(down, sizes.down) * down_s)
     received_s = _stolen_cpu_s(up_cpu.receive_s, up.receive_stolen_cpu_s, sizes.up)
     order_s = _order_cpu_s(links, host)
     worker_cpu_s = up_cpu.send_s + down_cpu.receive_s + _order_cpu_s(links, worker)
@@ -133,6 +143,11 @@ def _pair(links: Links, worker: str, host: str, caps: Mapping[str, float], sizes
     }
 
 
+def _error(link: LinkProfile, message_bytes: int) -> float:
+    """The relative standard error of a message's time."""
+    return math.hypot(relative_error(link, message_bytes), ERROR if link.tool == ESTIMATED else 0.0)
+
+
 def _order_cpu_s(links: Links, device: str) -> float:
     """Processor seconds of one end for an order and its answer, whatever else they carry."""
     loopback = links.get((device, device))
@@ -151,7 +166,7 @@ def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_
     no incast was measured. All peers count at their measured rates: the capacity of the host's link
     depends neither on candidates nor on a what-if.
     """
-    links = measured(profile)
+    links = known(profile)
     ends = {peer: (peer, host) if direction == "in" else (host, peer) for peer in profile.devices if peer != host}
     alone = {peer: rate_bytes_per_s(links[each]) for peer, each in ends.items() if each in links}
     for incast in profile.incasts:
@@ -167,7 +182,7 @@ def unlike_measured(profile: Profile, rates: Mapping[str, float]) -> list[str]:
     """Notes on what-if rates that are faster than measured, or far slower."""
     notes = []
     for name, rate in rates.items():
-        links = ((ends, link) for ends, link in measured(profile).items() if name in ends and len(set(ends)) > 1)
+        links = ((ends, link) for ends, link in known(profile).items() if name in ends and len(set(ends)) > 1)
         fastest, asked = max((rate_bytes_per_s(link) for _, link in links), default=math.nan), rate * PAYLOAD
         shown = f"--rate {name}: its links measured {fastest * 8e-6:.3g} Mbit/s at most; "
         if fastest < asked:

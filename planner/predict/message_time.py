@@ -90,10 +90,7 @@ def relative_error(link: LinkProfile, message_bytes: int) -> float:
 
 def standard_error(samples: Samples) -> float:
     """Relative standard error of a mean of autocorrelated values; 0 below two values."""
-    if len(samples.values) < 2 or stats.mean(samples.values) <= 0:
-        return 0.0
-    count = stats.effective_count(samples.values)
-    return stats.stdev(samples.values) / math.sqrt(count) / stats.mean(samples.values)
+    return stats.standard_error(samples.values)
 
 
 def _on_curve(link: LinkProfile, message_bytes: int, latency_s: float) -> float:

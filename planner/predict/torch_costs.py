@@ -59,7 +59,7 @@ def of_profile(
     profile: Profile, steps: Mapping[str, StepProfile], caps: Mapping[str, float], chosen: Engine
 ) -> TorchCosts:
     """Costs on the devices in ``steps``, in that order. caps: bytes/s that a network is held to."""
-    links, names = link_costs.measured(profile), list(steps)
+    links, names = link_costs.known(profile), list(steps)
     rates, send_cpu_s, receive_cpu_s = np.zeros((3, len(names), len(names)))
     alone, beside = (ByteCosts(*np.zeros((2, len(names), len(names)))) for _ in range(2))
     all_bytes = next(iter(steps.values())).gradient_bytes

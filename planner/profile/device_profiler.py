@@ -4,24 +4,27 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable
 
-from backends.protocol.orders import CollectFacts, MeasureCores, MeasureIdle, RemoveFile, StartFramework, WatchStream
+from backends.protocol.orders import CollectFacts, MeasureIdle, RemoveFile, StartFramework, WatchStream
+from planner.agents.call import Call
 from planner.agents.client import AgentClient
 from planner.check.findings import without_device_name
 from planner.check.run import FRAMEWORK_S
 from planner.errors import AgentError, PlanError, PlannerError
 from planner.fleet.device import Device
-from planner.profile import repeats, reuse
-from planner.profile.crowd import Crowd
+from planner.profile import reuse
+from planner.profile.contention import contention
 from planner.profile.file import DeviceProfile, timing_of
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.startup import Startup
 from planner.profile.step_timing import StepTimer
-from profilers.records.device import Facts, SpunCores
+from planner.units import seconds
+from profilers.records.device import Facts
 from profilers.records.readings import StreamRate, Window
 from profilers.records.steps import Repeat, StepProfile
+from profilers.stats import mean
 
 #: Seconds for which arriving samples are counted.
 WATCHED_S = 10.0
@@ -40,27 +43,27 @@ class DeviceProfiler:
         self._recorder = recorder
         self._show = recorder.on_progress
         self._imported: set[tuple[str, str]] = set()  # devices and the frameworks that their agents have
-        self._began_s: dict[str, float] = {}  # seconds that went into a device's first model before
 
     def identify(self, device: Device, agent: AgentClient) -> None:
-        """Collect facts, by which earlier measurements may not hold, and measure idle watts."""
+        """Collect facts, by which earlier measurements may not hold."""
         try:
             self._facts(device, agent)
         except PlannerError as error:
             self._recorder.fail(device.name, str(error))
 
-    def spin(self, device: Device, agent: AgentClient) -> None:
-        """Measure the cores that threads get while no other device on the machine does anything.
-
-        The agent, too, goes by them from here on.
-        """
-        self._show(device.name, "usable cores", None)
+    def idle(self, device: Device, agent: AgentClient) -> None:
+        """Measure counters and watts while no device does anything."""
+        if self._known(device).idle is not None:
+            return
+        self._show(device.name, "idle power", None)
+        began = time.monotonic()
         try:
-            spun: SpunCores = agent.call(MeasureCores(), ANSWER_S)
+            idle: Window = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
         except PlannerError as error:
             self._recorder.fail(device.name, str(error))
             return
-        self._recorder.note(device.name, spun=spun)
+        took = {**self._known(device).took_s, "idle": time.monotonic() - began}
+        self._recorder.note(device.name, idle=idle, took_s=took)
 
     def start(self, device: Device, agent: AgentClient, reached_s: float) -> None:
         """Measure how a run begins, and import the framework of models that are to be timed.
@@ -72,7 +75,7 @@ class DeviceProfiler:
             self._startup(device, agent, reached_s)
             if any(not self._is_timed(device, model) for model in self._request.models):
                 self._show(device.name, "importing", None)
-                self._began_s[device.name] = self._import(device, agent, self._framework(device))
+                self._import(device, agent, self._framework(device))
 
     def measure(self, device: Device, agent: AgentClient) -> None:
         """Count what arrives in streams, and time all models."""
@@ -86,53 +89,35 @@ class DeviceProfiler:
             return
         known = self._known(device)
         if known.steps or not self._request.models:
-            self._show(device.name, "done", 1.0)
+            self._show(device.name, self._told(device), 1.0)
         else:
             reasons = "; ".join(f"{model}: {reason}" for model, reason in known.failures.items())
             self._recorder.fail(device.name, reasons)
-
-    def repeat(self, device: Device, agent: AgentClient) -> None:
-        """Time models again, minutes later, which shows what ran beside them the first time."""
-        for timed in self._current(device):
-            if repeats.unchecked(timed):
-                try:
-                    self._check(device, agent, timed)
-                except PlannerError as error:
-                    reason = without_device_name(device.name, error)
-                    self._show(device.name, f"{timed.model}: timed once only: {reason}", None)
-        self._show(device.name, "done", 1.0)
 
     def timed(self, device: Device, model: str) -> StepProfile | None:
         """The timing of a model that this request asks for, if there is one."""
         return next((each for each in self._current(device) if each.model == model), None)
 
-    def beside(self, device: Device, agent: AgentClient, model: str, crowd: Crowd) -> Repeat | None:
-        """Time a model again, while all of a crowd make its steps; None if that fails."""
+    def begin_again(self, device: Device, agent: AgentClient, model: str, lasting_s: float) -> Call:
+        """Begin steps of a timed model that count from the word on. Raises RemoteError."""
         timed = self.timed(device, model)
-        assert timed is not None, "a crowd is made of devices that can make steps"
-        try:
-            found = self._timer.beside(device, agent, timed, crowd)
-        except PlannerError as error:
-            reason = without_device_name(device.name, error)
-            self._show(device.name, f"{model}: not timed beside the others: {reason}", None)
-            return None
-        self._show(device.name, "done", 1.0)
-        return found
+        assert timed is not None, "it was timed alone"
+        return self._timer.again(device, agent, timed, lasting_s, waits=True)
 
-    def agrees_in_crowd(self, device: Device, model: str, names: Collection[str], found: Repeat) -> bool:
-        """Whether it made steps as fast as beside these devices before, if it did."""
+    def note_contention(self, device: Device, model: str, names: Iterable[str], made: Repeat, took_s: float) -> None:
+        """Record how a device did while all of these computed. took_s: its part of the seconds."""
         timed = self.timed(device, model)
-        return timed is None or repeats.crowd_agrees(timed, names, found)
-
-    def note_crowd(
-        self, device: Device, model: str, names: tuple[str, ...], found: Sequence[Repeat], took_s: float
-    ) -> None:
-        """Record how a device did among these, once or twice. took_s: its part of the seconds."""
-        timed = self.timed(device, model)
-        assert timed is not None, "it was timed in the crowd"
+        assert timed is not None, "it was timed alone"
         known, part = self._known(device), timing_of(timed.model, timed.framework)
+        by = timed._replace(contention=contention(names, timed.gradient_s, made.gradient_s))
         took = {**known.took_s, part: known.took_s.get(part, 0.0) + took_s}
-        self._note_timing(device, timed, repeats.crowded(timed, names, found), took)
+        steps = tuple(by if each is timed else each for each in known.steps)
+        self._recorder.note(device.name, steps=steps, took_s=took)
+
+    def _told(self, device: Device) -> str:
+        """What is told of a device that is done."""
+        timed = self._current(device)
+        return ", ".join(f"{each.model} {seconds(_step_s(each))} a step" for each in timed) or "done"
 
     def _current(self, device: Device) -> list[StepProfile]:
         """The timings of what this request asks for; none without a framework for it."""
@@ -167,12 +152,6 @@ class DeviceProfiler:
             self._recorder.change(lambda profile: profile.without_links(name))
             self._recorder.note(name, idle=None, steps=(), took_s={}, failures={}, startup=None)
         self._recorder.note(name, facts=facts)
-        if self._known(device).idle is None:
-            self._show(name, "idle power", None)
-            began = time.monotonic()
-            idle: Window = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
-            took = {**self._known(device).took_s, "idle": time.monotonic() - began}
-            self._recorder.note(name, idle=idle, took_s=took)
 
     def _startup(self, device: Device, agent: AgentClient, reached_s: float) -> None:
         """Time what a run begins with. A device whose disk is full may still be profiled."""
@@ -185,15 +164,14 @@ class DeviceProfiler:
             return
         self._recorder.note(device.name, startup=found)
 
-    def _import(self, device: Device, agent: AgentClient, framework: str) -> float:
-        """Import a framework, which only the first time takes long; returns the seconds."""
+    def _import(self, device: Device, agent: AgentClient, framework: str) -> None:
+        """Import a framework, which only the first time takes long."""
         began = time.monotonic()
         agent.call(StartFramework(framework), FRAMEWORK_S)
         took_s, startup = time.monotonic() - began, self._known(device).startup
         if startup is not None and (device.name, framework) not in self._imported:
             self._recorder.note(device.name, startup=startup.with_framework(framework, took_s))
         self._imported.add((device.name, framework))
-        return took_s
 
     def _check_precision(self, device: Device) -> None:
         self._request.check_precision(self._facts_of(device))
@@ -228,15 +206,15 @@ class DeviceProfiler:
             self._recorder.fail(name, f"{model}: {error}", failures={**failures, model: str(error)})
             return
         if self._is_timed(device, model):
-            self._show(name, f"{model}: measured before", 1.0)
+            self._show(name, f"{model}: measured before", None)
             return
         part, same = timing_of(model, framework), self._timings(device, model)
         others = tuple(steps for steps in before.steps if steps not in same)
         took = {other: took_s for other, took_s in before.took_s.items() if other != part}
-        began = time.monotonic() - self._began_s.pop(name, 0.0)
+        began = time.monotonic()
         try:
             self._import(device, agent, framework)
-            measured = self._timer.whole(device, agent, model, framework, time.monotonic() - began)
+            measured = self._timer.whole(device, agent, model, framework)
         except AgentError as error:
             reason = without_device_name(name, error)
             failed = {**failures, model: reason}
@@ -260,17 +238,10 @@ class DeviceProfiler:
         timings = self._timings(device, model)
         return any(reuse.timing_holds(steps, fingerprint, self._request, device, facts) for steps in timings)
 
-    def _check(self, device: Device, agent: AgentClient, timed: StepProfile) -> None:
-        """Repeat one timing."""
-        known, part = self._known(device), timing_of(timed.model, timed.framework)
-        before_s, began = known.took_s.get(part, 0.0), time.monotonic()
-        checked = self._timer.checked(device, agent, timed, before_s)
-        took = {**known.took_s, part: before_s + time.monotonic() - began}
-        self._note_timing(device, timed, checked, took)
 
-    def _note_timing(self, device: Device, timed: StepProfile, by: StepProfile, took: dict[str, float]) -> None:
-        steps = tuple(by if each is timed else each for each in self._known(device).steps)
-        self._recorder.note(device.name, steps=steps, took_s=took)
+def _step_s(timed: StepProfile) -> float:
+    """Mean seconds of a step of a device that trains alone."""
+    return mean(timed.gradient_s.values) + mean(timed.update_s.values)
 
 
 def _bytes_per_s(agent: AgentClient) -> float:

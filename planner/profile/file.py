@@ -8,12 +8,10 @@ from backends.frameworks.base import FRAMEWORKS
 from backends.strategies.compressors.registry import COMPRESSORS
 from planner.json_records import decode, load
 from planner.profile.startup import Startup
-from profilers import spinning
-from profilers.records.device import Facts, SpunCores
+from profilers.records.device import Facts
 from profilers.records.links import IncastProfile, LinkProfile
 from profilers.records.readings import StreamRate, Window
 from profilers.records.steps import StepProfile
-from profilers.stats import mean
 
 #: Training steps that are planned by default (Gu et al., section IV).
 DEFAULT_STEPS = 100_000
@@ -38,7 +36,6 @@ class DeviceProfile(NamedTuple):
 
     device: what the fleet file declares of it, by key (``Declared``); None where undeclared.
     facts, idle: None where the device failed before.
-    spun: cores that spinning threads got; None where that was not measured.
     streams: of samples that arrive there, by ``StreamSpec.named``.
     startup: how long a run takes to begin there; None where that was not measured.
     error: why it cannot take part, or None.
@@ -53,23 +50,13 @@ class DeviceProfile(NamedTuple):
     error: str | None
     took_s: dict[str, float]
     failures: dict[str, str] = {}
-    spun: SpunCores | None = None
     streams: dict[str, StreamRate] = {}
     startup: Startup | None = None
 
     @property
     def cores(self) -> float | None:
-        """Cores that count in predictions: those it may use, or fewer that it really got.
-
-        Threads that spin for a moment may meet something else that runs then, so that what steps
-        have taken counts as well.
-        """
-        if self.facts is None:
-            return None
-        timed = [step for step in self.steps if step.gradient_s.values]
-        by_steps = max((step.cpu_s_per_step / mean(step.gradient_s.values) for step in timed), default=0.0)
-        found = spinning.fewer(self.facts.usable_cores, self.spun)
-        return max(found, min(self.facts.usable_cores, by_steps))
+        """Cores that count in predictions: those it may use."""
+        return None if self.facts is None else self.facts.usable_cores
 
     def failed(self, models: Iterable[str]) -> bool:
         """Whether the device can be used for none of these models."""

@@ -1,4 +1,4 @@
-"""Link probes measure each pair of devices, then all peers of each host at once (incast).
+"""Link probes measure pairs of devices, then all peers of a host at once (incast).
 
 One probe runs at a time, for devices may share a medium.
 """
@@ -36,17 +36,14 @@ Result = LinkProfile | IncastProfile
 class ProbeLengths(NamedTuple):
     """How long probes take.
 
-    throughput_s: seconds of a throughput probe between two devices.
-    loopback_s: seconds of one within a device, which no network limits and which settles sooner.
-    loopback_repeats: messages of each size; quotas and cold caches show in many of them only.
-    enough_s, turns, turn_s: see ``SendMessages``.
+    throughput_s: seconds of a throughput probe; iperf3 takes whole ones.
+    limit_s, enough_s, turns, turn_s: see ``SendMessages``.
     """
 
-    throughput_s: float = 1.0
-    loopback_s: float = 0.3
-    loopback_repeats: int = 15
-    enough_s: float = 0.4
-    turns: int = 3
+    throughput_s: float = 0.5
+    limit_s: float = 0.6
+    enough_s: float = 0.15
+    turns: int = 2
     turn_s: float = 0.15
 
 
@@ -60,13 +57,20 @@ class Outstanding(NamedTuple):
     incasts: tuple[tuple[str, str], ...]
 
     @classmethod
-    def among(
-        cls, names: Iterable[str], have_pairs: Collection[Flow] = (), have_incasts: Collection[tuple[str, str]] = ()
+    def with_hub(
+        cls,
+        hub: str,
+        names: Iterable[str],
+        have_pairs: Collection[Flow] = (),
+        have_incasts: Collection[tuple[str, str]] = (),
     ) -> "Outstanding":
-        """All probes but those made before; two devices have no incast."""
-        names = list(names)
-        pairs = ((source, target) for source in names for target in names)
-        incasts = ((host, direction) for host in names for direction in ("in", "out") if len(names) > 2)
+        """The links of a hub with others, both ways, but for those that were measured before.
+
+        Two devices have no incast.
+        """
+        others = [name for name in names if name != hub]
+        pairs = [pair for other in others for pair in ((hub, other), (other, hub))]
+        incasts = [(hub, direction) for direction in ("in", "out") if len(others) > 1]
         return cls(
             tuple(pair for pair in pairs if pair not in have_pairs),
             tuple(incast for incast in incasts if incast not in have_incasts),
@@ -98,7 +102,7 @@ class LinkProber:
         agents: Mapping[str, AgentClient],
         addresses: Mapping[str, str],
         sizes: Sequence[int],
-        on_progress: Callable[[str, float | None], None],
+        on_progress: Callable[[str], None],
         lengths: ProbeLengths = LENGTHS,
     ) -> None:
         self.agents = agents
@@ -107,50 +111,22 @@ class LinkProber:
         self._on_progress = on_progress
         self._lengths = lengths
         self._iperf3: dict[str, bool] = {}
-        self._loopbacks: dict[str, MessageTimes] = {}
         self._authority = Authority()
 
-    def measure(self, on_result: Callable[[Result], None], only: Outstanding | None = None) -> dict[str, str]:
-        """Measure all links, or ``only`` some; return the reasons of failed probes, by name.
+    def measure(self, on_result: Callable[[Result], None], probes: Outstanding) -> dict[str, str]:
+        """Measure some links; return the reasons of failed probes, by name.
 
-        A loopback is probed over two connections, before all other links and after them: the two
-        ends of one connection may run on processors that slow each other down. A pair that fails is
-        left out of the incasts; all else is measured.
+        A pair that fails is left out of the incasts; all else is measured.
         """
-        probes = Outstanding.among(self.agents) if only is None else only
-        loopbacks = [pair for pair in probes.pairs if pair[0] == pair[1]]
-        between = [pair for pair in probes.pairs if pair not in loopbacks]
         errors: dict[str, str] = {}
-        steps: list[tuple[str, Callable[[], Result | None]]] = [
-            *((_arrow(pair), functools.partial(self._loopback_curve, pair[0])) for pair in loopbacks),
-            *((_arrow(pair), functools.partial(self._pair, *pair)) for pair in between),
+        steps: list[tuple[str, Callable[[], Result]]] = [
+            *((_arrow(pair), functools.partial(self._pair, *pair)) for pair in probes.pairs),
             *((_all(*each), functools.partial(self._incast, *each, errors)) for each in probes.incasts),
-            *((_arrow(pair), functools.partial(self._loopback, pair[0])) for pair in loopbacks),
         ]
-        for done, (what, probe) in enumerate(steps):
-            self._on_progress(what, done / len(steps))
-            if what in errors:  # the first half of a loopback failed, so would the second
-                continue
+        for what, probe in steps:
+            self._on_progress(what)
             try:
-                result = probe()
-            except RemoteError as error:
-                errors[what] = str(error)
-            else:
-                if result is not None:
-                    on_result(result)
-        return errors
-
-    def repeat(self, on_result: Callable[[LinkProfile], None], links: Sequence[LinkProfile]) -> dict[str, str]:
-        """Probe links again, minutes later; return the reasons of failed probes, by name.
-
-        on_result: called with each link, both probes in it. A link that fails stays as it was.
-        """
-        errors: dict[str, str] = {}
-        for done, link in enumerate(links):
-            what = _arrow((link.source, link.target))
-            self._on_progress(f"{what}, again", done / len(links))
-            try:
-                on_result(link_curves.pooled(link, self._curve(link.source, link.target)))
+                on_result(probe())
             except RemoteError as error:
                 errors[what] = str(error)
         return errors
@@ -160,31 +136,19 @@ class LinkProber:
         flow = (source, target)
         tool = self._tool([flow])
         (throughput,) = self._throughput([flow], tool, self._lengths.throughput_s)
-        return link_curves.first(*flow, throughput, self._curve(source, target))
+        return link_curves.link_profile(*flow, throughput, self._curve(source, target))
 
     def _curve(self, source: str, target: str) -> MessageTimes:
-        """One-way times of messages, and between two devices what a computation at an end loses."""
+        """One-way times of messages, and what a computation at either end loses."""
         address, lengths = self._addresses[target], self._lengths
         serve = ServeMessages(address, self._authority.identity(framing.SERVER))
         with _serving(self.agents[target], serve) as ready:
-            order = SendMessages(address, ready.port, self._authority.identity(source), self._sizes)
-            order = order._replace(enough_s=lengths.enough_s)
-            if source == target:
-                order = order._replace(repeats=lengths.loopback_repeats, cold=True)
-            else:
-                order = order._replace(turns=lengths.turns, turn_s=lengths.turn_s)
+            order = SendMessages(
+                address, ready.port, self._authority.identity(source), self._sizes,
+                limit_s=lengths.limit_s, enough_s=lengths.enough_s, turns=lengths.turns, turn_s=lengths.turn_s,
+            )  # fmt: skip
             times: MessageTimes = self.agents[source].call(order, ANSWER_S)
             return times
-
-    def _loopback_curve(self, name: str) -> None:
-        """The curve of a loopback over a first connection."""
-        self._loopbacks[name] = self._curve(name, name)
-
-    def _loopback(self, name: str) -> LinkProfile:
-        """The throughput of a loopback, and both of its curves, which count as one repeat."""
-        (throughput,) = self._throughput([(name, name)], PYTHON, self._lengths.loopback_s)
-        link = link_curves.first(name, name, throughput, self._loopbacks[name])
-        return link_curves.pooled(link, self._curve(name, name))._replace(repeats=1)
 
     def _incast(self, host: str, direction: str, errors: Mapping[str, str]) -> IncastProfile:
         """All flows of a host at once, over the time in which all of them run."""

@@ -1,4 +1,4 @@
-"""A profile recorder keeps the profile of a fleet, and writes it after every measurement."""
+"""A profile recorder keeps the profile of a fleet, which threads of several devices change."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from planner.profile.file import Profile
 
 
 class ProfileRecorder:
-    """The profile so far, which threads of several devices change. path: of profile.json."""
+    """The profile so far. path: of profile.json, which ``save`` writes."""
 
     def __init__(self, profile: Profile, path: Path, on_progress: OnProgress) -> None:
         self.profile = profile
@@ -21,11 +21,15 @@ class ProfileRecorder:
         self._stopped = False
 
     def change(self, changed: Callable[[Profile], Profile]) -> None:
-        """Replace the profile and write it. Raises RecordError where it cannot be written."""
+        """Replace the profile."""
         with self._lock:
             if not self._stopped:
                 self.profile = changed(self.profile)
-                save(self.profile, self._path)
+
+    def save(self) -> None:
+        """Write the profile. Raises RecordError where it cannot be written."""
+        with self._lock:
+            save(self.profile, self._path)
 
     def note(self, name: str, **changes: Any) -> None:
         """Change fields of one device's profile."""

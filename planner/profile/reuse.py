@@ -5,9 +5,7 @@ from typing import Any
 
 from planner.fleet.device import Device, Fleet
 from planner.profile.file import DeviceProfile, Profile
-from planner.profile.link_probe import Outstanding
 from planner.profile.request import ProfileRequest
-from profilers import steptime
 from profilers.records.device import Facts
 from profilers.records.links import LinkProfile
 from profilers.records.steps import StepProfile
@@ -51,30 +49,19 @@ def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set
         if incast.measured_s > oldest and {incast.host, *incast.bytes_per_s} == names and not again | moved
     )
     took_s = before.took_s if links else {}
-    possible = Outstanding.among(names).names
-    errors = {what: reason for what, reason in before.link_errors.items() if what in possible}
-    return start._replace(links=links, incasts=incasts, took_s=took_s, link_errors=errors)
+    return start._replace(links=links, incasts=incasts, took_s=took_s)
 
 
 def timing_holds(
     steps: StepProfile, fingerprint: str, request: ProfileRequest, device: Device, facts: Facts | None
 ) -> bool:
-    """Whether a device's earlier timing of a model, which has ``fingerprint`` now, still holds.
-
-    One that was cut short for a plan of few steps is too crude for a plan of many.
-    """
+    """Whether a device's earlier timing of a model, which has ``fingerprint`` now, still holds."""
     installed = str(facts and facts.frameworks.get(steps.framework, {}).get("version"))
-    fine_enough = (
-        steps.precise
-        or len(steps.gradient_s.values) >= steptime.TIMED_ENOUGH
-        or (steps.steps_planned or 0) >= request.steps_planned
-    )
     return (
         (steps.fingerprint, steps.protocol, steps.slowdown, steps.micro_batch, steps.precision)
         == (fingerprint, request.protocol, device.slowdown, request.micro_batch, request.precision)
         # NVIDIA's 2.7.0+nv22.1 reports itself as 2.7.0.
         and steps.framework_version in (installed, installed.partition("+")[0])
-        and (steps.protocol != "adaptive" or fine_enough)
     )
 
 

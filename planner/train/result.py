@@ -12,7 +12,6 @@ from planner.predict.predict import Prediction
 from planner.profile.power_readings import uncertainty
 from planner.provenance import Provenance
 from planner.train.deviation_causes import deviation_notes
-from planner.train.equal_speed import at_equal_speed, slowdowns
 from planner.train.worker_result import WorkerResult
 from profilers.records.json_values import json_value
 
@@ -27,9 +26,6 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
     ``besides_w`` as planned.
     A resumed run is compared with a prediction for the steps that it made itself.
 
-    equal_speed: prediction and error for devices as fast as they were in the run, by their
-    reference loops, with the factors in which these took longer than in the profile; null where
-    a loop did not run, or a GPU computed.
     energy_uncertainty: half of the energy's 95 % interval, as a share; null where unknown.
     """
     made = sum(part.steps for part in parts.values())
@@ -43,8 +39,6 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
     time_s = account.elapsed_s - evaluation_s
     measured = _figures(Prediction(time_s, _total_w(parts, plan.besides_w)))
     predicted = _figures(predicted_plan.prediction)
-    factors = slowdowns(predicted_plan, parts)
-    at_speed = at_equal_speed(predicted_plan, factors)
     return {
         "model": plan.run.model,
         "steps": plan.run.steps,
@@ -72,12 +66,6 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
             "evaluation_s": evaluation_s,
         },
         "error": {key: _relative(measured[key], predicted[key]) for key in measured},
-        "equal_speed": at_speed
-        and {
-            "slowdowns": factors,
-            "predicted": (adjusted := _figures(at_speed)),
-            "error": {key: _relative(measured[key], adjusted[key]) for key in measured},
-        },
         "besides_w": plan.besides_w,
         "evaluations": json_value(account.evaluations),
         "notes": [

@@ -7,13 +7,13 @@ from backends.protocol.events import Built, MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.agents.call import Event
 from planner.train.events import MemberEnded
-from profilers.records.readings import MachineSpeed, Window
+from profilers.records.readings import Window
 
 
 class Telemetry:
     """What members have reported, by name.
 
-    windows: what a member's sensors measured, in turn; speeds: of its machine, likewise.
+    windows: what a member's sensors measured, in turn.
     spent: where its time went, one entry for each time it was started.
     streams: the newest figures of its stream of samples, one entry for each time it was started.
     injected: likewise, of the samples that it gave to others and received.
@@ -23,7 +23,6 @@ class Telemetry:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.windows: dict[str, list[Window]] = {name: [] for name in names}
-        self.speeds: dict[str, list[MachineSpeed | None]] = {name: [] for name in self.windows}
         self.spent: dict[str, list[TimeSpent]] = {name: [] for name in self.windows}
         self.streams: dict[str, dict[int, StreamStatistics]] = {name: {} for name in self.windows}
         self.injected: dict[str, dict[int, InjectionStatistics]] = {name: {} for name in self.windows}
@@ -38,7 +37,6 @@ class Telemetry:
         """Collect an event of this member; other events than those of its work are ignored."""
         if isinstance(event, MemberTelemetry):
             self.windows[name].append(event.window)
-            self.speeds[name].append(event.speed)
             self.spent[name][-1:] = [event.spent]
             if event.stream is not None:
                 self.streams[name][len(self.spent[name])] = event.stream

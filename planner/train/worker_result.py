@@ -8,14 +8,13 @@ import numpy as np
 
 from backends.protocol.events import RunAccount, TimeSpent
 from planner.plan.file import Plan, PlannedWorker
-from planner.profile.machine_speed import joined_speed
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.train.injection import injected_result
 from planner.train.streams import stream_result
 from planner.train.telemetry import Telemetry
 from power_models import nameplate
-from profilers.records.readings import MODEL, UNAVAILABLE, MachineSpeed, Window
+from profilers.records.readings import MODEL, UNAVAILABLE, Window
 
 
 class WorkerResult(NamedTuple):
@@ -30,7 +29,6 @@ class WorkerResult(NamedTuple):
     build_s: seconds that its model took to build.
     sender: figures of its compressor at the end.
     data_s: of ``busy_s``, seconds that it waited for batches to be read.
-    speed: of its machine over the run; None where unknown.
     stream: of its stream of samples, as ``streams.stream_result`` has it; None without one.
     injected: of samples given and received, as ``injection.injected_result`` has it, or None.
     """
@@ -47,7 +45,6 @@ class WorkerResult(NamedTuple):
     build_s: float | None = None
     sender: Mapping[str, Any] = {}
     data_s: float = 0.0
-    speed: MachineSpeed | None = None
     stream: Mapping[str, Any] | None = None
     injected: Mapping[str, Any] | None = None
 
@@ -75,7 +72,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
         result[name] = WorkerResult(
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
             disagreements(measured), max(1, len(told.spent[name])), told.built_s.get(name),
-            told.compressors.get(name, {}), data_s, joined_speed(told.speeds[name]),
+            told.compressors.get(name, {}), data_s,
             stream_result(list(told.streams[name].values()), account.elapsed_s, planned.stream),
             injected_result(list(told.injected[name].values())),
         )  # fmt: skip

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from planner.predict.device_costs import wattage
-from planner.profile import data_wait, repeats
+from planner.profile import data_wait
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged
 from planner.units import counted, seconds
@@ -63,7 +63,7 @@ def _range(timed: dict[str, tuple[StepProfile, ...]]) -> str:
 
 def notes(profile: Profile) -> list[str]:
     """What the operator may want to mend, the most important kind first."""
-    kinds = (_unsettled, _unknown_watts, _smaller_batches, _odd_sensors, _slow_data, _unknown_memory, _fewer_cores)
+    kinds = (_unknown_watts, _smaller_batches, _odd_sensors, _slow_data, _unknown_memory)
     return [
         f"{name}: {note}"
         for kind in kinds
@@ -94,10 +94,6 @@ def failures(profile: Profile) -> Iterator[str]:
         yield f"{what}: {reason}"
 
 
-def _unsettled(device: DeviceProfile) -> list[str]:
-    return [note for timed in device.steps for note in repeats.notes(timed)]
-
-
 def _unknown_watts(device: DeviceProfile) -> list[str]:
     sources = [wattage(device, timed).provenance for timed in device.steps]
     return [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
@@ -124,14 +120,3 @@ def _slow_data(device: DeviceProfile) -> list[str]:
 def _unknown_memory(device: DeviceProfile) -> list[str]:
     reasons = [timed.memory.reason for timed in device.steps if timed.memory]
     return [f"memory of a step is not known: {reason}" for reason in reasons if reason is not None]
-
-
-def _fewer_cores(device: DeviceProfile) -> list[str]:
-    """Where it gets fewer cores than it may use, which predictions go by."""
-    facts, spun = device.facts, device.spun
-    if facts is None or spun is None or device.cores == facts.usable_cores:
-        return []
-    return [
-        f"it may use {facts.usable_cores:g} cores, and {spun.threads} spinning threads got {spun.every:.2f}: "
-        "something outside of it takes the rest, and predictions count what it got"
-    ]

@@ -56,7 +56,6 @@ def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
         "build_s": timed.build_s,
         "steady": timed.steady,
         "precise": timed.precise,
-        "repeats_s": timed.repeats,
         **({} if timed.memory is None else {"memory": {**json_value(timed.memory), **memory_figures(device, timed)}}),
         "idle_w": known(found.idle_w),
         "busy_w": known(found.busy_w),

@@ -1,4 +1,4 @@
-"""A device tells these records of itself: its facts, its cores, its sensors."""
+"""A device tells these records of itself: its facts and its sensors."""
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
@@ -28,20 +28,6 @@ class Facts(NamedTuple):
     processor: Optional[str] = None
     precisions: Tuple[str, ...] = ()
     boot_id: Optional[str] = None
-
-
-class SpunCores(NamedTuple):
-    """Cores that spinning threads got (``profilers.spinning``).
-
-    one: by a single thread; every: by ``threads`` threads, one for each usable core.
-    period_s: from one pause in which a thread got nothing to the next, as a quota makes them; None
-        where there were few, or where it was not measured.
-    """
-
-    one: float
-    every: float
-    threads: int
-    period_s: Optional[float] = None
 
 
 class SensorFacts(NamedTuple):

@@ -2,7 +2,7 @@
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from profilers.records.readings import MachineSpeed, Samples
+from profilers.records.readings import Samples
 
 
 class CurvePoint(NamedTuple):
@@ -26,8 +26,6 @@ class LinkProfile(NamedTuple):
     plain_send_cpu_s, plain_receive_cpu_s: processor seconds per byte that is not encrypted, of
         iperf3; None without it, and in profiles of older versions.
     measured_s: seconds since the epoch by the operator's clock.
-    repeats: repeats, minutes apart, behind all but the goodput; 0 in profiles without this count.
-    send_speed, receive_speed: of the machines at both ends, meanwhile; None in older profiles.
     """
 
     source: str
@@ -41,11 +39,8 @@ class LinkProfile(NamedTuple):
     measured_s: float = 0.0
     send_stolen_cpu_s: Optional[float] = None
     receive_stolen_cpu_s: Optional[float] = None
-    repeats: int = 0
     plain_send_cpu_s: Optional[float] = None
     plain_receive_cpu_s: Optional[float] = None
-    send_speed: Optional[MachineSpeed] = None
-    receive_speed: Optional[MachineSpeed] = None
 
 
 class IncastProfile(NamedTuple):

@@ -1,4 +1,4 @@
-"""Readings are what a device has measured for a while: samples, counters, watts, its speed."""
+"""Readings are what a device has measured for a while: samples, counters, watts."""
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
@@ -65,26 +65,6 @@ class Window(NamedTuple):
     power: Tuple[PowerReading, ...]
     cpu_share: Optional[float] = None
     seconds: Dict[str, Tuple[Optional[float], ...]] = {}
-
-
-class MachineSpeed(NamedTuple):
-    """How fast a machine was while something was measured (``profilers.machine_speed``).
-
-    loop_s: mean processor seconds of the rounds of the reference loop that nothing interrupted;
-        stdev_s: standard deviation of all. None for too few rounds.
-    rounds: of the loop; taken_s: of each, as far as they are kept.
-    stolen_share: of the time of all processors, given to other machines by a hypervisor.
-    throttled_share: of the periods of a quota, those in which it was used up. None where unknown.
-    loop: number of the loop: times of different loops are not compared.
-    """
-
-    loop_s: Optional[float]
-    stdev_s: Optional[float]
-    rounds: int
-    stolen_share: Optional[float] = None
-    throttled_share: Optional[float] = None
-    loop: int = 1
-    taken_s: Tuple[float, ...] = ()
 
 
 class StreamRate(NamedTuple):

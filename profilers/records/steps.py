@@ -2,7 +2,7 @@
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from profilers.records.readings import MachineSpeed, Samples, Window
+from profilers.records.readings import Samples, Window
 
 
 class CodecCost(NamedTuple):
@@ -24,11 +24,16 @@ ORDER_BYTES = 1 << 10
 
 
 class MessageCost(NamedTuple):
-    """Processor seconds at both ends of an encrypted message within a device, after a gradient."""
+    """An encrypted message of a device to itself, after a gradient.
+
+    send_cpu_s, receive_cpu_s: processor seconds at both ends.
+    seconds: until it is acknowledged.
+    """
 
     message_bytes: int
     send_cpu_s: float
     receive_cpu_s: float
+    seconds: float = 0.0
 
 
 class Repeat(NamedTuple):
@@ -38,19 +43,19 @@ class Repeat(NamedTuple):
     copy_s: Samples
     update_s: Samples
     cpu_s_per_step: float
-    speed: Optional[MachineSpeed] = None
 
 
-class Crowded(NamedTuple):
-    """Steps of a device while others on its kernel make some.
+class Contention(NamedTuple):
+    """How much longer gradients take while the other devices on a kernel compute.
 
-    names: of all, itself included.
-    repeats: how often, minutes apart.
+    names: of all that computed at the same time, itself included.
+    factor: mean time of a gradient then, over that of one alone.
+    error: relative standard error of the factor.
     """
 
     names: Tuple[str, ...]
-    steps: Repeat
-    repeats: int = 1
+    factor: float
+    error: float
 
 
 class BatchTiming(NamedTuple):
@@ -98,14 +103,12 @@ class StepProfile(NamedTuple):
         peer. update_s and service_s are those of SGD, or of the job's own optimizer.
     half_batch_s, other_batches: gradient times at half the batch size and at further ones, from
         which those at any other are predicted.
-    steps_planned: steps of the training that the time for this profile was derived from.
     layers: elements of each trained variable, in the order of the flat buffer.
     group_cpu_s: processor seconds that a process group of its framework adds to a gradient, its
         exchange aside; None where that is unknown or nothing.
     ready: share of a gradient's time after which each of them has its own; empty where the
         framework does not tell, and in profiles of older versions.
     compressors: costs of the compressors, by kind.
-    repeats: mean step seconds of each repeat, in order.
     collectives: backends of torch.distributed there; None in profiles of older versions.
     memory: None in profiles of older versions.
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
@@ -117,19 +120,12 @@ class StepProfile(NamedTuple):
     job: whether it is a user's job; ``samples``: those of its training data, where known;
         ``own_optimizer``: whether it brings an optimizer.
     data_s: mean seconds of a gradient that it waits for its batch.
-    speed: of the machine, meanwhile; None in profiles of older versions.
     first_step_s: seconds that the first step takes longer than the second one.
     evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
         one, and in profiles of older versions.
-    crowded: beside the others on its kernel; None where there are none, or they were not timed
+    contention: with the others on its kernel; None where there are none, or they were not timed
         together.
-    between_s: seconds that a device alone takes from one step to the next; ``messages``: to itself,
-        by size. Both are empty in profiles of older versions.
-    wait_cpu_s, message_cpu_s: processor seconds that a gradient takes longer after a wait, and
-        right after a message to itself; 0 where an accelerator computes, and in profiles of older
-        versions.
-    parts_speed: of the machine while all but whole steps was timed: updates of a server,
-        compressors, messages, evaluations; None in profiles of older versions.
+    messages: of the device to itself, by size.
     """
 
     model: str
@@ -155,10 +151,8 @@ class StepProfile(NamedTuple):
     gradient_bytes: int
     state_bytes: int
     window: Window
-    steps_planned: Optional[int] = None
     layers: Tuple[int, ...] = ()
     compressors: Dict[str, CodecCost] = {}
-    repeats: Tuple[float, ...] = ()
     collectives: Optional[Tuple[str, ...]] = None
     job: bool = False
     samples: Optional[int] = None
@@ -173,15 +167,10 @@ class StepProfile(NamedTuple):
     clip_s: Samples = Samples("s", ())
     ready: Tuple[float, ...] = ()
     group_cpu_s: Optional[float] = None
-    speed: Optional[MachineSpeed] = None
     first_step_s: float = 0.0
     evaluation_s: Optional[float] = None
-    crowded: Optional[Crowded] = None
-    between_s: Samples = Samples("s", ())
+    contention: Optional[Contention] = None
     messages: Tuple[MessageCost, ...] = ()
-    wait_cpu_s: float = 0.0
-    message_cpu_s: float = 0.0
-    parts_speed: Optional[MachineSpeed] = None
 
     @property
     def planned_batch(self) -> int:

@@ -78,13 +78,6 @@ def test_a_saved_profile_loads_again(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["profile.json"]
 
 
-def test_a_profile_from_before_failures_were_kept_loads(tmp_path: Path) -> None:
-    old = json_value(whole())
-    del old["link_errors"], old["devices"]["a"]["failures"], old["devices"]["a"]["steps"][0]["steps_planned"]
-    (tmp_path / "profile.json").write_text(json.dumps(old))
-    assert load_profile(tmp_path / "profile.json") == whole()
-
-
 def test_a_truncated_file_names_its_line_and_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "profile.json"
     json_records.save(whole(), path)

@@ -33,24 +33,20 @@ def test_half_and_a_quarter_are_timed_but_never_a_single_image(batch: int, sizes
     assert batch_curve.smaller_sizes(batch) == sizes
 
 
-def test_sizes_have_their_samples_without_the_warm_up() -> None:
-    steps = Steps()
-    found = batch_curve.measure(steps.at, 16, lambda: True, fits)
+@pytest.mark.parametrize(("limit_s", "counted"), [(1e9, batch_curve.MOST), (-1.0, batch_curve.FEWEST)])
+def test_sizes_have_their_samples_without_the_warm_up(
+    monkeypatch: pytest.MonkeyPatch, limit_s: float, counted: int
+) -> None:
+    monkeypatch.setattr(batch_curve, "LIMIT_S", limit_s)
+    found = batch_curve.measure(Steps().at, 16, True, fits)
     assert [each.batch for each in found] == [8, 4, 32]
-    assert [len(each.gradient_s.values) for each in found] == [12, 12, 5]
-    assert [len(each.gradient_s.warmup) for each in found] == [3, 3, 1]
+    assert [(len(each.gradient_s.warmup), len(each.gradient_s.values)) for each in found] == [(1, counted)] * 3
     assert all(set(each.gradient_s.values) == {float(each.batch)} for each in found)
 
 
-@pytest.mark.parametrize("with_larger", [True, False])
-@pytest.mark.parametrize("batch", [1, 4, 5, 16, 100])
-def test_what_remains_is_what_is_then_done(batch: int, with_larger: bool) -> None:
-    steps = Steps()
-    batch_curve.measure(steps.at, batch, lambda: with_larger, fits)
-    assert batch_curve.remaining_steps(batch, with_larger) == pytest.approx(sum(steps.made) / batch)
-    assert (2 * batch in steps.made) == with_larger
-
-
-def test_a_double_size_that_does_not_fit_into_the_memory_is_left_out() -> None:
-    found = batch_curve.measure(Steps().at, 16, lambda: True, lambda size, work: None)
-    assert [each.batch for each in found] == [8, 4]
+def test_the_double_size_is_left_out_where_it_takes_long_or_does_not_fit_into_the_memory() -> None:
+    for found in (
+        batch_curve.measure(Steps().at, 16, False, fits),
+        batch_curve.measure(Steps().at, 16, True, lambda size, work: None),
+    ):
+        assert [each.batch for each in found] == [8, 4]

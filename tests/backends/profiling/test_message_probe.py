@@ -80,19 +80,6 @@ def test_what_a_transfer_takes_from_a_computation_is_told_of_both_ends(authority
     assert curve(authority, limit_s=0.01).send_stolen_cpu_s is None
 
 
-def test_both_ends_make_a_round_of_the_reference_loop_after_each_message(authority):
-    result = curve(authority, limit_s=0.5)
-    messages = sum(len(point.seconds) + len(point.warmup) for point in result.points)
-    assert result.send_speed.rounds == result.receive_speed.rounds == messages
-    assert result.send_speed.loop_s > 0 and result.receive_speed.loop_s > 0
-
-
-def test_messages_that_find_the_caches_cold_are_measured_alike(authority):
-    warm, cold = (curve(authority, sizes=[1 << 18], cold=cold).points for cold in (False, True))
-    assert [point.message_bytes for point in cold] == [point.message_bytes for point in warm]
-    assert all(point.send_cpu_s > 0 and point.receive_cpu_s > 0 for point in cold)
-
-
 def test_sizes_that_would_take_too_long_are_left_out(authority):
     result = curve(authority, sizes=[1 << 29], limit_s=0.5)
     largest = result.points[-1]

@@ -1,13 +1,11 @@
 """Messages of a device to itself, after gradients."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from backends.network import framing
-from backends.profiling import cold_gradients, message_probe, own_messages
-from backends.profiling.own_messages import OwnMessages
+from backends.profiling import message_probe, own_messages
 from backends.protocol.orders import LoopbackEnds, ServeMessages
 from planner.agents.certificates import Authority
 from profilers.records.steps import ORDER_BYTES
@@ -24,9 +22,9 @@ def test_an_order_and_a_message_cost_both_ends_and_follow_a_gradient_each(
 ) -> None:
     monkeypatch.setattr(own_messages, "LIMIT_S", 1e9)
     gradients: list[None] = []
-    found = own_messages.measure(ends, lambda: gradients.append(None), 4_000_000, False).costs
+    found = own_messages.measure(ends, lambda: gradients.append(None), 4_000_000)
     assert [each.message_bytes for each in found] == [ORDER_BYTES, 4_000_000]
-    assert all(each.send_cpu_s > 0 and each.receive_cpu_s > 0 for each in found)
+    assert all(each.send_cpu_s > 0 and each.receive_cpu_s > 0 and each.seconds > 0 for each in found)
     assert found[1].send_cpu_s > found[0].send_cpu_s
     assert len(gradients) == 2 * own_messages.MOST
 
@@ -34,25 +32,8 @@ def test_an_order_and_a_message_cost_both_ends_and_follow_a_gradient_each(
 def test_after_long_gradients_a_few_messages_are_timed(ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_messages, "LIMIT_S", -1.0)
     gradients: list[None] = []
-    own_messages.measure(ends, lambda: gradients.append(None), 100, False)
+    own_messages.measure(ends, lambda: gradients.append(None), 100)
     assert len(gradients) == 2 * own_messages.FEWEST
-
-
-def test_gradients_are_timed_after_messages(ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch) -> None:
-    def added_s(gradient: Callable[[], Any], before: Callable[[], Any]) -> float:
-        before()
-        return 0.25
-
-    monkeypatch.setattr(cold_gradients, "added_s", added_s)
-    sent: list[int] = []
-    exchange = own_messages.exchange
-    monkeypatch.setattr(
-        own_messages,
-        "exchange",
-        lambda connection, message: [sent.append(len(message)), exchange(connection, message)][1],
-    )
-    assert own_messages.measure(ends, lambda: None, 100_000, True).gradient_cpu_s == 0.25
-    assert sent[-1] == 100_000
 
 
 def test_however_long_a_gradient_takes_messages_are_waited_for(
@@ -65,15 +46,15 @@ def test_however_long_a_gradient_takes_messages_are_waited_for(
         message_probe.serve(task, order, silence_s)
 
     monkeypatch.setattr(own_messages, "serve", serve)
-    assert len(own_messages.measure(ends, lambda: None, 100, False).costs) == 2
+    assert len(own_messages.measure(ends, lambda: None, 100)) == 2
     assert limits == [None]
 
 
 def test_a_device_that_cannot_reach_itself_has_none(ends: LoopbackEnds) -> None:
     strangers = ends._replace(sender=Authority().identity("sender"))
-    assert own_messages.measure(strangers, lambda: None, 100, False) == OwnMessages()
+    assert own_messages.measure(strangers, lambda: None, 100) == ()
 
 
 def test_nor_has_one_that_cannot_listen(ends: LoopbackEnds, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_messages, "LOOPBACK", "192.0.2.1")
-    assert own_messages.measure(ends, lambda: None, 100, False) == OwnMessages()
+    assert own_messages.measure(ends, lambda: None, 100) == ()

@@ -5,14 +5,11 @@ import pytest
 
 from backends.frameworks.base import OWN
 from backends.profiling import update_costs
-from backends.profiling.cold_caches import ColdTimer
 from tests.backends.fakes import Softmax, images
-
-TIMER = ColdTimer(lambda: None)
 
 
 def test_the_service_of_a_larger_model_takes_longer() -> None:
-    small, large = (np.median(update_costs.service_s(count, TIMER).values) for count in (10_000, 4_000_000))
+    small, large = (np.median(update_costs.service_s(count).values) for count in (10_000, 4_000_000))
     assert large > small > 0
 
 
@@ -20,7 +17,7 @@ def test_the_service_of_a_larger_model_takes_longer() -> None:
 def test_other_optimizers_are_timed_by_name_for_both_places(kind: str) -> None:
     replica = Softmax()
     replica.gradient(images(8))
-    cost = update_costs.of_others(replica, TIMER)[kind]
+    cost = update_costs.of_others(replica)[kind]
     for samples in cost:
         assert len(samples.values) >= 2 and len(samples.warmup) == 1 and min(samples.values) > 0
     assert np.isfinite(replica.weights).all()
@@ -48,8 +45,8 @@ def test_a_jobs_own_optimizer_is_timed_as_a_peer_uses_it() -> None:
 def test_the_others_are_all_but_the_one_that_was_timed() -> None:
     replica = Softmax()
     replica.gradient(images(8))
-    assert set(update_costs.of_others(replica, TIMER)) == {"adam", "lars"}
-    assert set(update_costs.of_others(replica, TIMER, OWN)) == {"sgd", "adam", "lars"}
+    assert set(update_costs.of_others(replica)) == {"adam", "lars"}
+    assert set(update_costs.of_others(replica, OWN)) == {"sgd", "adam", "lars"}
 
 
 def test_clipping_is_timed_as_one_norm_and_one_scaling_of_a_gradient_that_stays() -> None:

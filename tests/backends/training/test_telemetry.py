@@ -1,4 +1,4 @@
-"""A member's telemetry has all windows and speeds of its machine, and the time spent at its end."""
+"""A member's telemetry has all windows, and the time spent at its end."""
 
 import queue
 
@@ -9,11 +9,10 @@ from backends.data.injected import Injection
 from backends.protocol.events import MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from backends.training.telemetry import TelemetrySender
-from profilers.records.readings import MachineSpeed, Window
+from profilers.records.readings import Window
 from tests.running import HANG_S
 
 FIRST, LAST = Window(1.0, {}, ()), Window(2.0, {}, ())
-FAST, SLOW = MachineSpeed(0.001, None, 1), MachineSpeed(0.002, None, 1)
 NEVER_S = 3600.0
 
 pytestmark = pytest.mark.timeout(20)
@@ -31,7 +30,7 @@ class Fake:
 
 
 def sender(emit, interval_s=NEVER_S):
-    return TelemetrySender(emit, interval_s, lambda: Fake(FIRST, LAST), lambda: Fake(FAST, SLOW))
+    return TelemetrySender(emit, interval_s, lambda: Fake(FIRST, LAST))
 
 
 def test_the_last_window_is_sent_at_the_end_with_the_time_spent_until_then():
@@ -39,22 +38,22 @@ def test_the_last_window_is_sent_at_the_end_with_the_time_spent_until_then():
     with sender(sent.append) as telemetry:
         telemetry.on_step(TimeSpent(1, 0.5))
         telemetry.on_step(TimeSpent(2, 1.0))
-    assert sent == [MemberTelemetry(LAST, TimeSpent(2, 1.0), SLOW)]
+    assert sent == [MemberTelemetry(LAST, TimeSpent(2, 1.0))]
 
 
 def test_a_member_that_makes_no_step_still_sends_its_sensors():
     sent = []
     with sender(sent.append):
         pass
-    assert sent == [MemberTelemetry(LAST, TimeSpent(), SLOW)]
+    assert sent == [MemberTelemetry(LAST, TimeSpent())]
 
 
 def test_windows_follow_one_another_until_the_end():
     sent = queue.Queue()
     with sender(sent.put, 0.001):
         before = [sent.get(timeout=HANG_S) for _ in range(3)]
-    assert before == [MemberTelemetry(FIRST, TimeSpent(), FAST)] * 3
-    assert sent.queue[-1] == MemberTelemetry(LAST, TimeSpent(), SLOW)
+    assert before == [MemberTelemetry(FIRST, TimeSpent())] * 3
+    assert sent.queue[-1] == MemberTelemetry(LAST, TimeSpent())
     assert [each.window for each in list(sent.queue)[:-1]] == [FIRST] * (sent.qsize() - 1)
 
 
@@ -68,7 +67,7 @@ def test_a_failure_in_the_member_does_not_lose_its_last_window():
 def test_the_figures_of_a_stream_of_samples_are_sent_too():
     sent, arrivals = [], Arrivals()
     arrivals.statistics = lambda: STREAM
-    with TelemetrySender(sent.append, NEVER_S, lambda: Fake(FIRST, LAST), lambda: Fake(FAST, SLOW), arrivals):
+    with TelemetrySender(sent.append, NEVER_S, lambda: Fake(FIRST, LAST), arrivals=arrivals):
         pass
     assert [each.stream for each in sent] == [STREAM]
 
@@ -77,7 +76,6 @@ def test_so_are_those_of_samples_given_to_others():
     sent, injection = [], Injection()
     told = InjectionStatistics(3, 90, 5, 150, 4, 1, 0, 0, {"pc": 3})
     injection.statistics = lambda: told
-    fakes = (lambda: Fake(FIRST, LAST), lambda: Fake(FAST, SLOW))
-    with TelemetrySender(sent.append, NEVER_S, *fakes, injection=injection):
+    with TelemetrySender(sent.append, NEVER_S, lambda: Fake(FIRST, LAST), injection=injection):
         pass
     assert [(each.stream, each.injected) for each in sent] == [(None, told)]

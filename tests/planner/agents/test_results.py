@@ -15,7 +15,6 @@ from backends.training.run_orders import RunRank
 from planner.agents import results
 from planner.agents.results import RESULTS
 from planner.errors import AgentError
-from profilers.records.device import SpunCores
 from profilers.records.json_values import json_value
 from profilers.records.readings import StreamRate
 from tests.mutations import MUTATIONS, mutated, written
@@ -31,7 +30,6 @@ EXAMPLES: list[tuple[Any, Any]] = [
     (orders.FindMissing(("abc",)), ["abc"]),
     (orders.FindPackages(("numpy",)), {"numpy": "2.0", "tqdm": None}),
     (orders.ListCache(), [events.CacheEntry("run-1", "run", 5, 1.0, False)]),
-    (orders.MeasureCores(), SpunCores(1.0, 1.5, 2)),
     (orders.MeasureIdle(1.0), profiles.window()),
     (orders.ReadClock(), 1.5),
     (orders.FindFreePort(), 4000),

@@ -71,13 +71,6 @@ def test_what_was_not_profiled_is_a_what_if() -> None:
     assert costs_of(made, batch=16, rates={"a": MBIT}).what_if == ("--rate a", "--batch-size 16")
 
 
-def test_a_timing_that_did_not_hold_later_is_told() -> None:
-    made = profiles.profile({**TWO, "a": profiles.device(profiles.step(repeats=(0.1, 0.13)))})
-    assert costs_of(made).notes == (
-        "a: a step of net took 100 ms, 130 ms at different times, as if something ran beside it: profile again",
-    )
-
-
 def test_devices_that_lack_something_are_left_out_with_the_reason() -> None:
     devices = {
         **TWO,
@@ -169,11 +162,19 @@ def test_a_device_that_was_timed_at_a_smaller_batch_than_planned_is_left_out_of_
 
 
 def test_missing_links_are_named() -> None:
-    links = tuple(link for link in profiles.links(THREE) if (link.source, link.target) != ("a", "c"))
+    links = (*profiles.links("ab"), profiles.link("c", "c"))
     found = costs_of(profiles.profile(THREE, links=links))
-    assert found.notes == ("no cluster exchanges over links that were not measured: a-c",)
+    assert found.notes == ("no cluster exchanges over links that were not measured: a-c, b-c",)
     assert not found.pairs.reachable[0, 2]
     assert found.pairs.reachable[0, 1]
+
+
+def test_a_link_that_was_not_measured_is_estimated_from_those_of_both_ends_with_a_third() -> None:
+    links = tuple(link for link in profiles.links(THREE) if {link.source, link.target} != {"a", "c"})
+    found, whole = (costs_of(profiles.profile(THREE, links=each)) for each in (links, profiles.links(THREE)))
+    assert found.notes == () and found.pairs.reachable.all()
+    assert found.pairs.up_s == pytest.approx(whole.pairs.up_s)
+    assert found.pairs.error[0, 2] > whole.pairs.error[0, 2]
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,16 @@ from planner.predict.costs import Costs, costs_of
 from planner.predict.kernel_regimes import of_cluster, regimes
 from planner.predict.predict import predict
 from planner.profile.file import Profile
-from profilers.records.readings import MachineSpeed
-from profilers.records.steps import Crowded, Repeat, StepProfile
+from profilers.records.steps import Contention, StepProfile
 from tests.planner import profiles
 
-ALONE, BESIDE = MachineSpeed(400e-6, 0.0, 100, 0.0, None), MachineSpeed(440e-6, 0.0, 100, 0.0, None)
 
-
-def crowded(gradient_s: float = 0.14, spread: float = 0.0) -> StepProfile:
-    none = profiles.seconds(0.0)
-    steps = Repeat(profiles.seconds(gradient_s, spread), none, none, gradient_s, BESIDE)
-    return profiles.step(0.1, crowded=Crowded(("a", "b", "c"), steps), accelerator="cpu", speed=ALONE)
+def contended(factor: float = 1.4, error: float = 0.0) -> StepProfile:
+    return profiles.step(0.1, contention=Contention(("a", "b", "c"), factor, error), accelerator="cpu")
 
 
 def four(shared: StepProfile | None = None, more: str = "d") -> Profile:
-    made = crowded() if shared is None else shared
+    made = contended() if shared is None else shared
     devices = {name: profiles.device(made) for name in "abc"}
     for name in "abc":
         devices[name] = devices[name]._replace(facts=profiles.facts()._replace(boot_id="one"))
@@ -61,7 +56,7 @@ def test_devices_with_kernels_of_their_own_divide_the_candidates_no_further() ->
 
 
 def test_the_error_of_the_time_beside_others_comes_on_top_of_any_other() -> None:
-    costs = costs_of(four(crowded(spread=0.1)))
+    costs = costs_of(four(contended(error=0.1)))
     errors = costs.devices.errors._replace(gradient=np.full(4, 0.12))  # as a calibration has it
     costs = costs._replace(devices=costs.devices._replace(errors=errors))
     assert costs.mates is not None
@@ -76,8 +71,8 @@ def test_the_operator_is_told_which_devices_are_slower_beside_others() -> None:
     def told(shared: StepProfile) -> list[str]:
         return [note for note in costs_of(four(shared)).details if "kernel" in note]
 
-    assert [note.partition(": ")[2] for note in told(crowded())] == ["a 1.4 times, b 1.4 times, c 1.4 times"]
-    assert told(crowded(gradient_s=0.104)) == []
+    assert [note.partition(": ")[2] for note in told(contended())] == ["a 1.4 times, b 1.4 times, c 1.4 times"]
+    assert told(contended(1.04)) == []
     (unknown,) = told(profiles.step(0.1))
     assert unknown.startswith("not timed beside the other devices on their kernel: a, b, c;")
 

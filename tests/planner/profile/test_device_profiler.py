@@ -14,8 +14,7 @@ from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.reuse import declared
 from planner.profile.startup import Startup
-from planner.profile.step_timing import StepTimer, TimeBudget
-from profilers.records.device import SpunCores
+from planner.profile.step_timing import StepTimer
 from profilers.records.readings import StreamRate
 from tests.planner import profiles
 
@@ -43,7 +42,6 @@ class Answers:
             orders.RemoveFile: None,
             orders.CollectFacts: profiles.facts(),
             orders.MeasureIdle: profiles.window(),
-            orders.MeasureCores: SpunCores(1.0, 4.0, 4),
         }[type(order)]
 
     def store(self, name: str, content: bytes) -> str:
@@ -57,11 +55,11 @@ def measured(folder: Path, agent: Answers, stream: StreamSpec | None, before: De
     request = ProfileRequest((), stream=stream)
     start = Profile(1, "test", 0.0, {"pc": before}, (), (), {})
     recorder = ProfileRecorder(start, folder / "profile.json", lambda *_: None)
-    timer = StepTimer(request, {}, TimeBudget(100, 1, 0.0), lambda _: 1, lambda *_: None)
+    timer = StepTimer(request, {}, lambda *_: None)
     profiler = DeviceProfiler(request, timer, recorder)
     profiler.start(PC, cast(AgentClient, agent), 2.5)
     profiler.measure(PC, cast(AgentClient, agent))
-    recorder.change(lambda profile: profile)
+    recorder.save()
     return load_profile(folder / "profile.json").devices["pc"]
 
 
@@ -110,7 +108,6 @@ def test_a_device_without_the_framework_that_is_asked_for_has_no_timing_of_it(tm
     no_tensorflow = profiles.facts()._replace(frameworks={"tensorflow": {"error": "tensorflow is not installed"}})
     recorder.note("pc", facts=no_tensorflow)
     assert profiler.timed(PC, "net") is None
-    profiler.repeat(PC, cast(AgentClient, Answers(RATE)))
     assert recorder.profile.devices["pc"].error is None
 
 
@@ -135,7 +132,7 @@ def profiler_of(
 ) -> tuple[DeviceProfiler, ProfileRecorder]:
     request = ProfileRequest(("net",), framework=framework)
     recorder = ProfileRecorder(Profile(1, "test", 0.0, {"pc": before}, (), (), {}), folder / "p.json", lambda *_: None)
-    timer = StepTimer(request, {"net": "abc"}, TimeBudget(100, 1, 0.0), lambda _: 1, lambda *_: None)
+    timer = StepTimer(request, {"net": "abc"}, lambda *_: None)
     return DeviceProfiler(request, timer, recorder), recorder
 
 
@@ -154,11 +151,3 @@ def test_an_import_that_fails_is_tried_again_and_noted_where_the_model_is_timed(
     assert recorder.profile.devices["pc"].failures == {}
     profiler.measure(PC, agent)
     assert recorder.profile.devices["pc"].failures == {"net": "No module named 'torch'"}
-
-
-def test_a_profile_of_a_version_without_streams_is_read(tmp_path: Path) -> None:
-    found = measured(tmp_path, Answers(RATE), None, known())
-    path = tmp_path / "profile.json"
-    path.write_text(path.read_text().replace('"streams": {}', '"spun": null').replace(',\n   "spun": null', ""))
-    assert "streams" not in path.read_text()
-    assert load_profile(path).devices["pc"]._replace(spun=found.spun) == found

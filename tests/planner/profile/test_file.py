@@ -15,7 +15,6 @@ from planner.plan.file import load_plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.profile.file import DeviceProfile, kernels_of, load_profile, machines_of, timing_of
-from profilers.records.device import SpunCores
 from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, damaged, mutated, written
 from tests.planner import profiles
@@ -103,15 +102,6 @@ def test_a_profile_with_damaged_bytes_is_refused_or_read(
     path.write_bytes(content)
     with suppress(RecordError):
         load_profile(path)
-
-
-def test_cores_are_no_fewer_than_steps_have_taken() -> None:
-    spun = SpunCores(0.5, 0.5, 1)
-    taken = profiles.step(0.1, cpu_s_per_step=0.08)
-    unfinished = taken._replace(gradient_s=taken.gradient_s._replace(values=()))
-    assert profiles.device(taken, cores=1.0)._replace(spun=spun).cores == pytest.approx(0.8)
-    assert profiles.device(unfinished, cores=1.0)._replace(spun=spun).cores == 0.5
-    assert profiles.device(taken, cores=0.6)._replace(spun=spun).cores == 0.6
 
 
 def test_devices_of_one_kernel_share_a_machine() -> None:

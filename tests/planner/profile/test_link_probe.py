@@ -23,7 +23,7 @@ from profilers.records.json_values import json_value
 from profilers.records.links import IncastProfile, LinkProfile
 from tests.quick import BRIEF
 
-OnProgress = Callable[[str, float | None], None]
+OnProgress = Callable[[str], None]
 
 LOOPBACK = "127.0.0.1"
 NOWHERE = "192.0.2.1"  # reserved for documentation (RFC 5737)
@@ -37,7 +37,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self.agents: dict[str, AgentClient] = {}
-        self.progress: list[tuple[str, float | None]] = []
+        self.progress: list[str] = []
         self.results: list[Result] = []
         self.errors: dict[str, str] = {}
         self._remotes: list[LocalRemote] = []
@@ -50,7 +50,7 @@ class Fleet:
 
     def measure(
         self,
-        only: Outstanding | None = None,
+        only: Outstanding,
         on_progress: OnProgress | None = None,
         lengths: ProbeLengths = BRIEF,
         **at: str,
@@ -61,12 +61,6 @@ class Fleet:
         prober = LinkProber(self.agents, addresses, [100_000], progress, lengths)
         self.errors = prober.measure(self.results.append, only)
 
-    def repeat(self, *flows: Flow, **at: str) -> dict[str, str]:
-        """Probe links again, every device at the loopback address, except those in ``at``."""
-        addresses, links = dict.fromkeys(self.agents, LOOPBACK) | at, [self.links[flow] for flow in flows]
-        prober = LinkProber(self.agents, addresses, [100_000], self._on_progress, BRIEF)
-        return prober.repeat(self.results.append, links)
-
     @property
     def links(self) -> dict[tuple[str, str], LinkProfile]:
         return {(one.source, one.target): one for one in self.results if isinstance(one, LinkProfile)}
@@ -75,8 +69,8 @@ class Fleet:
     def incasts(self) -> dict[tuple[str, str], IncastProfile]:
         return {(one.host, one.direction): one for one in self.results if isinstance(one, IncastProfile)}
 
-    def _on_progress(self, what: str, share: float | None) -> None:
-        self.progress.append((what, share))
+    def _on_progress(self, what: str) -> None:
+        self.progress.append(what)
 
     def close(self) -> None:
         for remote in self._remotes:
@@ -93,28 +87,26 @@ def fleet() -> Iterator[Fleet]:
 # -- what is outstanding ---------------------------------------------------------------------------
 
 
-def test_every_ordered_pair_is_probed_loopbacks_included_and_every_incast() -> None:
-    everything = Outstanding.among(["a", "b", "c"])
-    assert len(everything.pairs) == 9
-    assert len(everything.incasts) == 6
+def test_the_links_of_the_hub_are_probed_both_ways_and_its_incasts() -> None:
+    probes = Outstanding.with_hub("b", ["a", "b", "c"])
+    assert probes.pairs == (("b", "a"), ("a", "b"), ("b", "c"), ("c", "b"))
+    assert probes.incasts == (("b", "in"), ("b", "out"))
 
 
 def test_what_was_measured_before_is_not_measured_again() -> None:
-    everything = Outstanding.among(["a", "b", "c"])
-    rest = Outstanding.among(["a", "b", "c"], {("a", "a"), ("b", "c")}, {("a", "in")})
-    assert set(everything.pairs) - set(rest.pairs) == {("a", "a"), ("b", "c")}
-    assert set(everything.incasts) - set(rest.incasts) == {("a", "in")}
-    assert Outstanding.among(["a", "b", "c"], everything.pairs, everything.incasts).names == ()
+    rest = Outstanding.with_hub("b", ["a", "b", "c"], {("a", "b"), ("b", "c")}, {("b", "in")})
+    assert rest == ((("b", "a"), ("c", "b")), (("b", "out"),))
+    assert Outstanding.with_hub("b", ["a", "b", "c"], rest.pairs + (("a", "b"), ("b", "c"))).pairs == ()
 
 
-def test_two_devices_have_no_incast_and_one_has_a_loopback() -> None:
-    assert Outstanding.among(["a", "b"]).incasts == ()
-    assert Outstanding.among(["a"]) == ((("a", "a"),), ())
+def test_two_devices_have_no_incast_and_one_has_no_link() -> None:
+    assert Outstanding.with_hub("a", ["a", "b"]).incasts == ()
+    assert Outstanding.with_hub("a", ["a"]).names == ()
 
 
 def test_every_probe_has_a_name() -> None:
-    some = Outstanding((("a", "a"), ("a", "b")), (("b", "in"),))
-    assert some.names == ("a -> a", "a -> b", "b, all in")
+    some = Outstanding((("b", "a"), ("a", "b")), (("b", "in"),))
+    assert some.names == ("b -> a", "a -> b", "b, all in")
 
 
 # -- measured --------------------------------------------------------------------------------------
@@ -123,51 +115,23 @@ def test_every_probe_has_a_name() -> None:
 def test_three_devices_without_iperf3(fleet: Fleet) -> None:
     for name in "abc":
         fleet.add(name, iperf3=False)
-    fleet.measure()
+    probes = Outstanding.with_hub("a", "abc")
+    fleet.measure(probes)
     assert fleet.errors == {}
-    assert set(fleet.links) == {(source, target) for source in "abc" for target in "abc"}
+    assert set(fleet.links) == set(probes.pairs)
     for link in fleet.links.values():
         assert link.tool == throughput.PYTHON
         assert statistics.median(link.bytes_per_s.values) > 1e6
         assert 0 < statistics.median(link.latency_s.values) < 0.1
         assert 100_000 in [point.message_bytes for point in link.curve]
         assert min(link.send_cpu_s, link.receive_cpu_s) > 0
-        connections = 2 if link.source == link.target else 1
-        assert {len(point.seconds.warmup) for point in link.curve} == {connections}
         assert decode(LinkProfile, json.loads(json.dumps(json_value(link))), "link") == link
-    assert set(fleet.incasts) == {(host, direction) for host in "abc" for direction in ("in", "out")}
+    assert set(fleet.incasts) == set(probes.incasts)
     for (host, _), incast in fleet.incasts.items():
         assert incast.tool == throughput.PYTHON
         assert set(incast.bytes_per_s) == set("abc") - {host}
         assert min(incast.bytes_per_s.values()) > 1e6
-    shares = [share for _, share in fleet.progress if share is not None]
-    assert shares == sorted(shares)
-    assert len(shares) == 6 + 6 + 3 * 2
-
-
-def test_a_second_probe_adds_its_messages_and_keeps_the_throughput(fleet: Fleet) -> None:
-    for name in "ab":
-        fleet.add(name, iperf3=False)
-    fleet.measure(lengths=BRIEF._replace(turns=1, turn_s=0.02))
-    before = dict(fleet.links)
-    loopbacks, between = (("a", "a"), ("b", "b")), (("a", "b"), ("b", "a"))
-    names = ["a -> a", "b -> b"]
-    assert [what for what, _ in fleet.progress] == [*names, "a -> b", "b -> a", *names]  # loopbacks at both ends
-    assert tuple(before) == (*between, *loopbacks)
-    assert fleet.repeat(*loopbacks, ("a", "b")) == {}
-    for ends in (*loopbacks, ("a", "b")):
-        earlier, link = before[ends], fleet.links[ends]
-        assert (earlier.repeats, link.repeats) == (1, 2)
-        assert link.bytes_per_s == earlier.bytes_per_s
-        for point, first in zip(link.curve, earlier.curve, strict=True):
-            count = len(first.seconds.values)
-            assert point.seconds.values[:count] == first.seconds.values
-            assert len(point.seconds.values) > count
-    assert [what for what, _ in fleet.progress[-3:]] == ["a -> a, again", "b -> b, again", "a -> b, again"]
-
-    errors = fleet.repeat(*between, b=NOWHERE)  # what fails stays as it was
-    assert list(errors) == ["a -> b"]
-    assert (fleet.links["a", "b"].repeats, fleet.links["b", "a"].repeats) == (2, 2)
+    assert fleet.progress == list(probes.names)
 
 
 @needs_iperf3
@@ -233,7 +197,7 @@ def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, monkeypatch: pyte
     for name in "abcd":
         fleet.add(name, iperf3=False)
 
-    def kill_d(what: str, share: float | None) -> None:
+    def kill_d(what: str) -> None:
         if what == "b -> d":
             os.kill(fleet.agents["d"].pid, signal.SIGKILL)
 
@@ -251,7 +215,7 @@ def test_a_probe_that_hangs_costs_its_own_pair(fleet: Fleet, monkeypatch: pytest
     for name in "abc":
         fleet.add(name, iperf3=False)
 
-    def stop_c(what: str, share: float | None) -> None:
+    def stop_c(what: str) -> None:
         if what == "a -> c":
             os.kill(fleet.agents["c"].pid, signal.SIGSTOP)
 
@@ -264,12 +228,11 @@ def test_results_come_one_by_one_and_survive_an_interruption(fleet: Fleet) -> No
     fleet.add("a", iperf3=False)
     fleet.add("b", iperf3=False)
 
-    def interrupt(what: str, share: float | None) -> None:
+    def interrupt(what: str) -> None:
         if what == "b -> a":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fleet.measure(on_progress=interrupt)
+        fleet.measure(Outstanding.with_hub("a", "ab"), interrupt)
     assert set(fleet.links) == {("a", "b")}
-    rest = Outstanding.among(fleet.agents, set(fleet.links))
-    assert set(rest.pairs) == {("b", "a"), ("a", "a"), ("b", "b")}
+    assert Outstanding.with_hub("a", "ab", set(fleet.links)).pairs == (("b", "a"),)

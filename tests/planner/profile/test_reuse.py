@@ -74,17 +74,6 @@ def test_failures_of_an_earlier_profile_stay_only_where_nothing_is_measured_now(
     assert made.devices["a"].steps == before.devices["a"].steps
 
 
-def test_why_a_link_failed_is_kept_until_it_is_tried_again() -> None:
-    before = measured()._replace(link_errors={"a -> b": "no route"})
-    assert carry_over(before, START, fleet(), {"a"}, set()).link_errors == {"a -> b": "no route"}
-
-
-def test_failed_links_leave_the_profile_with_their_device() -> None:
-    failed = ("a -> b", "a -> c", "c, all in", "a, all in")  # the last one: two devices have no incast
-    before = measured()._replace(link_errors=dict.fromkeys(failed, "lost"))
-    assert carry_over(before, START, fleet(c=None), {"a"}, set()).link_errors == {"a -> b": "lost"}
-
-
 def test_a_fresh_device_loses_its_own_part_and_its_loopback_but_not_its_links_to_others() -> None:
     made = carry_over(measured(), START, fleet(), {"a"}, {"a"})
     assert made.devices["a"].steps == () and made.devices["b"].steps
@@ -142,15 +131,3 @@ def test_a_timing_holds_for_the_same_model_protocol_version_and_slowdown() -> No
 def test_the_build_that_a_distribution_names_is_no_other_version(installed: str | None, same: bool) -> None:
     facts = profiles.facts()._replace(frameworks={"torch": {"version": installed}})
     assert timing_holds(profiles.step(), "abc", REQUEST, Device(name="a"), facts) == same
-
-
-@pytest.mark.parametrize(("planned", "enough"), [(None, False), (200, False), (1000, True), (10**6, True)])
-def test_a_crude_timing_holds_for_as_few_steps_as_it_was_made_for(planned: int | None, enough: bool) -> None:
-    assert holds(profiles.step(precise=False, steps_planned=planned)) == enough
-
-
-def test_a_timing_that_cannot_be_made_finer_holds_for_any_number_of_steps() -> None:
-    assert holds(profiles.step(precise=True, steps_planned=200))
-    assert holds(profiles.step(precise=False, steps_planned=200)._replace(gradient_s=profiles.seconds(0.1, count=500)))
-    paper = profiles.step(precise=False, steps_planned=200, protocol="paper")
-    assert holds(paper, request=REQUEST._replace(protocol="paper"))

@@ -10,7 +10,7 @@ from backends.protocol import events
 from backends.protocol.json_messages import name_of
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.train.events import RUN_EVENTS
-from profilers.records.readings import MachineSpeed, PowerReading, Reading, Window
+from profilers.records.readings import PowerReading, Reading, Window
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "events.md"
 #: Of commands that are not runs.
@@ -23,7 +23,6 @@ RECORDS = {
     "window": Window,
     "reading": Reading,
     "power reading": PowerReading,
-    "machine speed": MachineSpeed,
     "stream": StreamStatistics,
     "injected": InjectionStatistics,
 }

@@ -12,7 +12,7 @@ from planner.train.result import end_of, learning_notes, run_result
 from planner.train.telemetry import Telemetry
 from planner.train.worker_result import WorkerResult, worker_results
 from profilers.records.json_values import json_value
-from profilers.records.readings import MachineSpeed, PowerReading, Window
+from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
 
 METRICS = ("time_s", "power_w", "energy_j", "edp_js")
@@ -64,17 +64,6 @@ def test_evaluations_are_predicted_by_the_samples_that_they_had() -> None:
     assert made["predicted"]["wall_s"] == pytest.approx(made["predicted"]["time_s"] + 3.5)
     unknown = run_result(plan(planned("a"), planned("b")), account(107.0, evaluations), parts)
     assert (unknown["predicted"]["evaluation_s"], unknown["predicted"]["wall_s"]) == (None, None)
-
-
-def test_the_error_is_told_at_equal_speed_too() -> None:
-    # 1.5 of 2 s are computing, which takes a fifth longer: a step takes 2.3 s.
-    then, now = MachineSpeed(0.002, None, 5), MachineSpeed(0.0024, None, 5)
-    made_plan = plan(planned("a")._replace(computing_s=1.5, speed=then), steps=50)
-    made = run_result(made_plan, account(115.0, a=50), {"a": worker(50)._replace(speed=now)})
-    assert made["equal_speed"]["slowdowns"] == {"a": pytest.approx(1.2)}
-    assert made["equal_speed"]["predicted"]["time_s"] == pytest.approx(115.0)
-    assert made["equal_speed"]["error"]["time_s"] == pytest.approx(0.0)
-    assert run_result(made_plan, account(115.0, a=50), {"a": worker(50)})["equal_speed"] is None
 
 
 def test_energy_and_edp_follow_from_time_and_power_and_errors_from_both() -> None:
