@@ -2,7 +2,6 @@
 
 import queue
 import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,13 +11,14 @@ from typing import NamedTuple
 from backends.protocol.events import Printed
 from backends.protocol.orders import FindFreePort, RunScript
 from planner.agents.addresses import data_addresses
-from planner.agents.call import TICK_S, Call
+from planner.agents.call import TICK_S, Event
 from planner.agents.pool import AgentPool, in_parallel
 from planner.agents.project import Project, send_project
-from planner.errors import DeviceLostError, PlannerError, RunError
+from planner.errors import DeviceLostError
 from planner.launch.first_failure import FirstFailure
 from planner.launch.output import LastError, LineSplitter, with_own_paths
 from planner.launch.ranks import PlacedRank, environment
+from planner.run.order_at_work import Events, OrderAtWork, open_agents
 from planner.units import bytes_text, seconds
 
 #: Shells add this to the number of the signal that ended a command.
@@ -82,16 +82,11 @@ class RunningRank:
 
     place: PlacedRank
     folder: str
+    order: OrderAtWork
     splitters: dict[str, LineSplitter] = field(default_factory=lambda: {"out": LineSplitter(), "err": LineSplitter()})
-    call: Call | None = None
     end: RankEnd | None = None
     lost: str = ""
     error: LastError = field(default_factory=LastError)
-
-
-#: What a rank's thread hears: a piece of output, an exit code (negative for a signal), or why the
-#: rank has none.
-Heard = Printed | int | PlannerError
 
 
 class ScriptRun:
@@ -109,7 +104,7 @@ class ScriptRun:
         self._project = project
         self._on_line, self._on_note = callbacks
         self._clock = clock
-        self._heard: queue.Queue[tuple[str, Heard]] = queue.Queue()
+        self._events: Events = queue.Queue()
         self._ranks: dict[str, RunningRank] = {}
         self._failure = FirstFailure()
         self._began_s = 0.0
@@ -131,9 +126,7 @@ class ScriptRun:
     def _start(self, pool: AgentPool) -> None:
         devices = {place.name: place.device for place in self._places}
         self._on_note(f"reaching {', '.join(devices)}")
-        pool.open(devices.values())
-        if pool.errors:
-            raise RunError("; ".join(str(error) for error in pool.errors.values()))
+        open_agents(pool, devices.values())
         size = sum(map(len, self._project.contents.values()))
         self._on_note(f"sending what they lack of {self._project.folder} ({bytes_text(size)})")
         folders = in_parallel(devices, lambda name: send_project(pool.agents[name], self._project))
@@ -142,28 +135,20 @@ class ScriptRun:
         port: int = pool.agents[first].call(FindFreePort(), _PORT_TIMEOUT_S)
         self._began_s = self._clock()
         for place in self._places:
-            running = self._ranks[place.name] = RunningRank(place, folders[place.name])
             variables = environment(place, self._places, addresses[first], port)
             address = addresses[place.name] if len(self._places) > 1 else None
-            self._on_note(f"{place.name}: rank {place.rank} in {running.folder}")
-            order = RunScript(self._command, running.folder, variables, address)
-            running.call = pool.agents[place.name].start(order)
-            threading.Thread(target=self._listen, args=(place.name, running.call), daemon=True).start()
-
-    def _listen(self, name: str, call: Call) -> None:
-        """Pass on what a rank says, in a thread of its own."""
-        try:
-            self._heard.put((name, call.result(on_event=lambda event: self._heard.put((name, event)))))
-        except PlannerError as error:
-            self._heard.put((name, error))
-        except Exception as error:  # noqa: BLE001 - an unreported end would leave the launch waiting forever
-            self._heard.put((name, RunError(f"{name}: {type(error).__name__}: {error}")))
+            folder = folders[place.name]
+            self._on_note(f"{place.name}: rank {place.rank} in {folder}")
+            call = pool.agents[place.name].start(RunScript(self._command, folder, variables, address))
+            order = OrderAtWork(place.name, place.name, call, self._events)
+            self._ranks[place.name] = RunningRank(place, folder, order)
+            order.listen()
 
     def _watch(self) -> LaunchResult:
         """Wait until all ranks have ended, or the first has failed."""
         while any(running.end is None for running in self._ranks.values()):
             with suppress(queue.Empty):
-                self._handle(*self._heard.get(timeout=TICK_S))
+                self._handle(*self._events.get(timeout=TICK_S))
             cause = self._failure.cause(self._ranks, self._clock())
             if cause is not None:
                 return self._failed(cause)
@@ -172,7 +157,7 @@ class ScriptRun:
         self._on_note(f"{ended} ended with exit code 0 after {seconds(result.seconds)}")
         return result
 
-    def _handle(self, name: str, heard: Heard, ended_by: str | None = None) -> None:
+    def _handle(self, name: str, heard: Event | None, ended_by: str | None = None) -> None:
         """Show a piece of output, or note how a rank ended; ``ended_by``: why it was told to."""
         running = self._ranks[name]
         if isinstance(heard, Printed):
@@ -180,12 +165,11 @@ class ScriptRun:
             return
         for stream, splitter in running.splitters.items():
             self._show(running, stream, splitter.end())
-        code = None
-        if isinstance(heard, int):
-            code = heard if heard >= 0 else SIGNALLED - heard
+        ended, lost = running.order.result, running.order.error
+        code = None if ended is None else ended if ended >= 0 else SIGNALLED - ended
         now_s = self._clock()
         running.end = RankEnd(name, running.place.rank, code, ended_by, now_s - self._began_s, running.folder)
-        running.lost = "" if isinstance(heard, int) else str(heard)
+        running.lost = "" if lost is None else str(lost)
         if ended_by is None:
             self._failure.ended(name, code != 0, now_s)
 
@@ -214,16 +198,16 @@ class ScriptRun:
     def _stop(self, why: str) -> None:
         """End all ranks that still run; whoever does not hear of it ends with its agent."""
         for running in self._ranks.values():
-            if running.end is None and running.call is not None:
-                with suppress(DeviceLostError):
-                    running.call.stop()
+            if running.end is None:
+                running.order.stop()
         until_s = self._clock() + STOP_S
         while any(running.end is None for running in self._ranks.values()) and self._clock() < until_s:
             with suppress(queue.Empty):
-                self._handle(*self._heard.get(timeout=TICK_S), ended_by=why)
+                self._handle(*self._events.get(timeout=TICK_S), ended_by=why)
         for name, running in self._ranks.items():
             if running.end is None:
-                self._handle(name, DeviceLostError(f"{name}: it did not answer within {STOP_S:g} s"), why)
+                running.order.error = DeviceLostError(f"{name}: it did not answer within {STOP_S:g} s")
+                self._handle(name, None, why)
 
     def _result(self, code: int, failed: str | None, reason: str) -> LaunchResult:
         ends = tuple(running.end for running in self._ranks.values() if running.end is not None)

@@ -25,6 +25,7 @@ from planner.fleet.device import Fleet
 from planner.json_records import save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
+from planner.run.order_at_work import open_agents
 from planner.train import orders
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.data_division import DataDivision, data_division
@@ -100,9 +101,7 @@ class Launch:
 
     def _open_agents(self) -> None:
         self._reporter.report("planner", Reaching(tuple(self._devices)))
-        self._pool.open(self._devices.values())
-        if self._pool.errors:
-            raise RunError("; ".join(str(error) for error in self._pool.errors.values()))
+        open_agents(self._pool, self._devices.values())
         for name, framework in self.plan.frameworks.items():
             # It imports while data are sent. An error of it is told by whoever needs it next.
             self._pool.agents[name].start(StartFramework(framework))

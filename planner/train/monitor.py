@@ -2,7 +2,6 @@
 
 import math
 import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -16,7 +15,8 @@ from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
 from planner.agents.call import TICK_S, Call, Event
 from planner.agents.client import AgentClient
-from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
+from planner.errors import DeviceLostError, InterruptedRunError, RemoteError, RunError
+from planner.run.order_at_work import OrderAtWork
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 from planner.train.events import MemberEnded, MemberLost, RunEnded, Stopping, TimeOver
@@ -60,12 +60,15 @@ class RunMonitor:
     reporter: EventReporter
     signals: Signals
     clock: Callable[[], float] = time.monotonic
-    _account: RunAccount | None = field(default=None, init=False)
-    _error: PlannerError | None = field(default=None, init=False)
+    _order: OrderAtWork = field(init=False)
     _time_is_over: bool = field(default=False, init=False)
     _held_up_s: float = field(default=0.0, init=False)
     _cause_by_s: float | None = field(default=None, init=False)
     _left: set[str] = field(default_factory=set, init=False)  # members at whom no more samples arrive
+
+    def __post_init__(self) -> None:
+        server = self.server
+        self._order = OrderAtWork(server.source, server.device, server.call, self.signals.events)
 
     def run(self, lasting_s: float = math.inf) -> RunAccount:
         """Watch until the last step, or for ``lasting_s``; returns the server's account.
@@ -73,7 +76,7 @@ class RunMonitor:
         Evaluations that stop the whole cluster do not count, as in the time of the result.
         Raises RunError, and InterruptedRunError on Ctrl-C.
         """
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._order.listen(self._fetch)
         end_s = self.clock() + lasting_s
         stop_by: float | None = None
         while True:
@@ -83,7 +86,7 @@ class RunMonitor:
                     self._time_is_over = True
                     self.signals.over.set()  # a worker that is cut off now is not started again
                     self.reporter.report("planner", TimeOver())
-                    self._stop_server()
+                    self._order.stop()
                 if stop_by is not None and self.clock() > stop_by:
                     raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
                 account = self._next()
@@ -94,36 +97,18 @@ class RunMonitor:
                     self._check_workers()
             except KeyboardInterrupt:
                 if stop_by is not None or self.signals.over.is_set():
-                    if self._account is not None and self._is_saved(self._account):
-                        return self._account
+                    done: RunAccount | None = self._order.result
+                    if done is not None and self._is_saved(done):
+                        return done
                     raise self._interrupted("stopped at once") from None
                 self.reporter.report("planner", Stopping())
                 stop_by = self.clock() + STOP_S
-                self._stop_server()
+                self._order.stop()
 
-    def _stop_server(self) -> None:
-        with suppress(DeviceLostError):  # a server that is gone is reported as such
-            self.server.call.stop()
-
-    def _listen(self) -> None:
-        """Wait for the server's account, and queue its events.
-
-        The account is not queued: Ctrl-C may lose what was just taken from the queue.
-        """
-        source, events = self.server.source, self.signals.events
-
-        def on_event(event: Event) -> None:
-            if isinstance(event, CheckpointWritten):  # not queued, for the same reason
-                self.fetcher.fetch_in_background(event)
-            events.put((source, event))
-
-        try:
-            self._account = self.server.call.result(on_event=on_event)
-        except PlannerError as error:
-            self._error = error
-        except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever
-            self._error = RunError(f"{self.server.device}: {type(error).__name__}: {error}")
-        events.put((source, None))  # ends the wait for the next event
+    def _fetch(self, event: Event) -> None:
+        """Not after other events: Ctrl-C may lose what was just taken from their queue."""
+        if isinstance(event, CheckpointWritten):
+            self.fetcher.fetch_in_background(event)
 
     def _next(self) -> RunAccount | None:
         """Handle one event; returns the account after the last one.
@@ -131,7 +116,8 @@ class RunMonitor:
         Raises RunError where the server has failed.
         """
         # Read before the queue, which holds by now all events that came before them.
-        account, error = self._account, self._error
+        account: RunAccount | None = self._order.result
+        error = self._order.error
         with suppress(queue.Empty):
             source, event = self.signals.events.get(timeout=TICK_S)
             if event is not None:

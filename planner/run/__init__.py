@@ -1,0 +1,1 @@
+"""What a run of a plan needs of its devices, whether `train` or `launch` carries it out."""
