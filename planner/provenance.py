@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from profilers.records.readings import EMULATED_MODEL, MODEL, UNAVAILABLE
+from profilers.records.readings import MODEL, UNAVAILABLE
 
 COUNTER, SENSOR, NAMEPLATE = "counter", "sensor", "nameplate"
 #: The most trusted first; a model's watts are estimated, a nameplate's declared in the fleet file.
@@ -64,6 +64,5 @@ class Provenance(NamedTuple):
     def of_sensors(cls, sources: Iterable[str], covers: Iterable[str]) -> "Provenance":
         """The provenance of several sensors, whose sources are as in ``PowerReading``."""
         known = set(sources)
-        estimated = not known.isdisjoint({MODEL, EMULATED_MODEL})
-        kind = MODEL if estimated else COUNTER if known == {COUNTER} else SENSOR
-        return cls(kind, tuple(covers), not known.isdisjoint({"emulated", EMULATED_MODEL}))
+        kind = MODEL if MODEL in known else COUNTER if known == {COUNTER} else SENSOR
+        return cls(kind, tuple(covers))

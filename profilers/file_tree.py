@@ -1,7 +1,7 @@
 """Sensors and counters read /proc and /sys through a file tree.
 
 It is the machine's own, or a recorded or emulated one. ``PLANNER_SYSFS_ROOT`` names the root of
-an emulated device; values from there are marked as emulated.
+an emulated device.
 """
 
 import glob

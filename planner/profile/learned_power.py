@@ -15,7 +15,7 @@ from planner.profile.power_readings import whole_reading
 from power_models import evaluate
 from power_models.base import PowerModel, Target
 from power_models.table import Floats, Ints, Table
-from profilers.records.readings import EMULATED_MODEL, MODEL, PowerReading, Window
+from profilers.records.readings import MODEL, PowerReading, Window
 
 #: Fewest seconds with watts that a model is learned from.
 MIN_ROWS = 8
@@ -53,7 +53,6 @@ def learn(device: DeviceProfile) -> PowerModel | None:
         about = {
             "sensor": sensor.sensor,
             "covers": sensor.covers,
-            "emulated": sensor.source.startswith("emulated"),
             "workloads": sorted(set(rows.workload) - {IDLE}),
             "scores": best.scores()._asdict(),
         }
@@ -75,7 +74,7 @@ def estimate(model: PowerModel, window: Window) -> PowerReading | None:
     error = float(np.log(predicted.high / predicted.values).mean()) / Z90
     return PowerReading(
         sensor=f"power model ({model.name})",
-        source=EMULATED_MODEL if model.about.get("emulated") else MODEL,
+        source=MODEL,
         covers=str(model.about.get("covers", "board")),
         watts=float(predicted.values.mean()),
         stdev=float(predicted.values.std()),
@@ -88,7 +87,7 @@ def estimate(model: PowerModel, window: Window) -> PowerReading | None:
 def estimated(window: Window, model: PowerModel) -> Window:
     """The window with a model's estimate in place of any earlier one."""
     estimate_now = estimate(model, window)
-    sensors = tuple(each for each in window.power if each.source not in (MODEL, EMULATED_MODEL))
+    sensors = tuple(each for each in window.power if each.source != MODEL)
     return window._replace(power=sensors if estimate_now is None else (*sensors, estimate_now))
 
 

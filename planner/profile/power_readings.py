@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from planner.provenance import PARTS, WHOLE, Provenance
-from profilers.records.readings import EMULATED_MODEL, MODEL, UNAVAILABLE, PowerReading, Window
+from profilers.records.readings import MODEL, UNAVAILABLE, PowerReading, Window
 from profilers.stats import Z95, effective_count, stdev
 
 #: Two sensors of the same may differ by this share, and a part may exceed the whole by it.
@@ -54,7 +54,7 @@ def _busy(found: Wattage | None) -> WindowWatts | None:
 def whole_reading(window: Window | None) -> PowerReading | None:
     """The reading that ``whole_watts`` uses, unless a power model estimated it."""
     readings = window.power if window else ()
-    sensors = [each for each in readings if _works(each) and each.source not in (MODEL, EMULATED_MODEL)]
+    sensors = [each for each in readings if _works(each) and each.source != MODEL]
     return next((reading for covers in WHOLE for reading in sensors if reading.covers == covers), None)
 
 

@@ -5,8 +5,8 @@ from typing import Dict, NamedTuple, Optional, Tuple
 UNAVAILABLE = "unavailable"
 
 
-#: Sources of watts from a power model, fitted to measured or to emulated watts.
-MODEL, EMULATED_MODEL = "model", "emulated model"
+#: Source of watts from a power model.
+MODEL = "model"
 
 
 class Samples(NamedTuple):
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
 class PowerReading(NamedTuple):
     """Watts of one sensor over a window, with their source and coverage.
 
-    source: ``counter`` of joules, ``sensor`` of watts, ``emulated``, ``model``, ``emulated model``
+    source: ``counter`` of joules, ``sensor`` of watts, ``model``
     or ``unavailable``.
     covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
     gap_s: seconds of the window without samples.

@@ -18,22 +18,16 @@ class Sensor:
     name = ""
     covers = ""
     counts_joules = False
-    emulated = False
     repeat_limit_s = REPEAT_LIMIT_S
     whole_watts_limit_s = WHOLE_WATTS_LIMIT_S
 
-    def __init__(
-        self, name: str, covers: str, read: Callable[[], float], counts_joules: bool = False, emulated: bool = False
-    ) -> None:
-        self.name, self.covers = name, covers
-        self.counts_joules, self.emulated = counts_joules, emulated
+    def __init__(self, name: str, covers: str, read: Callable[[], float], counts_joules: bool = False) -> None:
+        self.name, self.covers, self.counts_joules = name, covers, counts_joules
         self._read = read
 
     @property
     def source(self) -> str:
         """Source as in ``records.PowerReading``."""
-        if self.emulated:
-            return "emulated"
         return "counter" if self.counts_joules else "sensor"
 
     def read(self) -> float:

@@ -43,7 +43,7 @@ def discover(tree: FileTree) -> DiscoveredSensors:
     if not folders:
         return NO_SENSORS
     read = functools.partial(total_watts, tree, folders, mains)
-    return check_sensors([Batteries("battery", "board", read, emulated=tree.emulated)])
+    return check_sensors([Batteries("battery", "board", read)])
 
 
 def _feeds_machine(tree: FileTree, folder: str) -> bool:

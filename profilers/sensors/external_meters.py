@@ -24,13 +24,13 @@ def discover(tree: FileTree) -> DiscoveredSensors:
     sensors, missing = [], []
     for number, url in enumerate(os.environ.get(METERS_VARIABLE, "").split(), 1):
         try:
-            sensors.append(meter_sensor(url, tree.emulated))
+            sensors.append(meter_sensor(url))
         except Unavailable as error:
             missing.append((METER_PREFIX + str(number), str(error)))
     return check_sensors(sensors, missing)
 
 
-def meter_sensor(url: str, emulated: bool = False) -> Sensor:
+def meter_sensor(url: str) -> Sensor:
     """The sensor for an address. Raises Unavailable with the mistake in it."""
     try:
         parts = urlsplit(url)
@@ -39,20 +39,20 @@ def meter_sensor(url: str, emulated: bool = False) -> Sensor:
     if "@" in parts.netloc:
         raise Unavailable("a meter's address takes no login")
     if parts.scheme in plugs.KINDS:
-        return _plug(url, parts, emulated)
+        return _plug(url, parts)
     if parts.scheme == "csv":
-        return _log(url, parts, emulated)
+        return _log(url, parts)
     known = ", ".join("%s://" % kind for kind in sorted(plugs.KINDS))
     raise Unavailable("%s is no meter; known are %s and csv://" % (url, known))
 
 
-def _plug(url: str, parts: SplitResult, emulated: bool) -> Sensor:
+def _plug(url: str, parts: SplitResult) -> Sensor:
     if not _ADDRESS.fullmatch(parts.netloc) or parts.path not in ("", "/") or parts.query:
         raise Unavailable("%s is not of the form %s://host[:port]" % (url, parts.scheme))
-    return plugs.plug(parts.scheme, parts.netloc, emulated)
+    return plugs.plug(parts.scheme, parts.netloc)
 
 
-def _log(url: str, parts: SplitResult, emulated: bool) -> Sensor:
+def _log(url: str, parts: SplitResult) -> Sensor:
     if parts.netloc or not parts.path.startswith("/"):
         raise Unavailable("%s is not of the form csv:///path/to/log.csv" % url)
     options: Dict[str, str] = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -65,4 +65,4 @@ def _log(url: str, parts: SplitResult, emulated: bool) -> Sensor:
         raise Unavailable("%s: offset_s is no number" % url) from None
     if not abs(offset_s) < 1e9:
         raise Unavailable("%s: offset_s is out of range" % url)
-    return MeterLog(unquote(parts.path), options.get("column") or None, offset_s, emulated)
+    return MeterLog(unquote(parts.path), options.get("column") or None, offset_s)

@@ -74,7 +74,7 @@ def discover(tree: FileTree) -> DiscoveredSensors:
     """The totals of this Jetson, by the rule above; none on other machines."""
     found = rails(tree)
     sensors = [
-        Sensor("ina3221:" + total.name, total.covers, functools.partial(_sum, found, total), emulated=tree.emulated)
+        Sensor("ina3221:" + total.name, total.covers, functools.partial(_sum, found, total))
         for total in totals([rail.label for rail in found])
     ]
     return check_sensors(sensors)

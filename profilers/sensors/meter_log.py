@@ -61,9 +61,9 @@ class MeterLog(Sensor):
 
     whole_watts_limit_s = math.inf  # many meters resolve a watt only
 
-    def __init__(self, path: str, column: Optional[str], offset_s: float, emulated: bool) -> None:
+    def __init__(self, path: str, column: Optional[str], offset_s: float) -> None:
         name = METER_PREFIX + "csv:" + path + ("#" + column if column else "")
-        super().__init__(name, "wall", self._newest_watts, emulated=emulated)
+        super().__init__(name, "wall", self._newest_watts)
         self._path = path
         self._column = column
         self._offset_s = offset_s

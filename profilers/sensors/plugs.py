@@ -59,10 +59,10 @@ class Plug(PolledSensor):
     whole_watts_limit_s = math.inf
 
 
-def plug(kind: str, address: str, emulated: bool) -> Plug:
+def plug(kind: str, address: str) -> Plug:
     """A sensor of the watts through a plug. kind: of KINDS; address: ``host`` or ``host:port``."""
     poller = Poller(functools.partial(read_watts, address, KINDS[kind]))
-    return Plug("%s%s:%s" % (METER_PREFIX, kind, address), "wall", poller, float, emulated)
+    return Plug("%s%s:%s" % (METER_PREFIX, kind, address), "wall", poller, float)
 
 
 def read_watts(address: str, kind: PlugKind) -> float:

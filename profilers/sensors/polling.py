@@ -77,10 +77,8 @@ class Poller:
 class PolledSensor(Sensor):
     """Watts that ``watts`` extracts from answers of a poller, which sensors may share."""
 
-    def __init__(
-        self, name: str, covers: str, poller: Poller, watts: Callable[[Any], float], emulated: bool = False
-    ) -> None:
-        super().__init__(name, covers, lambda: watts(poller.newest()), emulated=emulated)
+    def __init__(self, name: str, covers: str, poller: Poller, watts: Callable[[Any], float]) -> None:
+        super().__init__(name, covers, lambda: watts(poller.newest()))
         self._poller = poller
         self._watts = watts
 

@@ -53,7 +53,7 @@ def discover(tree: FileTree) -> DiscoveredSensors:
             continue
         name, covers = "rapl:" + zone + "+dram" * (len(zones) > 1), covered(zone, tree)
         read = functools.partial(_total_joules, zones)
-        sensors.append(Sensor(name, covers, read, counts_joules=True, emulated=tree.emulated))
+        sensors.append(Sensor(name, covers, read, counts_joules=True))
     return check_sensors(sensors, missing)
 
 

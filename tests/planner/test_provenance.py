@@ -40,15 +40,13 @@ def test_sensors_of_parts_only_are_partial() -> None:
     assert not Provenance("sensor", ("board",)).partial
 
 
-def test_sensors_of_an_emulated_device_count_as_what_they_imitate() -> None:
-    assert Provenance.of_sensors(["emulated"], ["board"]) == Provenance("sensor", ("board",), True)
+def test_counters_alone_are_a_counter() -> None:
     assert Provenance.of_sensors(["counter", "counter"], ["cpu"]) == Provenance("counter", ("cpu",))
     assert Provenance.of_sensors(["counter", "sensor"], ["gpu", "cpu"]).kind == "sensor"
 
 
 def test_estimates_of_a_power_model_are_not_of_a_sensor() -> None:
     assert Provenance.of_sensors(["model"], ["board"]).text == "power model of the board"
-    assert Provenance.of_sensors(["emulated model"], ["module"]).text == "power model of the module, emulated"
 
 
 def test_a_sum_is_as_good_as_its_weakest_part() -> None:

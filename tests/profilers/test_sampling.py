@@ -231,7 +231,7 @@ def test_a_window_holds_every_counter_and_every_sensor(jetson):
     assert (clock.unit, clock.mean, clock.stdev, clock.reason) == ("Hz", 1300.5e6, 0.0, None)
     assert 2 <= clock.count <= window.duration_s / 0.02 + 2
     total = window.power[0]
-    assert (total.sensor, total.source, total.covers) == ("ina3221:VDD_IN", "emulated", "module")
+    assert (total.sensor, total.source, total.covers) == ("ina3221:VDD_IN", "sensor", "module")
     assert total.watts == pytest.approx(3.177)
     assert all((each.source, each.watts) == (UNAVAILABLE, None) and each.reason for each in window.power[1:])
     assert 0.0 <= window.cpu_share < 1.0

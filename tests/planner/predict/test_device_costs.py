@@ -81,10 +81,6 @@ def test_what_is_emulated_says_so() -> None:
     step = profiles.step(slowdown=2.0)
     found = wattage(profiles.device(step), step).provenance
     assert found == Provenance("nameplate", ("board",), True, "fleet file, slowdown 2")
-    idle, busy = (Window(1.0, {}, (reading("wall", watts, "emulated"),)) for watts in (3.0, 9.0))
-    step = profiles.step(window=busy)
-    found = wattage(profiles.device(step)._replace(idle=idle), step).provenance
-    assert found == Provenance("sensor", ("wall",), True)
 
 
 def test_the_spread_of_the_samples_gives_the_errors_of_their_means() -> None:

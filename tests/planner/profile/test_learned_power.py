@@ -12,7 +12,7 @@ from planner.profile.power_readings import whole_reading
 from power_models.base import PowerModel, Target
 from power_models.gp import GaussianProcess
 from power_models.table import Table
-from profilers.records.readings import EMULATED_MODEL, MODEL, PowerReading, Reading, Window
+from profilers.records.readings import MODEL, PowerReading, Reading, Window
 from tests.planner import profiles
 
 SENSOR = "ina3221"
@@ -104,14 +104,6 @@ def test_estimates_replace_earlier_ones() -> None:
     model = learned()
     twice = learned_power.with_estimates(learned_power.with_estimates(without_sensor(), model), model)
     assert len(twice.steps[0].window.power) == 1
-
-
-def test_what_was_learned_from_emulated_watts_is_emulated() -> None:
-    model = learned("emulated")
-    reading = estimate(model, window([0.5], sensor=False))
-    assert reading.source == EMULATED_MODEL
-    found = learned_power.with_estimates(without_sensor(), model)
-    assert wattage(found, found.steps[0]).provenance.emulated
 
 
 def test_an_estimate_beyond_the_fitted_ranges_names_the_counters() -> None:

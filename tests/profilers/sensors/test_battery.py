@@ -18,7 +18,7 @@ PACK = supply("BAT0", type="Battery", status="Discharging", power_now=12500000)
 
 def test_watts_come_from_power_now(plant):
     (sensor,) = battery.discover(plant({**MAINS, **PACK})).sensors
-    assert (sensor.name, sensor.covers, sensor.source, sensor.read()) == ("battery", "board", "emulated", 12.5)
+    assert (sensor.name, sensor.covers, sensor.source, sensor.read()) == ("battery", "board", "sensor", 12.5)
 
 
 @pytest.mark.parametrize("current", [1500000, -1500000])

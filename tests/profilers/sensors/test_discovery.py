@@ -10,7 +10,7 @@ FILES = {NANO + "rail_name_0": "POM_5V_IN", NANO + "in_power0_input": "1750"}
 def test_the_variable_names_the_tree_of_an_emulated_device(plant, monkeypatch):
     monkeypatch.setenv(ROOT_VARIABLE, str(plant(FILES).root))
     [sensor] = sensors.discover().sensors
-    assert (sensor.name, sensor.source, sensor.read()) == ("ina3221:POM_5V_IN", "emulated", 1.75)
+    assert (sensor.name, sensor.source, sensor.read()) == ("ina3221:POM_5V_IN", "sensor", 1.75)
 
 
 def test_an_explicit_root_overrides_the_variable(plant, monkeypatch):

@@ -59,7 +59,7 @@ def test_the_variable_names_several_meters(tmp_path, plant, monkeypatch):
     monkeypatch.setenv(external_meters.METERS_VARIABLE, f"csv://{log}  csv://{tmp_path}/none.csv nonsense")
     found = discover(plant({}).root)
     assert [(sensor.name, sensor.covers, sensor.source) for sensor in found.sensors] == [
-        (f"meter:csv:{log}", "wall", "emulated")
+        (f"meter:csv:{log}", "wall", "sensor")
     ]
     missing = dict(found.missing)
     assert "is no meter" in missing["meter:3"]

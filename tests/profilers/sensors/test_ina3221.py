@@ -87,9 +87,5 @@ def test_a_sum_fails_when_a_rail_fails(plant, tmp_path, broken):
     assert found.missing[0][0] == "ina3221:sum" and broken in found.missing[0][1]
 
 
-def test_readings_of_a_recorded_tree_are_labelled_emulated(plant):
-    assert ina3221.discover(plant(old("6-0040", 0, POM_5V_IN=1))).sensors[0].source == "emulated"
-
-
 def test_other_machines_have_no_rails(plant):
     assert ina3221.discover(plant({})) == ((), ())

@@ -110,7 +110,7 @@ def log(tmp_path):
                     file.write(f"{(clock_s or time.time()) + after_s:.3f},{watts}\n")
 
         def sensor(self, offset_s=0.0, column=None):
-            return MeterLog(str(path), column, offset_s, False)
+            return MeterLog(str(path), column, offset_s)
 
     return Log()
 
@@ -157,7 +157,7 @@ def test_an_outdated_log_is_unavailable(log):
 
 
 def test_an_unreadable_log_has_a_reason_and_an_empty_history(tmp_path, log):
-    absent = MeterLog(str(tmp_path / "none.csv"), None, 0.0, False)
+    absent = MeterLog(str(tmp_path / "none.csv"), None, 0.0)
     with pytest.raises(Unavailable, match="none.csv cannot be read: No such file"):
         absent.read()
     assert absent.history(0.0, 1e9) == ([], [])
@@ -198,4 +198,4 @@ def test_a_long_log_is_read_no_further_back_than_the_window(log, monkeypatch, co
 
 def test_an_impossible_path_has_a_reason():
     with pytest.raises(Unavailable, match="cannot be read: .*embedded null"):
-        MeterLog("/a\0b.csv", None, 0.0, False).read()
+        MeterLog("/a\0b.csv", None, 0.0).read()

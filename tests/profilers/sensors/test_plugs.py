@@ -144,7 +144,7 @@ def server():
 @pytest.mark.parametrize("kind", plugs.KINDS)
 def test_a_plug_is_read_over_http_and_covers_the_wall(server, kind, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    sensor = plugs.plug(kind, server.address, False)
+    sensor = plugs.plug(kind, server.address)
     assert (sensor.name, sensor.covers, sensor.source) == (f"meter:{kind}:{server.address}", "wall", "sensor")
     assert sensor.read() == ANSWERS[kind][1]
     assert server.requests == [plugs.KINDS[kind].path]
@@ -152,7 +152,7 @@ def test_a_plug_is_read_over_http_and_covers_the_wall(server, kind, monkeypatch)
 
 
 def test_many_reads_send_one_request_a_second(server):
-    sensor = plugs.plug("shelly", server.address, False)
+    sensor = plugs.plug("shelly", server.address)
     sensor.read()
     began_s = time.monotonic()
     for _ in range(1000):
@@ -164,7 +164,7 @@ def test_many_reads_send_one_request_a_second(server):
 def test_a_plug_that_refuses_is_a_reason(server):
     server.status = 401
     with pytest.raises(Unavailable, match=f"{server.address} answers 401 Unauthorized"):
-        plugs.plug("shelly", server.address, False).read()
+        plugs.plug("shelly", server.address).read()
 
 
 def test_a_plug_that_is_slow_is_a_reason(server, monkeypatch):
