@@ -2,7 +2,7 @@
 
 pydantic checks the values, by a schema that is made from a record's types and from the ranges of
 its fields (``backends.protocol.ranges``). It is not its TypeAdapter, which also reads a record from
-a list, by position, and could not know former keys and texts of older files.
+a list, by position, and could not know which records are texts.
 """
 
 import contextlib

@@ -142,7 +142,7 @@ def _sum(readings: Sequence[PowerReading]) -> tuple[float, float]:
 
 
 def _error(reading: PowerReading) -> float:
-    """The relative standard error of a mean, 0 where unknown; in older profiles by its spread."""
+    """The relative standard error of a mean: its own, or else by its spread, 0 where unknown."""
     if reading.relative_error is not None or not reading.watts:
         return reading.relative_error or 0.0
     return (reading.stdev or 0.0) / math.sqrt(max(1, reading.count)) / reading.watts

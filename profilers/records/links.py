@@ -24,7 +24,7 @@ class LinkProfile(NamedTuple):
     send_stolen_cpu_s, receive_stolen_cpu_s: those lost by a computation beside it; None if not
         measurable, and from a device to itself.
     plain_send_cpu_s, plain_receive_cpu_s: processor seconds per byte that is not encrypted, of
-        iperf3; None without it, and in profiles of older versions.
+        iperf3; None without it.
     measured_s: seconds since the epoch by the operator's clock.
     """
 

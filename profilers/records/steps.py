@@ -107,14 +107,13 @@ class StepProfile(NamedTuple):
     group_cpu_s: processor seconds that a process group of its framework adds to a gradient, its
         exchange aside; None where that is unknown or nothing.
     ready: share of a gradient's time after which each of them has its own; empty where the
-        framework does not tell, and in profiles of older versions.
+        framework does not tell.
     compressors: costs of the compressors, by kind.
-    collectives: backends of torch.distributed there; None in profiles of older versions.
-    memory: None in profiles of older versions.
+    collectives: backends of torch.distributed there.
+    memory: None where it was not measured.
     requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
-    optimizers: costs of updates by other optimizers, by name; AdamW's are Adam's. Profiles of older
-        versions lack SGD's beside a job's own, and their service_s is SGD's.
-    clip_s: seconds to clip a gradient by its norm; empty in profiles of older versions.
+    optimizers: costs of updates by other optimizers, by name; AdamW's are Adam's.
+    clip_s: seconds to clip a gradient by its norm.
     micro_batch: most samples that were computed at once; 0 for whole batches.
     precision: in which the forward and backward pass were computed.
     job: whether it is a user's job; ``samples``: those of its training data, where known;
@@ -122,7 +121,7 @@ class StepProfile(NamedTuple):
     data_s: mean seconds of a gradient that it waits for its batch.
     first_step_s: seconds that the first step takes longer than the second one.
     evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
-        one, and in profiles of older versions.
+        one.
     contention: with the others on its kernel; None where there are none, or they were not timed
         together.
     messages: of the device to itself, by size.

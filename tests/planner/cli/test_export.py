@@ -21,7 +21,7 @@ RUN = ROOT / "tests" / "golden" / "runs" / "parameter-server"
 
 @pytest.fixture
 def run_folder(planner: Planner) -> Path:
-    """A run of the example model in an empty folder, as an earlier version left it."""
+    """A run of the example model in an empty folder."""
     shutil.copytree(RUN, "run")
     shutil.copytree(ROOT / "examples", "examples", ignore=shutil.ignore_patterns("fashion-mnist"))
     return Path("run")

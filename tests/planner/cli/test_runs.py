@@ -15,7 +15,7 @@ NAMES = ("dynamic-batches", "parameter-server", "peers")
 
 @pytest.fixture
 def with_runs(planner: Planner) -> Planner:
-    """Runs planner where three runs of an earlier version lie in runs/."""
+    """Runs planner where three runs lie in runs/."""
     shutil.copytree(ROOT / "tests" / "golden" / "runs", "runs")
     return planner
 

@@ -33,7 +33,7 @@ NAME = "2026-01-31T12-00-05-tiny"
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
-    """A finished run of an earlier version, in a folder named after its time."""
+    """A finished run, in a folder named after its time."""
     return RunFolder(Path(shutil.copytree(GOLDEN / "peers", tmp_path / NAME)))
 
 

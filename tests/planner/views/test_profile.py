@@ -71,7 +71,7 @@ def test_the_memory_of_a_step_is_shown_with_the_largest_batch_that_fits(width: i
     table = text.partition("peak memory of a training step")[2].partition("watts")[0]
     assert row(table, "a").split()[-1] == "63"
     assert "500 MB" in row(table, "a")
-    assert "memory" not in shown(profile.render(profiles.three(), PATH, verbose=True), width)  # of an older version
+    assert "memory" not in shown(profile.render(profiles.three(), PATH, verbose=True), width)
 
 
 def test_json_tells_each_size_and_what_follows_from_them() -> None:
