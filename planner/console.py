@@ -9,7 +9,15 @@ from enum import Enum
 from typing import Any
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 #: Columns where standard output is a file or a pipe: nothing is wrapped or left out.
 UNLIMITED_WIDTH = 1_000_000
@@ -73,6 +81,42 @@ def progress(detail: Detail = Detail.NORMAL) -> Iterator[OnProgress]:
 
     with bars:
         yield on_progress
+
+
+@contextmanager
+def one_bar(detail: Detail = Detail.NORMAL) -> Iterator[OnProgress]:
+    """Show one bar with what is done now and the time left, and a line where something ends.
+
+    A share is that of all the work.
+    """
+    if detail is not Detail.NORMAL:
+        with progress(detail) as on_progress:
+            yield on_progress
+        return
+    console = plain(stderr=True)
+    bar = Progress(
+        BarColumn(20),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("", total=1.0)
+
+    def on_progress_of_all(name: str, what: str, share: float | None) -> None:
+        if ends(what, share):
+            console.print(f"{name}: {what}", soft_wrap=True)
+        else:
+            bar.update(task, description=f"{name}: {what}", completed=share)
+
+    with bar:
+        yield on_progress_of_all
+
+
+def ends(what: str, share: float | None) -> bool:
+    """Whether progress tells of the end of something, in success or failure."""
+    return share == 1.0 or what.startswith("failed")
 
 
 class _Printed(logging.Handler):

@@ -1,5 +1,6 @@
 """`planner models` and `profile` parse, call and render; they import what is heavy late."""
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +47,10 @@ def profile(
         int,
         Option("--steps", "-s", min=1, help="Training steps planned."),
     ] = 100_000,
+    budget: Annotated[
+        str | None,
+        Option(help="After so long, as in 60s, nothing more is refined [a tenth of the planned training, or 60s]."),
+    ] = None,
     out: Annotated[Path, Option("--out", "-o", help="The profile; what it holds and is still valid is kept.")] = Path(
         paths.PROFILE
     ),
@@ -59,6 +64,8 @@ def profile(
     from planner import console
     from planner.fleet.file import load_fleet
     from planner.jobs.reference import find_job
+    from planner.plan.refine import next_wanted
+    from planner.plan.request import RecommendRequest
     from planner.profile.profiler import Profiler
     from planner.profile.request import ProfileRequest
     from planner.views import profile as view
@@ -90,13 +97,28 @@ def profile(
         precision=precision or FP32,
         stream=watched,
     )
-    with console.progress(detail) as on_progress:
-        profiler = Profiler(devices, request, out, on_progress, fresh, device or ())
+    refined = functools.partial(
+        next_wanted,
+        request=RecommendRequest(model=models[-1] if models else None, framework=request.framework),
+        budget_s=None if budget is None else _seconds(budget),
+    )
+    with console.one_bar(detail) as on_progress:
+        profiler = Profiler(devices, request, out, on_progress, fresh, device or (), refined)
         measured = profiler.run(out.with_suffix(".log"))
     console.show(to_json(measured, out) if as_json else view.render(measured, out, detail is console.Detail.VERBOSE))
     chosen = [measured.devices[name] for name in device or measured.devices]
     if all(each.failed((*request.models, *([f"--stream {stream}"] if watched else ()))) for each in chosen):
         raise typer.Exit(1)
+
+
+def _seconds(budget: str) -> float:
+    """Raises PlanError for what is no time."""
+    from planner.fleet.quantities import parse_duration
+
+    try:
+        return parse_duration(budget)
+    except ValueError as error:
+        raise PlanError(f"--budget {budget}: {error}") from error
 
 
 def _watched(stream: str) -> "StreamSpec":

@@ -14,12 +14,13 @@ from planner.check.run import FRAMEWORK_S
 from planner.errors import AgentError, PlanError, PlannerError
 from planner.fleet.device import Device
 from planner.profile import reuse
-from planner.profile.contention import contention
+from planner.profile.contention import contention, window_s
 from planner.profile.file import DeviceProfile, timing_of
 from planner.profile.recorder import ProfileRecorder
+from planner.profile.refinement import with_more_steps
 from planner.profile.request import ProfileRequest
 from planner.profile.startup import Startup
-from planner.profile.step_timing import StepTimer
+from planner.profile.step_timing import SILENCE_S, StepTimer
 from planner.units import seconds
 from profilers.records.device import Facts
 from profilers.records.readings import StreamRate, Window
@@ -104,12 +105,30 @@ class DeviceProfiler:
         assert timed is not None, "it was timed alone"
         return self._timer.again(device, agent, timed, lasting_s, waits=True)
 
+    def time_more(self, device: Device, agent: AgentClient, model: str) -> None:
+        """Time more steps of a model; where that fails it stays as it was."""
+        timed = self.timed(device, model)
+        if timed is None:
+            return
+        self._show(device.name, f"{model}: more steps", None)
+        began = time.monotonic()
+        try:
+            made = self._timer.again(device, agent, timed, window_s([_step_s(timed)])).result(SILENCE_S)
+        except PlannerError as error:
+            self._show(device.name, f"{model}: no more steps: {without_device_name(device.name, error)}", None)
+            return
+        self._note_timing(device, timed, with_more_steps(timed, made), time.monotonic() - began)
+
     def note_contention(self, device: Device, model: str, names: Iterable[str], made: Repeat, took_s: float) -> None:
         """Record how a device did while all of these computed. took_s: its part of the seconds."""
         timed = self.timed(device, model)
         assert timed is not None, "it was timed alone"
-        known, part = self._known(device), timing_of(timed.model, timed.framework)
         by = timed._replace(contention=contention(names, timed.gradient_s, made.gradient_s))
+        self._note_timing(device, timed, by, took_s)
+
+    def _note_timing(self, device: Device, timed: StepProfile, by: StepProfile, took_s: float) -> None:
+        """Put a timing in the place of another. took_s: seconds that this took."""
+        known, part = self._known(device), timing_of(timed.model, timed.framework)
         took = {**known.took_s, part: known.took_s.get(part, 0.0) + took_s}
         steps = tuple(by if each is timed else each for each in known.steps)
         self._recorder.note(device.name, steps=steps, took_s=took)

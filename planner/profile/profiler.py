@@ -12,7 +12,7 @@ import planner
 from planner.agents.addresses import try_addresses
 from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
-from planner.console import OnProgress
+from planner.console import OnProgress, ends
 from planner.errors import PlannerError, RemoteError
 from planner.fleet.device import Device, Fleet
 from planner.profile import reuse, step_timing
@@ -23,10 +23,15 @@ from planner.profile.fleet_power import FleetPowerModels
 from planner.profile.hub import hub_of
 from planner.profile.link_probe import LinkProber, Outstanding, Result
 from planner.profile.recorder import ProfileRecorder
+from planner.profile.refinement import NextWanted, StepsWanted, Wanted
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import StepTimer
+from planner.units import seconds
 from profilers.records.json_values import SCHEMA
 from profilers.stats import mean
+
+#: About the seconds until all devices can be timed, of timing one model, and of one link.
+START_S, MODEL_S, LINK_S = 6.0, 5.0, 3.0
 
 
 class Profiler:
@@ -35,6 +40,7 @@ class Profiler:
     path: of profile.json; what it holds of other devices of the fleet stays.
     fresh: measure again what the profile holds.
     only: names of the devices to measure; none are all.
+    next_wanted: what to measure more precisely after all else.
 
     Raises FleetError for a name that is not in the fleet.
     Raises RecordError for a profile that cannot be read, PowerError for such a power model.
@@ -48,8 +54,11 @@ class Profiler:
         on_progress: OnProgress,
         fresh: bool = False,
         only: Sequence[str] = (),
+        next_wanted: NextWanted = lambda profile, done, spent_s: None,
     ) -> None:
+        self._began_s, self._next_wanted = time.monotonic(), next_wanted
         self._chosen = tuple(fleet.device(name) for name in only) or fleet.devices
+        on_progress = _telling_share(on_progress, expected_s(len(self._chosen), len(request.models)))
         self._request = request
         self._power_models = FleetPowerModels(fleet, path.parent)
         chosen = {device.name for device in self._chosen}
@@ -83,7 +92,9 @@ class Profiler:
         self._in_turn(pool, kernels_of, self._devices.measure)
         self.recorder.save()
         self._time_together(pool)
-        self._links(pool)
+        prober = self._links(pool)
+        self.recorder.save()
+        self._refine(pool, prober)
         for name, known in self._power_models.estimated(self.recorder.profile.devices).items():
             self.recorder.note(name, idle=known.idle, steps=known.steps)
 
@@ -139,11 +150,23 @@ class Profiler:
             for name, made in found.items():
                 self._devices.note_contention(pool.devices[name], model, found, made, took_s)
 
-    def _links(self, pool: AgentPool) -> None:
+    def _refine(self, pool: AgentPool, prober: LinkProber | None) -> None:
+        """Measure what a plan depends on, the most telling first."""
+        done: list[Wanted] = []
+        working = self._working(pool)
+        while wanted := self._next_wanted(self.recorder.profile, done, time.monotonic() - self._began_s):
+            done.append(wanted)
+            if isinstance(wanted, StepsWanted):
+                if wanted.device in working:
+                    self._devices.time_more(pool.devices[wanted.device], working[wanted.device], wanted.model)
+            elif prober is not None and {*wanted} <= prober.agents.keys():
+                self._probe(prober, Outstanding(((wanted.one, wanted.other), (wanted.other, wanted.one)), ()))
+
+    def _links(self, pool: AgentPool) -> LinkProber | None:
         """Measure the missing links of the hub with other devices that have an address."""
         working = self._working(pool)
         if len(working) < 2:
-            return
+            return None
         began = time.monotonic()
         prober, failed = self._prober(pool, working)
         for name, error in failed.items():
@@ -151,7 +174,10 @@ class Profiler:
         hub = hub_of(self.recorder.profile, list(prober.agents))
         if hub is not None:
             self._probe(prober, self._outstanding(hub, prober.agents))
-        self.recorder.change(lambda profile: profile.with_link_seconds(time.monotonic() - began))
+        took_s = time.monotonic() - began
+        self.recorder.change(lambda profile: profile.with_link_seconds(took_s))
+        self.recorder.on_progress("links", f"measured with {hub} in {seconds(took_s)}", 1.0)
+        return prober
 
     def _probe(self, prober: LinkProber, probes: Outstanding) -> None:
         errors = prober.measure(self._add_link, probes)
@@ -190,3 +216,19 @@ class Profiler:
 
     def _show(self, who: str, what: str) -> None:
         self.recorder.on_progress(who, what, None)
+
+
+def expected_s(devices: int, models: int) -> float:
+    """About the seconds that profiling takes, of devices that are timed one after the other."""
+    return START_S + devices * models * MODEL_S + 2 * max(0, devices - 1) * LINK_S
+
+
+def _telling_share(on_progress: OnProgress, lasts_s: float) -> OnProgress:
+    """The same, with the share of all that has passed where something has not ended."""
+    began_s = time.monotonic()
+
+    def told(name: str, what: str, share: float | None) -> None:
+        passed = min(0.99, (time.monotonic() - began_s) / lasts_s)
+        on_progress(name, what, passed if share is None and not ends(what, share) else share)
+
+    return told

@@ -17,7 +17,7 @@ from backends.protocol.json_messages import encode
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.agents.call import Event
-from planner.console import Detail, device_output, plain
+from planner.console import Detail, device_output, ends, plain
 from planner.plan.file import Plan
 from planner.profile.power_readings import window_watts
 from planner.train.events import LogFailed, MemberGivenUp, MemberLost
@@ -77,8 +77,9 @@ class TrainingProgress:
         self._predicted_s = 0.0
 
     def on_profile(self, name: str, what: str, share: float | None) -> None:
-        """A device's, or the links', next stage."""
-        self.say(f"{name}: {what if self._verbose else what.partition(' step ')[0]}")
+        """A device, or the links, that were measured; all stages where everything is told."""
+        if self._verbose or ends(what, share):
+            self.say(f"{name}: {what}")
 
     def on_plan(self, plan: Plan) -> None:
         """Print what will run."""

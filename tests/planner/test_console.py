@@ -18,6 +18,14 @@ def test_progress_is_a_line_a_stage_on_standard_error(capsys: pytest.CaptureFixt
     assert err.splitlines() == ["tx2: net: timed", "tx2: failed: [Errno 113]"]
 
 
+def test_one_bar_leaves_a_line_where_something_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.one_bar() as on_progress:
+        on_progress("tx2", "net: timed step 1", 0.1)
+        on_progress("tx2", "net 12 ms a step", 1.0)
+        on_progress("tx1", "failed: [Errno 113]", None)
+    assert capsys.readouterr().err.splitlines() == ["tx2: net 12 ms a step", "tx1: failed: [Errno 113]"]
+
+
 def test_json_with_no_number_is_refused_and_never_written(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="Out of range float"):
         console.show({"watts": float("nan")})

@@ -91,7 +91,6 @@ def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_m
     until(lambda: device(pair, "tx2")["steps"], lambda: command.errors)
     command.popen.send_signal(signal.SIGINT)
     assert command.ended() == 130
-    assert command.errors.count("measured before") == 1
     assert [device(pair, "desktop")[part] for part in ("steps", "idle", "took_s")] == [
         measured[part] for part in ("steps", "idle", "took_s")
     ]

@@ -97,14 +97,14 @@ def test_what_each_worker_computes_with_is_told_where_they_differ(capsys: pytest
 def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:
     with training.training() as view:
         view.on_profile("tx2", "net: timed step 10", 0.1)
-        view.on_profile("tx2", "net: timed step 20", 0.2)
+        view.on_profile("tx2", "net 12 ms a step", 1.0)
         view.on_plan(plan(planned("a"), planned("b")))
         view.on_event("parameter server", Dropped("b", "silent for 10 s"))
         view.on_event("a", Evaluated(1000, "a", 0.25, {"accuracy": 0.755}, 1.0))
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        "tx2: net: timed",
+        "tx2: net 12 ms a step",
         "net: 100 steps, server on a, workers a, b; predicted 100 s",
         "parameter server: b was dropped: silent for 10 s",
         "step 1,000: loss 0.2500, accuracy 75.5 %",
