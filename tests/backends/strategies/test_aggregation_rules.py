@@ -50,12 +50,6 @@ def test_no_batch_is_so_small_that_a_step_is_more_than_8_times_as_long(batches, 
     assert sum(FACTORS["weighted"](batch, own, 32, n) for batch in batches) <= MOST * (1 + 1e-12)
 
 
-def test_in_every_environment_of_the_paper_equation_7_is_as_it_stands():
-    for cores in ([24, 24, 12, 12, 6, 6], [24, 24, 24, 24, 24, 4], [8, 8, 1, 1, 1, 1]):
-        for own in cores:
-            assert [FACTORS["weighted"](batch, own, 32, 6) for batch in cores] == [batch / own / 6 for batch in cores]
-
-
 def test_one_sample_beside_hundreds_does_not_make_a_worker_overshoot():
     """Descent on w^2 / 2 at a rate of 0.2 leads to 0 for everyone.
 
@@ -68,12 +62,6 @@ def test_one_sample_beside_hundreds_does_not_make_a_worker_overshoot():
         unbounded -= rate * sum(batch / 1 / 3 for batch in batches) * unbounded
     assert abs(weight) < 0.1
     assert abs(unbounded) > 1e20
-
-
-def test_by_rates_is_each_one_s_share_of_all_samples_times_the_growth_of_the_rate():
-    rates, usual = [10, 30], 5
-    share, growth = 10 / 40, 40 / (2 * usual)
-    assert FACTORS["rates"](10, 30, usual, len(rates)) == pytest.approx(share * growth)
 
 
 def test_averaging_meets_in_the_middle():
