@@ -26,7 +26,7 @@ def check_injection(options: Options, plan: Plan) -> None:
         return
     if plan.run.engine.name == TORCH:
         raise PlanError(
-            f"--inject {options.inject}: --engine {plan.run.engine} exchanges gradients alone; "
+            f"--inject {options.inject}: --engine {plan.run.engine.text} exchanges gradients alone; "
             "choose --engine planner, or leave --inject out"
         )
     if plan.run.job and TENSORFLOW in plan.frameworks.values():

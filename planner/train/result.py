@@ -46,7 +46,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         "server": plan.server,
         "strategy": plan.run.strategy.as_text(),
         "optimizer": plan.run.strategy.optimizer.as_text(),
-        "engine": plan.run.engine,
+        "engine": plan.run.engine.text,
         "workers": {
             name: {**_encoded(part), "framework": planned[name].framework, "predicted_steps": planned[name].steps}
             for name, part in parts.items()

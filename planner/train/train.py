@@ -165,7 +165,7 @@ def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
     """A remark on the engine, if any. Raises PlannerError where it cannot serve this plan."""
     if plan.run.engine.name != TORCH:
         return ""
-    what = f"--engine {plan.run.engine}"
+    what = f"--engine {plan.run.engine.text}"
     if plan.run.precision == FP16:
         raise PlanError(f"{what}: fp16 scales its loss, which it cannot do here; profile with --precision bf16 or fp32")
     if len(plan.names) == 1:
@@ -174,7 +174,7 @@ def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
         if framework != TORCH:
             raise PlanError(f"{what}: {name} computes with {framework}; plan again with --framework torch")
     require_trust(fleet, plan.names, what, allow_plaintext)
-    return f"gradients go through torch.distributed ({plan.run.engine}), unencrypted"
+    return f"gradients go through torch.distributed ({plan.run.engine.text}), unencrypted"
 
 
 def _plan(request: TrainRequest, before: RunFolder | None, on_note: Callable[[str], None]) -> Plan:

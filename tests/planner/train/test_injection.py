@@ -92,7 +92,7 @@ def test_two_devices_with_labels_of_their_own_give_one_another_samples(
     devices = new_pair(tmp_path)
     replan(devices, **settings)
     hold(devices, 20)
-    done = start(devices, "--inject", INJECT, "--partition", "labels=1")
+    done = start(devices, "--inject", INJECT, "--partition", "labels=1", "--verbose")
     for name in ("desktop", "tx2"):
         done.says(f"{name} joined")
     release(devices)
@@ -109,7 +109,7 @@ def test_two_devices_with_labels_of_their_own_give_one_another_samples(
         assert mine["malformed"] == 0
         if "stream" in settings:  # those of others are none of its stream
             worker = result["workers"][name]
-            batch = json.loads((folder / "plan.json").read_text())["batch"]
+            batch = json.loads((folder / "plan.json").read_text())["run"]["batch"]
             assert worker["stream"]["used"] + mine["used"] == batch * worker["steps"]
     predicted = result["injection"]["predicted"]
     assert result["injection"]["inject"] == INJECT

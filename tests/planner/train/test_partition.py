@@ -21,7 +21,7 @@ def held(folder: Path) -> dict[str, dict[str, int]]:
 
 @pytest.mark.e2e
 def test_devices_hold_labels_of_their_own_also_when_the_run_goes_on_with_one_of_them(pair: Path) -> None:
-    command = run(pair, *training("--partition", "labels=4"))
+    command = run(pair, *training("--partition", "labels=4", "--verbose"))
     assert command.popen.returncode == 0, command.errors
     (first,) = run_folders(pair)
     labels = held(first)

@@ -59,7 +59,7 @@ def result_of(folder: Path) -> dict[str, Any]:
 def test_a_run_of_two_devices_waits_for_its_samples_and_goes_on_where_they_were(tmp_path: Path) -> None:
     pair = new_pair(tmp_path)
     replan(pair, stream="replay:desktop@3000/tx2@2000,policy=truncate", steps=100)
-    done = run(pair, *training())
+    done = run(pair, *training("--verbose"))
     assert done.popen.returncode == 0, done.errors
     assert "streams of samples" in done.output
     (first,) = run_folders(pair)
