@@ -1,7 +1,8 @@
 """The planner's own form of watts, idle and a share of the dynamic ones, on real machines' records.
 
-Data of others: training on a V100 and a P100 (Zeus), GPU programs on a V100 (DCGM counters), and an
-8-GPU node at its meters (MLPerf Training v4.0). `share_of_watts.py` reads and scores them.
+In a lab that form is scored against an emulation with the same ends. Here are data of others:
+training on a V100 and a P100 (Zeus), GPU programs on a V100 (DCGM counters), and an 8-GPU node at
+its meters (MLPerf Training v4.0). `share_of_watts.py` reads and scores them.
 
 1. GPUs. "idle + share": watts = idle + (busy - idle) share. Zeus: busy is the quickest batch size
    of the workload at this limit, the share is its seconds over those of the held-out batch size,

@@ -1,5 +1,6 @@
 """profile.json holds everything that was measured of a fleet, with its raw samples."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +13,12 @@ from profilers.records.device import Facts
 from profilers.records.links import IncastProfile, LinkProfile
 from profilers.records.readings import StreamRate, Window
 from profilers.records.steps import StepProfile
+from profilers.stats import mean
 
 #: Training steps that are planned by default (Gu et al., section IV).
 DEFAULT_STEPS = 100_000
+#: The share of a core below which a quota shows: less than steps lose to what else runs.
+NOTICEABLE = 0.9
 
 
 class Declared(NamedTuple):
@@ -55,8 +59,16 @@ class DeviceProfile(NamedTuple):
 
     @property
     def cores(self) -> float | None:
-        """Cores that count in predictions: those it may use."""
-        return None if self.facts is None else self.facts.usable_cores
+        """Cores that count in predictions: those it may use, or fewer that its steps got.
+
+        Some quotas cannot be read. A processor that computes wants one core at least, so that a
+        quota shows where it gets less.
+        """
+        if self.facts is None:
+            return None
+        usable = self.facts.usable_cores
+        got = max((_cores_got(step) for step in self.steps if step.accelerator == "cpu"), default=usable)
+        return got if 0 < got < NOTICEABLE * min(1.0, usable) else usable
 
     def failed(self, models: Iterable[str]) -> bool:
         """Whether the device can be used for none of these models."""
@@ -133,6 +145,12 @@ class Profile(NamedTuple):
         """Seconds of the slowest kernel; its devices take turns."""
         kernels = kernels_of(self.devices).values()
         return max((sum(took_s(self.devices[name]) for name in names) for names in kernels), default=0.0)
+
+
+def _cores_got(step: StepProfile) -> float:
+    """Processor seconds in a second of computing. A slowed device pauses for the rest of it."""
+    computing_s = mean(step.gradient_s.values) - step.data_s if step.gradient_s.values else 0.0
+    return step.slowdown * step.cpu_s_per_step / computing_s if computing_s > 0 else math.inf
 
 
 def machines_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ...]]:

@@ -32,6 +32,16 @@ def test_a_device_failed_where_it_can_be_used_for_none_of_the_models() -> None:
     assert profiles.device()._replace(error="lost").failed(["net"])
 
 
+@pytest.mark.parametrize(
+    ("cpu_s", "slowdown", "cores"),
+    [(0.1, 1.0, 4.0), (0.03, 1.0, 0.3), (0.05, 2.0, 4.0), (0.0, 1.0, 4.0)],
+    ids=["all of a core", "less of it", "all of it between pauses", "unknown"],
+)
+def test_a_device_whose_steps_get_less_than_a_core_has_a_quota(cpu_s: float, slowdown: float, cores: float) -> None:
+    step = profiles.step(0.1, accelerator="cpu", cpu_s_per_step=cpu_s, slowdown=slowdown)
+    assert profiles.device(step, cores=4.0).cores == pytest.approx(cores)
+
+
 def test_devices_of_one_address_are_one_machine_and_those_without_are_each_their_own() -> None:
     devices = {"a": device("pc"), "b": device("tx2"), "c": device("pc"), "d": device(), "e": device()}
     assert machines_of(devices) == {"a": ("a", "c"), "b": ("b",), "d": ("d",), "e": ("e",)}
