@@ -137,7 +137,7 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     workers = [planned(name)._replace(framework="least_squares") for name in ("nano", "tx2")]
     two = plan(*workers, steps=24, batch=8, strategy=name)
     options = Options("data", rate=0.05, keep_weights=False)
-    authority, peers = Authority(), not two.strategy.through_server
+    authority, peers = Authority(), not two.run.strategy.through_server
     shard = packed(pixels, labels)
     path = folder / shard.name
     path.write_bytes(shard.content)
@@ -145,7 +145,7 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     host = HostRun("127.0.0.1", authority.identity(framing.SERVER), run)
     members = []
     for worker in two.workers:
-        placed = Placed(ReplicaSpec("least_squares", two.model, (2, 2, 1), 2), str(path), str(path))
+        placed = Placed(ReplicaSpec("least_squares", two.run.model, (2, 2, 1), 2), str(path), str(path))
         member = training.member(two, options, worker.name, placed)
         to_host = HostAddress("127.0.0.1", 0, authority.identity(worker.name, listens=peers), 10.0)
         members.append(encode(training.role(two, options, member, to_host, "127.0.0.1")))

@@ -1,16 +1,25 @@
 """Runs survive or name faults: real processes on local devices are ended, stopped and starved."""
 
+import _thread
 import json
 import os
 import shutil
 import signal
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from backends.training import checkpoint
+from planner.fleet.file import load_fleet
+from planner.paths import RunFolder
+from planner.plan.file import load_plan
+from planner.train.launch import Launch
+from planner.train.orders import Options
 from tests.planner.pairs import (
     STEPS,
     has_checkpoint,
@@ -27,7 +36,7 @@ from tests.planner.pairs import (
     training,
 )
 from tests.planner.plans import replan
-from tests.running import Command, agents, gone, run, signal_all, until
+from tests.running import HANG_S, Command, agents, gone, run, signal_all, until
 from tests.tensorboards import scalars
 
 pytestmark = pytest.mark.chaos
@@ -210,6 +219,112 @@ def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path
     assert command.popen.returncode == 0, command.errors
     assert saved_step(run_folders(pair)[-1]) == 240
     gone(pair)
+
+
+def test_ctrl_c_before_the_first_step_ends_at_once(pair: Path) -> None:
+    command = start(pair)
+    until(lambda: len(agents(pair)) >= 2, lambda: command.errors)
+    command.popen.send_signal(signal.SIGINT)
+    assert command.ended() == 130
+    gone(pair)
+
+
+def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
+    pair: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing: Any = None
+    plan, fleet = load_plan(pair / "plan.json"), load_fleet(pair / "fleet.toml")
+    launch = Launch(plan, fleet, nothing, Options(""), RunFolder(pair), lambda *_: None)
+    released = threading.Event()
+    ended: list[str] = []
+
+    def start_agent(name: str) -> None:
+        released.wait(HANG_S)
+        ended.append(name)
+
+    monkeypatch.setattr(launch._pool, "another", start_agent)
+    threading.Timer(0.2, _thread.interrupt_main).start()  # as Ctrl-C, but nothing that waits is woken
+    with pytest.raises(KeyboardInterrupt):
+        launch._start(None)
+    assert not ended  # the wait for the agent was cut short
+    released.set()
+
+
+def test_data_of_another_shape_are_named(pair: Path) -> None:
+    (pair / "tiny.py").write_text((pair / "tiny.py").read_text().replace("28, 28", "10, 10"))
+    new_plan(pair, "desktop", "tx2")
+    command = run(pair, *training())
+    assert command.popen.returncode == 1
+    assert "10, 10" in one_line(command) and "28, 28" in one_line(command)
+
+
+def test_a_model_that_was_edited_after_the_plan_trains_as_it_is_and_a_note_says_so(pair: Path) -> None:
+    with (pair / "tiny.py").open("a") as source:
+        source.write("\n# another model now\n")
+    command = run(pair, *training())
+    assert command.popen.returncode == 0, command.errors
+    assert "tiny.py:tiny has changed since it was profiled, so the prediction is that of its former" in command.errors
+
+
+def test_a_device_without_the_framework_is_named(pair: Path) -> None:
+    hidden = pair / "hidden"
+    hidden.mkdir()
+    (hidden / "torch.py").write_text("raise ImportError(\"No module named 'torch'\")\n")
+    pair_fleet(pair, tx2={"environment": {"PYTHONPATH": str(hidden)}})
+    command = run(pair, *training())
+    assert command.popen.returncode == 1
+    assert "tx2" in one_line(command) and "torch" in one_line(command)
+    assert not left_files(pair)
+    gone(pair)
+
+
+def test_a_plan_that_is_truncated_is_named(pair: Path) -> None:
+    plan = pair / "plan.json"
+    plan.write_bytes(plan.read_bytes()[:200])
+    command = run(pair, *training())
+    assert command.popen.returncode == 1
+    assert "plan.json" in one_line(command) and "planner recommend" in one_line(command)
+
+
+def test_a_run_that_has_ended_goes_on_with_more_steps_or_with_what_it_lacks_and_not_otherwise(pair: Path) -> None:
+    new_plan(pair, "tx2", steps=20)
+    assert run(pair, *training()).popen.returncode == 0
+    (first,) = run_folders(pair)
+    resumed = training("--resume", str(first), "--json")
+    command = run(pair, *resumed)
+    assert command.popen.returncode == 1 and "--steps" in one_line(command)
+
+    command = run(pair, *resumed, "--steps", "30")
+    assert command.popen.returncode == 0, command.errors
+    assert saved_step(run_folders(pair)[-1]) == 30
+
+    path = first / "checkpoint.npz"
+    saved, layout = checkpoint.read(str(path))
+    saved.meta["evaluations"].clear()  # as of a run that was stopped before its last evaluation
+    checkpoint.write(str(path), saved, layout)
+    command = run(pair, *resumed)
+    assert command.popen.returncode == 0, command.errors
+    assert [each["step"] for each in json.loads(command.output)["evaluations"]] == [20]
+    assert not left_files(pair)
+    command = run(pair, *training("--resume", str(run_folders(pair)[-1])))
+    assert command.popen.returncode == 1 and "--steps" in one_line(command)
+
+    path.write_bytes(path.read_bytes()[:3000])
+    command = run(pair, *resumed, "--steps", "40")
+    assert command.popen.returncode == 1
+    assert str(path) in one_line(command)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
 
 
 @as_root
