@@ -45,7 +45,7 @@ def learnt_alone(batches: tuple[int, ...], clip_norm: float | None = None) -> np
     return replica.weights
 
 
-@pytest.mark.parametrize("batches", [(8, 8), (3, 13)])
+@pytest.mark.parametrize("batches", [pytest.param((8, 8), marks=pytest.mark.e2e), (3, 13)])
 def test_members_come_to_what_one_replica_learns_from_all_samples(tmp_path, batches):
     codes, _, left = members(tmp_path, batches)
     assert codes == [0, 0]
@@ -56,6 +56,7 @@ def test_members_come_to_what_one_replica_learns_from_all_samples(tmp_path, batc
         assert (one["exchange_s"] > 0).all() and (one["hidden_cpu_s"] >= 0).all()
 
 
+@pytest.mark.e2e
 def test_all_begin_with_the_weights_of_the_first(tmp_path):
     codes, _, left = members(tmp_path, (8, 8), steps=0)
     assert codes == [0, 0]
@@ -63,6 +64,7 @@ def test_all_begin_with_the_weights_of_the_first(tmp_path):
     np.testing.assert_array_equal(left[0]["weights"], small_replica("torch").weights)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("clip_norm", [None, 0.5])
 def test_batches_in_parts_come_to_the_same_and_clipping_is_of_the_mean_gradient(tmp_path, clip_norm):
     codes, _, left = members(tmp_path, (3, 13), most=4, clip_norm=clip_norm)
@@ -71,6 +73,7 @@ def test_batches_in_parts_come_to_the_same_and_clipping_is_of_the_mean_gradient(
     np.testing.assert_allclose(left[0]["weights"], learnt_alone((3, 13), clip_norm), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.e2e
 def test_running_statistics_are_each_members_own_until_they_are_averaged(tmp_path):
     codes, _, left = members(tmp_path, (4, 12), model="normalised")
     assert codes == [0, 0]
@@ -78,6 +81,7 @@ def test_running_statistics_are_each_members_own_until_they_are_averaged(tmp_pat
     np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("hook", "within"), [("fp16", 1e-3), ("bf16", 1e-2), ("powersgd", 0.5)])
 def test_torchs_own_hooks_send_less_and_keep_weights_equal(tmp_path, hook, within):
     codes, _, left = members(tmp_path, (4, 12), hook=hook)
@@ -87,6 +91,7 @@ def test_torchs_own_hooks_send_less_and_keep_weights_equal(tmp_path, hook, withi
     assert 0 < np.linalg.norm(left[0]["weights"] - exact) < within * np.linalg.norm(exact)
 
 
+@pytest.mark.e2e
 def test_powersgd_of_several_buckets_does_not_wait_for_itself(tmp_path):
     """Its callbacks wait in gloo's two threads for exchanges that need one of them."""
     codes, _, left = members(tmp_path, (4, 4), hook="powersgd", model="wide", steps=40)
@@ -94,6 +99,7 @@ def test_powersgd_of_several_buckets_does_not_wait_for_itself(tmp_path):
     np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("steps", [0, 3])
 def test_a_member_that_is_killed_ends_the_others_with_one_line(tmp_path, steps):
     """Also where the others are in their first exchange."""
@@ -103,6 +109,7 @@ def test_a_member_that_is_killed_ends_the_others_with_one_line(tmp_path, steps):
         assert line.startswith("the exchange with the other members broke off: ") and line.count("\n") == 1
 
 
+@pytest.mark.e2e
 def test_members_whose_shards_are_unequal_make_the_same_rounds_to_the_end(tmp_path):
     """Data are endless: the first passes over its 5 samples often, the other never sees all 90."""
     codes, _, left = members(tmp_path, (8, 8), shards=(5, 90))
@@ -112,6 +119,7 @@ def test_members_whose_shards_are_unequal_make_the_same_rounds_to_the_end(tmp_pa
     assert np.isfinite(left[0]["weights"]).all()
 
 
+@pytest.mark.e2e
 def test_a_torch_that_was_built_without_torch_distributed_is_named(monkeypatch):
     from backends import pytorch
 
@@ -145,6 +153,7 @@ print("ended")
 """
 
 
+@pytest.mark.e2e
 def test_groups_of_one_end_however_often_they_are_made():
     """A thread of a group may need the interpreter to let go of the last work."""
     command = [sys.executable, "-c", GROUPS_OF_ONE]
