@@ -123,7 +123,7 @@ class TrainingProgress:
         read = window_watts(window)
         if read is None:
             return "-"
-        label = " emulated" if source in self._stand_ins or read.provenance.emulated else ""
+        label = " emulated" if source in self._stand_ins else ""
         return f"{watts(read.watts)}{label}"
 
     def _count(self) -> None:

@@ -80,12 +80,6 @@ def test_live_watts_of_an_emulated_device_are_labelled() -> None:
     assert "9.00 W emulated" in row(live(view), "b")
 
 
-def test_live_watts_of_an_emulated_sensor_are_labelled() -> None:
-    view = progress()
-    view.on_event("a", window(("board", "board", 9.0), source="emulated"))
-    assert "9.00 W emulated" in row(live(view), "a")
-
-
 def test_what_each_worker_computes_with_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
     with training.training() as view:
         view.on_plan(plan(planned("a"), planned("b")))
