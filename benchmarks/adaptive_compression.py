@@ -170,7 +170,7 @@ def _message(replica: Replica, worker: Worker, weights: np.ndarray, rate: float)
     """What a worker sends of its gradient, times the rate; its state is that after the step."""
     replica.state[:] = worker.state
     replica.set_weights(weights)
-    step(replica, worker.loader, 1.0, GradientSettings(rate))
+    step(replica, worker.loader, GradientSettings(rate))
     worker.state[:] = replica.state
     return worker.compressor.compress(replica.gradients)
 

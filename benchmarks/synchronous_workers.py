@@ -40,7 +40,7 @@ class SynchronousWorkers:
         """
         self._replica.state[:] = self._states[name]
         self._replica.set_weights(self._weights)
-        step(self._replica, batches, 1.0, GradientSettings(self._setting.rate))
+        step(self._replica, batches, GradientSettings(self._setting.rate))
         self._states[name][:] = self._replica.state
         return self._replica.gradients
 

@@ -389,7 +389,7 @@ def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
     replica = found.build().replica
     before = evaluate(replica, test).metrics["mae"]
     for _ in range(steps):
-        step(replica, batches, 1.0, GradientSettings(0.2))
+        step(replica, batches, GradientSettings(0.2))
         replica.update(OptimizerSettings(momentum=0.5))
     return before, evaluate(replica, test).metrics["mae"]
 
@@ -482,7 +482,7 @@ def own_steps(found: Workload, steps: int, state: np.ndarray | None = None) -> t
         replica.set_own_state(state)
     losses = []
     for _ in range(steps):
-        losses.append(step(replica, batches, 1.0, GradientSettings(1.0)).loss)
+        losses.append(step(replica, batches, GradientSettings(1.0)).loss)
         replica.update(OptimizerSettings(kind=OWN))
     replica.fetch()
     return replica, losses
@@ -682,7 +682,7 @@ def test_a_job_takes_in_samples_of_another_device_and_learns_from_them(tmp_path,
     assert {float(value) for value in samples[4:, 0]} <= {float(value) for value in own[0][:, 0]}
     taker.injection.receive(given.payloads)
     replica = found.build().replica
-    assert np.isfinite(step(replica, taker, 1.0, GradientSettings(0.1)).loss)
+    assert np.isfinite(step(replica, taker, GradientSettings(0.1)).loss)
     assert taker.injection.statistics().used == 8
 
 
