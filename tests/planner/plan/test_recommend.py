@@ -212,13 +212,20 @@ def test_what_profiling_other_models_took_is_not_counted() -> None:
     both = fleet()
     for name, device in both.devices.items():
         other = device.steps[0]._replace(model="other")
-        both.devices[name] = device._replace(steps=(*device.steps, other), took_s={**device.took_s, "other": 100.0})
+        both.devices[name] = device._replace(
+            steps=(*device.steps, other), took_s={**device.took_s, timing_of("other", "torch"): 100.0}
+        )
     assert recommend(both, RecommendRequest(TIME, model=both.devices["a"].steps[0].model)).profiling_s == 25.0
     assert both.profiling_s() == 125.0
 
 
 def test_what_profiling_a_model_in_several_frameworks_took_is_counted() -> None:
-    took = {"idle": 2.0, timing_of("net", "torch"): 30.0, timing_of("net", "tensorflow"): 40.0, "other": 50.0}
+    took = {
+        "idle": 2.0,
+        timing_of("net", "torch"): 30.0,
+        timing_of("net", "tensorflow"): 40.0,
+        timing_of("other", "torch"): 50.0,
+    }
     steps = (profiles.step(), profiles.step(framework="tensorflow"), profiles.step(model="other"))
     made = profiles.profile({"a": profiles.device()._replace(steps=steps, took_s=took)})
     assert made.profiling_s("net") == 2.0 + 30.0 + 40.0 + 5.0
