@@ -142,7 +142,7 @@ def _of_all(place: Place, out: Path) -> str:
     request = RecommendRequest({"time": 1.0}, steps=place.steps, rates=rates, training_samples=place.samples)
     best = best_of(profile, request, AUTO, known)
     workers = len(best.row(1).config.workers)
-    return ALONE if workers == 1 else f"{best.costs_at(1).strategy.text} ({workers})"
+    return ALONE if workers == 1 else f"{best.inputs_at(1).strategy.text} ({workers})"
 
 
 def _profiled(place: Place, out: Path) -> tuple[Profile, dict[str, float]]:

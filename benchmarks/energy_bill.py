@@ -22,7 +22,7 @@ from racing.racefile import Environment, Race, load
 from reporting import parser, show
 
 from planner.errors import PlannerError
-from planner.predict.device_costs import idle_watts
+from planner.predict.training import idle_watts
 from planner.profile.file import Profile, load_profile
 
 

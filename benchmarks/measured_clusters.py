@@ -13,9 +13,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from planner.arrays import Floats
-from planner.predict import collectives
-from planner.predict.collectives import Network
-from planner.predict.data_parallel import ByteCosts, Work, buckets, exchange_s, synchronous
+from planner.predict.buckets import buckets
+from planner.predict.kinds import collectives
+from planner.predict.kinds.collectives import Network
+from planner.predict.kinds.ddp import ByteCosts, Work, exchange_s, synchronous
 
 FILE = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "gpu_clusters.csv"
 

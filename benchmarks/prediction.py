@@ -16,8 +16,8 @@ from synthetic import device, profile
 
 from backends.profiling import update_costs
 from planner.predict.clusters import enumerate_clusters
-from planner.predict.costs import costs_of
-from planner.predict.predict import predict
+from planner.predict.run import predict
+from planner.predict.training import prepare
 from profilers.records.links import IncastProfile, LinkProfile
 
 GRADIENTS_S = {"a": 0.03, "b": 0.05, "c": 0.08}
@@ -88,7 +88,7 @@ def _clusters(star: Star, measured: list[LinkProfile | IncastProfile], parameter
     devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
     links = [link for link in measured if isinstance(link, LinkProfile)]
     incasts = [each for each in measured if isinstance(each, IncastProfile)]
-    known = costs_of(profile(devices, links, incasts))
+    known = prepare(profile(devices, links, incasts))[0]
     candidates = enumerate_clusters(known.names, known.pairs.reachable)
     cycles_s = predict(known, candidates, STEPS).cycle_s
     clusters = []

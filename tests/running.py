@@ -19,7 +19,7 @@ from backends.training.run_settings import RunSettings
 from planner.cli.main import main
 from planner.json_records import save
 from planner.plan.file import Plan, PlannedWorker
-from planner.predict.predict import Prediction
+from planner.predict.run import Prediction
 from planner.provenance import Provenance
 from profilers.records.json_values import SCHEMA
 

@@ -10,7 +10,7 @@ from lab.spec import load_spec
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlannerError
 from planner.plan.request import parse_strategy
-from planner.predict.batch_size import mean_batch
+from planner.predict.batches import mean_batch
 from planner.train.training_data import load_dataset
 
 from .efficiency import ALONE, Reached

@@ -10,8 +10,10 @@ from benchmarks.recorded import Audit, Fleet
 from planner.arrays import Bools, Floats
 from planner.plan.request import RecommendRequest, parse_engine, parse_strategy
 from planner.predict.clusters import Candidates
-from planner.predict.costs import Costs, costs_of
-from planner.predict.predict import predict
+from planner.predict.cycle import kind_of
+from planner.predict.inputs import Inputs
+from planner.predict.run import predict
+from planner.predict.training import prepare
 
 #: Bytes of a model from which on its exchanges count as those of a network that people train.
 LARGE = 200_000
@@ -30,7 +32,7 @@ class Case(NamedTuple):
     fleet: str
     kind: str
     model_bytes: int
-    costs: Costs
+    inputs: Inputs
     candidates: Candidates
     sizes: Floats
     measured_s: Floats
@@ -65,9 +67,9 @@ def cases(fleets: Iterable[Fleet]) -> list[Case]:
     return [_case(fleet, audit) for fleet in fleets for audit in fleet.audits]
 
 
-def predicted_s(case: Case, costs: Costs | None = None) -> Floats:
-    """(C,) seconds of a step of all members together. costs: in place of the case's own."""
-    return predict(case.costs if costs is None else costs, case.candidates, STEPS).time_s / STEPS
+def predicted_s(case: Case, inputs: Inputs | None = None) -> Floats:
+    """(C,) seconds of a step of all members together. inputs: in place of the case's own."""
+    return predict(case.inputs if inputs is None else inputs, case.candidates, STEPS).time_s / STEPS
 
 
 def score(scored: Sequence[Case], predictions: Sequence[Floats]) -> Score:
@@ -100,33 +102,22 @@ def _case(fleet: Fleet, audit: Audit) -> Case:
     asked = RecommendRequest(allow_plaintext=True, strategy=parse_strategy(audit.strategy)).by(
         parse_engine(audit.engine)
     )
-    costs = costs_of(
+    inputs, _ = prepare(
         fleet.profile, fleet.model, None, audit.batch,
         strategy=asked.strategy, engine=asked.engine, allow_plaintext=asked.allow_plaintext,
     )  # fmt: skip
-    number = {name: 1 << at for at, name in enumerate(costs.names)}
+    number = {name: 1 << at for at, name in enumerate(inputs.names)}
     runs = audit.runs
     return Case(
         fleet=fleet.fleet,
-        kind=_kind(asked),
+        kind=kind_of(asked.strategy, asked.engine),
         model_bytes=fleet.model_bytes,
-        costs=costs,
+        inputs=inputs,
         candidates=Candidates(
             np.array([sum(number[name] for name in run.members) for run in runs]),
-            np.array([costs.names.index(run.host) for run in runs]),
+            np.array([inputs.names.index(run.host) for run in runs]),
         ),
         sizes=np.array([len(run.members) for run in runs]),
         measured_s=np.array([statistics.median(run.step_s) for run in runs]),
         repeated_s=tuple(tuple(run.step_s) for run in runs),
     )
-
-
-def _kind(asked: RecommendRequest) -> str:
-    """The kind of exchange (``planner.predict``)."""
-    if asked.engine.name != "planner":
-        return "DDP"
-    if asked.strategy.local:
-        return "rounds"
-    if asked.strategy.sync.waits_for(2) > 1:
-        return "barrier"
-    return "asynchronous server" if asked.strategy.through_server else "gossip"

@@ -21,7 +21,7 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan
 from planner.plan.recommendation import Recommendation
-from planner.predict.calibration import exchange_kind
+from planner.predict.cycle import kind_of
 from planner.profile.request import ProfileRequest
 from planner.train.launch import Launch
 from planner.train.orders import Options
@@ -72,7 +72,7 @@ def outcomes(audit: Audit) -> Iterator[Outcome]:
 
 def _predicted(place: int, plan: Plan) -> Outcome:
     total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
-    kind = exchange_kind(plan.run.strategy, plan.run.engine) if len(plan.workers) > 1 else ALONE
+    kind = kind_of(plan.run.strategy, plan.run.engine) if len(plan.workers) > 1 else ALONE
     emulated = tuple(worker.name for worker in plan.workers if worker.power_source.emulated)
     return Outcome(place, plan.server, plan.names, kind, emulated, 1.0 / total, plan.prediction.power_w)
 

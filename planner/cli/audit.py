@@ -68,7 +68,7 @@ def audit(
     )  # fmt: skip
     ranked = recommend(profile, request.by(parse_engine(engine)))
     if engine != OWN:
-        require_trust(reached, sorted(ranked.costs.names), f"--engine {engine}", allow_plaintext)
+        require_trust(reached, sorted(ranked.inputs.names), f"--engine {engine}", allow_plaintext)
     asked = Audit(ranked, reached, len(ranked) if every else min(clusters, len(ranked)), seconds, data)
     outcomes: list[Outcome] = []
     try:

@@ -68,7 +68,7 @@ def recommend(
     from planner.plan.engine_search import best_of
     from planner.plan.recommend import make_plan
     from planner.plan.request import RecommendRequest, optimizer_of_job, parse_stream, without_server
-    from planner.predict import calibration
+    from planner.predict.interval import newest as newest_errors
     from planner.predict.sample_efficiency import newest
     from planner.profile.file import load_profile
     from planner.views import ranking
@@ -82,8 +82,7 @@ def recommend(
         server=server, include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
         rates=_rates(rate or []), global_batch=global_batch, clip_norm=clip_norm,
         allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
-        calibration=calibration.newest(Path()),
-        stream=None if stream is None else parse_stream(stream), rates_seed=seed,
+        stream=None if stream is None else parse_stream(stream), rates_seed=seed, errors=newest_errors(Path()),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
     optimizer = optimizer_of_job(profile, request.model, optimizer)
@@ -91,14 +90,14 @@ def recommend(
     ranked = best_of(profile, request._replace(optimizer=optimizer), engine, strategy, newest(Path()))
     ranked = replace(ranked, notes=(*noted, *ranked.notes))
     planned = make_plan(ranked, str(fleet), choose)
-    if out is None and not ranked.costs.what_if:
+    if out is None and not ranked.training.what_if:
         out = Path(paths.PLAN)
     if out is not None:
         save(planned, out)
     if csv:
-        typer.echo(report.to_csv(ranked), nl=False)
+        typer.echo(report.to_csv(ranked, top), nl=False)
     else:
-        console.show(report.to_json(ranked) if as_json else ranking.render(ranked, top, out, choose, verbose))
+        console.show(report.to_json(ranked, top) if as_json else ranking.render(ranked, top, out, choose, verbose))
     remarks = ranking.remarks(ranked) if csv else []
     if out is None and (csv or as_json):
         remarks.append(ranking.unwritten(ranked))

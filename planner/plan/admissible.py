@@ -5,76 +5,78 @@ import numpy as np
 from planner.errors import PlanError
 from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates, enumerate_clusters, of_peers
-from planner.predict.costs import Costs
+from planner.predict.inputs import Inputs
+from planner.predict.training import Training
 from planner.units import bytes_text
 
 
-def admissible(costs: Costs, request: RecommendRequest) -> tuple[Candidates, list[str]]:
+def admissible(inputs: Inputs, training: Training, request: RecommendRequest) -> tuple[Candidates, list[str]]:
     """The candidates, and notes on devices whose memory limits them. PlanError: none are left."""
-    candidates, notes = _with_room_alone(costs, _sharing(costs, _allowed(costs, request)))
+    allowed = _sharing(inputs, _allowed(inputs, training, request))
+    candidates, notes = _with_room_alone(inputs, training, allowed)
     if not request.strategy.through_server:
-        return of_peers(candidates, costs.pairs.reachable), notes
-    candidates, too_small = _with_room_for_servers(costs, candidates)
+        return of_peers(candidates, inputs.pairs.reachable), notes
+    candidates, too_small = _with_room_for_servers(inputs, training, candidates)
     return candidates, notes + too_small
 
 
-def _allowed(costs: Costs, request: RecommendRequest) -> Candidates:
-    if request.server in costs.left_out:
-        reason = costs.left_out[request.server]
+def _allowed(inputs: Inputs, training: Training, request: RecommendRequest) -> Candidates:
+    if request.server in training.left_out:
+        reason = training.left_out[request.server]
         raise PlanError(f"--server {request.server}: {reason}; choose another or profile it again")
-    excluded = [name for name in request.exclude if name not in costs.left_out]
-    return enumerate_clusters(costs.names, costs.pairs.reachable, request.include, excluded, request.server)
+    excluded = [name for name in request.exclude if name not in training.left_out]
+    return enumerate_clusters(inputs.names, inputs.pairs.reachable, request.include, excluded, request.server)
 
 
-def _sharing(costs: Costs, candidates: Candidates) -> Candidates:
+def _sharing(inputs: Inputs, candidates: Candidates) -> Candidates:
     """The candidates that can compute the global batch, if there is one. PlanError: none can."""
-    if costs.shares is None:
+    if inputs.batches.shares is None:
         return candidates
-    members = candidates.members(len(costs.names))
-    possible = costs.shares.possible(members)
+    members = candidates.members(len(inputs.names))
+    possible = inputs.batches.shares.possible(members)
     if not possible.any():
-        bounds = zip(costs.names, costs.shares.least, costs.shares.most, strict=True)
+        bounds = zip(inputs.names, inputs.batches.shares.least, inputs.batches.shares.most, strict=True)
         each = ", ".join(f"{name} {least} to {most}" for name, least, most in bounds)
         raise PlanError(
-            f"--global-batch {costs.shares.size}: no cluster can divide it; by what was profiled and by memory, "
-            f"batches may be: {each}; profile another batch size"
+            f"--global-batch {inputs.batches.shares.size}: no cluster can divide it; by what was profiled and by "
+            f"memory, batches may be: {each}; profile another batch size"
         )
     return candidates.at(possible)
 
 
-def _with_room_alone(costs: Costs, candidates: Candidates) -> tuple[Candidates, list[str]]:
+def _with_room_alone(inputs: Inputs, training: Training, candidates: Candidates) -> tuple[Candidates, list[str]]:
     """The candidates without devices whose memory is too small to train alone, and notes on these.
 
     PlanError: there are none left.
     """
-    short = np.array([name in costs.too_small_alone for name in costs.names])
-    out = (candidates.members(len(costs.names)).sum(axis=1) == 1) & short[candidates.hosts]
-    names = [costs.names[host] for host in candidates.hosts[out]]
-    notes = [f"{name} cannot train alone: {costs.too_small_alone[name]}" for name in names]
+    short = np.array([name in training.too_small_alone for name in inputs.names])
+    out = (candidates.members(len(inputs.names)).sum(axis=1) == 1) & short[candidates.hosts]
+    names = [inputs.names[host] for host in candidates.hosts[out]]
+    notes = [f"{name} cannot train alone: {training.too_small_alone[name]}" for name in names]
     if out.all():
         raise PlanError("; ".join([*notes, "no cluster is left"]))
     return candidates.at(~out), notes
 
 
-def _with_room_for_servers(costs: Costs, candidates: Candidates) -> tuple[Candidates, list[str]]:
+def _with_room_for_servers(inputs: Inputs, training: Training, candidates: Candidates) -> tuple[Candidates, list[str]]:
     """The candidates whose host has the main memory for its server, and notes on the others.
 
     PlanError: there are none left.
     """
-    workers = candidates.members(len(costs.names)).sum(axis=1)
-    batches = np.full(len(workers), costs.batch)
-    if costs.shares is not None:
-        shared = costs.shares.batches(candidates.members(len(costs.names)))
+    workers = candidates.members(len(inputs.names)).sum(axis=1)
+    batches = np.full(len(workers), inputs.batches.usual)
+    if inputs.batches.shares is not None:
+        shared = inputs.batches.shares.batches(candidates.members(len(inputs.names)))
         batches = shared[np.arange(len(workers)), candidates.hosts]
-    needed = costs.server_room.needed_bytes(workers)
-    left = costs.server_room.left_bytes(candidates.hosts, batches)
+    needed = training.server_room.needed_bytes(workers)
+    left = training.server_room.left_bytes(candidates.hosts, batches)
     fits = (workers == 1) | (needed <= left)
     notes = []
     for host in np.unique(candidates.hosts[~fits]):
         short = np.flatnonzero(~fits & (candidates.hosts == host))
         first = short[np.argmin(workers[short])]
         notes.append(
-            f"{costs.names[host]} hosts no server of {workers[first]} or more workers: its arrays take "
+            f"{inputs.names[host]} hosts no server of {workers[first]} or more workers: its arrays take "
             f"{bytes_text(float(needed[first]))} of memory, and a step of batch {batches[first]} leaves "
             f"{bytes_text(float(left[first]))}"
         )

@@ -39,7 +39,7 @@ def break_even(profile: Profile, request: RecommendRequest) -> float | None:
 
     LEAST or MOST where it lies beyond. None where there is no cluster, or none is alone.
     """
-    names = recommend(profile, request).costs.names  # a rate of one that is left out would be refused
+    names = recommend(profile, request).inputs.names  # a rate of one that is left out would be refused
     at_most = _advantage(profile, request, names, MOST)
     if at_most is None:
         return None
@@ -68,5 +68,4 @@ def least_of_clusters(found: Recommendation) -> float:
 
 
 def _least(found: Recommendation, alone: bool) -> float:
-    members = found.predictions.candidates.members(len(found.costs.names)).sum(axis=1)
-    return float(np.min(found.ranking.score[(members == 1) == alone], initial=math.inf))
+    return float(np.min(found.ranking.score[found.several != alone], initial=math.inf))

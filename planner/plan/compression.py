@@ -59,5 +59,5 @@ def _of_bounded_rounds(request: RecommendRequest) -> RecommendRequest:
 
 def _quickest_s(found: Recommendation) -> float | None:
     """Seconds of the quickest cluster of several devices; None where there is none."""
-    several = found.predictions.candidates.members(len(found.costs.names)).sum(axis=1) > 1
-    return float(found.predictions.time_s[several].min()) if several.any() else None
+    several = found.several
+    return float(found.parts[0].predictions.time_s[several].min()) if several.any() else None

@@ -11,7 +11,7 @@ from backends.strategies.engine import OWN, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.errors import PlanError
 from planner.plan import strategy_search
-from planner.plan.rank import Scored, by_score
+from planner.plan.rank import rank
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
 from planner.plan.request import AUTO, RecommendRequest, parse_engine, parse_strategy
@@ -66,27 +66,22 @@ def _beside(own: Recommendation, other: Recommendation) -> Recommendation:
 
     Left out is who is in no cluster of either; notes tell whom only one engine leaves out.
     """
-    members = other.predictions.candidates.members(len(other.costs.names))
-    once = (members.sum(axis=1) > 1) | ~members[:, np.isin(other.costs.names, own.costs.names)].any(axis=1)
-    other = replace(other, predictions=other.predictions.at(once))
-    timed = [tuple(zip(each.costs.names, each.costs.frameworks, strict=True)) for each in (own, other)]
-    every = tuple(dict.fromkeys(timed[0] + timed[1]))
-    first, second = (
-        Scored.of(each.predictions, own.weights).among(means, every)
-        for each, means in zip((own, other), timed, strict=True)
-    )
+    part, names = other.parts[0], own.inputs.names
+    members = part.predictions.candidates.members(len(part.inputs.names))
+    once = (members.sum(axis=1) > 1) | ~members[:, np.isin(part.inputs.names, names)].any(axis=1)
+    part = part._replace(predictions=part.predictions.at(once))
     left_out = [
         f"--engine {engine} leaves out {name}: {reason}"
         for engine, one, another in (("planner", own, other), ("torch", other, own))
-        for name, reason in one.costs.left_out.items()
-        if name in another.costs.names
+        for name, reason in one.training.left_out.items()
+        if name in another.inputs.names
     ]
-    neither = {name: why for name, why in own.costs.left_out.items() if name not in other.costs.names}
+    neither = {name: why for name, why in own.training.left_out.items() if name not in part.inputs.names}
+    first = own.parts[0]._replace(training=own.training._replace(left_out=neither))
     return replace(
         own,
-        costs=own.costs._replace(left_out=neither),
-        ranking=by_score(first.followed_by(second)),
+        parts=(first, part),
+        ranking=rank([first.predictions, part.predictions], own.weights),
         notes=tuple(dict.fromkeys((*left_out, *own.notes, *other.notes))),
         details=tuple(dict.fromkeys((*own.details, *other.details))),
-        beside=other,
     )

@@ -8,7 +8,7 @@ import numpy as np
 from backends.strategies.strategy import Strategy
 from backends.training.run_settings import RunSettings
 from planner.json_records import load
-from planner.predict.predict import Prediction, run_time
+from planner.predict.run import Prediction, run_time
 from planner.profile.startup import Startup
 from planner.provenance import Provenance
 

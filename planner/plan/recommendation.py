@@ -1,8 +1,8 @@
 """A recommendation holds all predicted clusters of a profile in the order of a metric."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -10,24 +10,65 @@ import numpy as np
 from backends.strategies.engine import OWN
 from planner.errors import PlanError
 from planner.plan.file import PlannedStream, PlannedWorker
-from planner.plan.rank import Ranking, Standing
+from planner.plan.rank import Ranking, exponents
 from planner.plan.streams import planned_streams
-from planner.predict.cluster_cycle import BOTTLENECKS, COMPUTE, DATA, STREAM
-from planner.predict.clusters import ClusterConfig
-from planner.predict.costs import Costs
-from planner.predict.kernel_regimes import of_cluster
-from planner.predict.predict import Factors, Prediction, Predictions, factors
-from planner.predict.prediction_error import ErrorParts
-from planner.predict.step_cycle import gradients_s, images_factor, rounds, settled, solve
+from planner.predict import cycle
+from planner.predict.clusters import Candidates, ClusterConfig
+from planner.predict.inputs import Inputs
+from planner.predict.interval import RECORDED, ModelErrors, Spread, spread
+from planner.predict.kinds.cycles import BOTTLENECKS, COMPUTE
+from planner.predict.run import Bill, Factors, Prediction, Predictions, factors
+from planner.predict.training import Training
 from planner.provenance import Provenance
 from profilers.stats import Z95
+
+#: The part of ``compute`` that a gradient waits for its batch to be read.
+DATA = "data"
+#: What waits for samples that arrive in streams add to a cycle.
+STREAM = "stream"
+
+
+class Part(NamedTuple):
+    """The clusters that one engine trains: what they are predicted from, and the predictions.
+
+    bill: watts that count besides those of members; errors: of the model.
+    """
+
+    inputs: Inputs
+    training: Training
+    predictions: Predictions
+    steps: int
+    bill: Bill
+    errors: ModelErrors = RECORDED
+
+    def spread(self, rows: Sequence[int]) -> Spread:
+        """The spread of some of the candidates."""
+        candidates = self.predictions.candidates.at(np.array(rows, np.int64))
+        return spread(self.inputs, candidates, self.steps, self.bill, self.errors)
+
+    def candidate(self, index: int) -> Candidates:
+        """One of the candidates, alone."""
+        return self.predictions.candidates.at(np.array([index]))
+
+
+class Standing(NamedTuple):
+    """What a ranking says of one cluster.
+
+    score: of the metric; interval: its 95 % bounds; tie: whether the best may be no better.
+    time_uncertainty, energy_uncertainty: half of the 95 % interval, as a share; None for energy
+        where watts are unknown.
+    """
+
+    score: float
+    interval: tuple[float, float]
+    tie: bool
+    time_uncertainty: float
+    energy_uncertainty: float | None
 
 
 class Row(NamedTuple):
     """One cluster of a ranking; fields that a ``Plan`` also has mean the same there.
 
-    score, interval: the metric's value and its 95 % bounds, equal where no spread is known.
-    tie: whether it ties with the best.
     power_sources: where each member's watts come from; provenance: all of these joined.
     batches: of the members that share a global batch; empty where all have that of ``config``.
     engine: what moves the gradients; the planner's own for a device alone, which sends none.
@@ -36,17 +77,13 @@ class Row(NamedTuple):
 
     config: ClusterConfig
     prediction: Prediction
-    score: float
-    interval: tuple[float, float]
-    tie: bool
+    standing: Standing
     network_bytes: float
     bottleneck: str
     shares: dict[str, float]
     besides_w: float
     power_sources: dict[str, Provenance]
     provenance: Provenance
-    energy_uncertainty: float | None
-    time_uncertainty: float | None
     batches: dict[str, int]
     engine: str
     streams: dict[str, PlannedStream]
@@ -57,209 +94,268 @@ class Recommendation:
     """All candidates, predicted and ranked; ``profiling_s`` is what profiling took.
 
     weights: of the metrics by name.
+    parts: the clusters of each engine, which the ranking counts one part after the other.
     notes: what may change what the operator does, the most important first.
     details: how the figures came about.
     engine, clip_norm: as they were asked for.
-    beside: clusters that another engine trains, which the ranking counts after these.
     """
 
     metric: str
     weights: Mapping[str, float]
     steps: int
-    costs: Costs
-    predictions: Predictions
+    parts: tuple[Part, ...]
     ranking: Ranking
     notes: tuple[str, ...]
     profiling_s: float
     details: tuple[str, ...] = ()
     engine: str = OWN
     clip_norm: float | None = None
-    beside: "Recommendation | None" = None
+    _standings: dict[int, Standing] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return int(self.ranking.order.size)
 
     @property
-    def all_costs(self) -> tuple[Costs, ...]:
-        """Those of these clusters, and of the clusters beside them."""
-        return (self.costs,) if self.beside is None else (self.costs, self.beside.costs)
+    def inputs(self) -> Inputs:
+        """Those of the first engine's clusters."""
+        return self.parts[0].inputs
+
+    @property
+    def training(self) -> Training:
+        """That of the first engine's clusters."""
+        return self.parts[0].training
 
     @property
     def frameworks(self) -> dict[str, str]:
-        """By device; the one here where clusters beside these compute with another."""
+        """By device; that of the first engine where another computes with another framework."""
         found: dict[str, str] = {}
-        for costs in self.all_costs:
-            for name, framework in zip(costs.names, costs.frameworks, strict=True):
+        for part in self.parts:
+            for name, framework in zip(part.inputs.names, part.inputs.frameworks, strict=True):
                 found.setdefault(name, framework)
         return found
 
+    @property
+    def emulated(self) -> set[str]:
+        """The devices that are emulated."""
+        sources = [
+            each for part in self.parts for each in zip(part.inputs.names, part.inputs.watts.sources, strict=True)
+        ]
+        return {name for name, source in sources if source.emulated}
+
+    @property
+    def several(self) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """(C,) whether a candidate has several members."""
+        return np.concatenate([np.isfinite(part.predictions.cycle_s).sum(axis=1) > 1 for part in self.parts])
+
     def place_of_least(self, metric: str) -> int:
         """The place of the cluster of least ``time`` or ``energy``; 1 where watts are unknown."""
-        parts = [self.predictions] + ([] if self.beside is None else [self.beside.predictions])
-        values = np.concatenate([each.time_s * (each.power_w if metric == "energy" else 1.0) for each in parts])
+        found = [part.predictions for part in self.parts]
+        values = np.concatenate([each.time_s * (each.power_w if metric == "energy" else 1.0) for each in found])
         return int(np.argmin(np.nan_to_num(values[self.ranking.order], nan=math.inf))) + 1
+
+    def rows(self, count: int) -> list[Row]:
+        """The first clusters of the ranking, at most so many."""
+        places = range(1, min(count, len(self)) + 1)
+        self._stand(places)
+        return [self.row(place) for place in places]
+
+    def config(self, place: int) -> ClusterConfig:
+        """Server, workers and batch of the cluster at a place."""
+        part, index = self._cluster(place)
+        names = part.inputs.names
+        workers = tuple(names[i] for i in self._members(part, index))
+        return ClusterConfig(names[part.predictions.candidates.hosts[index]], workers, _batch(part, index))
+
+    def prediction(self, place: int) -> Prediction:
+        """Time and power of the cluster at a place."""
+        part, index = self._cluster(place)
+        return part.predictions.one(index)
 
     def row(self, place: int) -> Row:
         """The cluster at a place of the ranking, 1 the best. PlanError: there is no such place."""
         part, index = self._cluster(place)
-        return part._row(index, self.ranking.at(place))
-
-    def _row(self, index: int, standing: Standing) -> Row:
-        (masks, hosts), here = self.predictions.candidates, np.array([index])
-        names, shares = self.costs.names, self.predictions.shares[index]
-        workers = tuple(name for i, name in enumerate(names) if masks[index] >> i & 1)
-        sources = {name: self.costs.power_sources[names.index(name)] for name in workers}
-        by_part = self._with_data(dict(zip(BOTTLENECKS, shares.tolist(), strict=True)), index)
-        by_part = self._with_streams(by_part, index)
-        prediction, time_errors = self.predictions.one(index), self.predictions.time_errors.at(here)
-        energy_errors = time_errors.product(self.predictions.power_errors.at(here))
+        found, config = part.predictions, self.config(place)
+        known = dict(zip(part.inputs.names, part.inputs.watts.sources, strict=True))
+        sources = {name: known[name] for name in config.workers}
+        shares = _shares(part, index)
         return Row(
-            config=ClusterConfig(names[hosts[index]], workers, self._batch(index)),
-            prediction=prediction,
-            score=standing.score,
-            interval=(standing.low, standing.high),
-            tie=standing.tied,
-            network_bytes=float(self.predictions.network_bytes[index]),
-            bottleneck=max(by_part, key=lambda part: by_part[part]),
-            shares=by_part,
-            besides_w=float(self.predictions.besides_w[index]),
+            config=config,
+            prediction=found.one(index),
+            standing=self.standing(place),
+            network_bytes=float(found.network_bytes[index]),
+            bottleneck=max(shares, key=lambda each: shares[each]),
+            shares=shares,
+            besides_w=float(found.besides_w[index]),
             power_sources=sources,
             provenance=Provenance.joined(sources.values()),
-            energy_uncertainty=None if prediction.power_w is None else _half_interval(energy_errors),
-            time_uncertainty=_half_interval(time_errors),
-            batches=self._batches(index),
-            engine=self.costs.engine.text if len(workers) > 1 else OWN,
-            streams=self._streams(index),
+            batches=_batches(part, index),
+            engine=part.inputs.engine.text if len(config.workers) > 1 else OWN,
+            streams=_streams(part, index),
         )
 
-    def _batch(self, index: int) -> int:
-        """Images of a worker's step, the mean where workers share a global batch."""
-        if self.costs.shares is None:
-            return self.costs.batch
-        return max(1, round(self.costs.shares.size / int(self.predictions.candidates.masks[index]).bit_count()))
+    def standing(self, place: int) -> Standing:
+        """Score, interval and tie of the cluster at a place."""
+        self._stand([place])
+        return self._standings[place]
 
-    def _batches(self, index: int) -> dict[str, int]:
-        if self.costs.shares is None:
-            return {}
-        candidate, shares = self.predictions.candidates.at(np.array([index])), self._costs(index).shares
-        assert shares is not None, "these costs have them, too"
-        shared = shares.batches(candidate.members(len(self.costs.names)))[0]
-        return {name: int(batch) for name, batch in zip(self.costs.names, shared, strict=True) if batch}
-
-    def _with_data(self, shares: dict[str, float], candidate: int) -> dict[str, float]:
-        """The shares where waiting for data, if any, is no part of computing."""
-        steps = self.predictions.steps[candidate]
-        waiting_s = float(steps @ self.costs.devices.data_s)
-        if not waiting_s:
-            return shares
-        computing = BOTTLENECKS[COMPUTE]
-        part = shares[computing] * waiting_s / float(steps @ self._costs(candidate).devices.gradient_s)
-        return {**shares, computing: shares[computing] - part, DATA: part}
-
-    def _with_streams(self, shares: dict[str, float], candidate: int) -> dict[str, float]:
-        """The shares and, where samples arrive in streams, what these add to the workers' time."""
-        if self.costs.streams is None:
-            return shares
-        cycle_s = self.predictions.cycle_s[candidate]
-        here = np.isfinite(cycle_s)
-        held = float((1 - self.predictions.free_s[candidate][here] / cycle_s[here]).mean())
-        return {**{part: share * (1 - held) for part, share in shares.items()}, STREAM: held}
-
-    def _streams(self, index: int) -> dict[str, PlannedStream]:
-        """Of the members of a candidate, by name; empty where all samples are there."""
-        if self.costs.streams is None:
-            return {}
-        found = self.predictions
-        lasts_s = np.maximum(0.0, found.time_s[index] - found.start_s[[index]])
-        here = found.candidates.at(np.array([index]))
-        return planned_streams(self._costs(index), here, found.free_s[[index]], found.cycle_s[[index]], lasts_s)
+    def _stand(self, places: Sequence[int]) -> None:
+        """Work out the standings at these places that are not known yet."""
+        missing = [place for place in places if place not in self._standings]
+        if not missing:
+            return
+        time, power = exponents(self.weights)
+        best_part, best_index = self._cluster(1)
+        best = best_part.spread([best_index])
+        scores, least = self.ranking.score[self.ranking.order], float(self.ranking.score[self.ranking.order[0]])
+        for part in self.parts:
+            here = [(place, index) for place in missing for each, index in [self._cluster(place)] if each is part]
+            if not here:
+                continue
+            drawn = part.spread([index for _, index in here])
+            deviation, apart = drawn.deviation(time, power), drawn.apart(best, time, power)
+            time_deviation, energy_deviation = drawn.deviation(1.0, 0.0), drawn.deviation(1.0, 1.0)
+            for at, (place, _) in enumerate(here):
+                score = float(scores[place - 1])
+                factor = math.exp(Z95 * float(deviation[at]))
+                self._standings[place] = Standing(
+                    score=score,
+                    interval=(score / factor, score * factor),
+                    tie=math.log(score / least) <= Z95 * float(apart[at]) + 1e-9,
+                    time_uncertainty=math.expm1(Z95 * float(time_deviation[at])),
+                    energy_uncertainty=_half_interval(float(energy_deviation[at])),
+                )
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
         part, index = self._cluster(place)
-        return part._workers(index)
+        settled = cycle.settled(part.inputs, part.predictions.candidates, index)
+        found = factors(settled, part.predictions.candidates, index)
+        gradient_s = cycle.gradients_s(part.inputs, part.candidate(index))[0]
+        streams, batches = _streams(part, index), _batches(part, index)
+        made = []
+        for i in self._members(part, index):
+            name = part.inputs.names[i]
+            worker = _worker(part, index, i, found, float(gradient_s[i]))
+            made.append(worker._replace(stream=streams.get(name), batch=batches.get(name)))
+        return tuple(made)
 
-    def costs_at(self, place: int) -> Costs:
-        """The costs that the cluster at a place was predicted with, its rounds being settled."""
+    def inputs_at(self, place: int) -> Inputs:
+        """The inputs that the cluster at a place was predicted with, its rounds being settled."""
         part, index = self._cluster(place)
-        return settled(part._costs(index), part.predictions.candidates, index)
+        return cycle.settled(part.inputs, part.predictions.candidates, index)
 
-    def _costs(self, index: int) -> Costs:
-        """The costs of a candidate, which depend on the members that share a kernel."""
-        return of_cluster(self.costs, self.predictions.candidates, index)
+    def training_at(self, place: int) -> Training:
+        """The training of the cluster at a place."""
+        return self._cluster(place)[0].training
 
     def local_steps(self, place: int) -> dict[str, int]:
         """Local steps of each member in a round of the cluster at a place."""
         part, index = self._cluster(place)
-        candidate = part.predictions.candidates.at(np.array([index]))
-        members, steps = candidate.members(len(part.costs.names))[0], rounds(part._costs(index), candidate).steps[0]
-        return {part.costs.names[i]: int(steps[i]) for i in np.flatnonzero(members)}
+        steps = cycle.rounds_of(part.inputs, part.candidate(index)).steps[0]
+        return {part.inputs.names[i]: int(steps[i]) for i in self._members(part, index)}
 
     def round_s(self, place: int) -> tuple[float, float]:
         """Seconds of the cluster's longest round of local steps, and of the longest computing."""
         part, index = self._cluster(place)
-        steps, computing_s = self.local_steps(place), {each.name: each.computing_s for each in self.workers(place)}
-        cycle_s = solve(part._costs(index), part.predictions.candidates.at(np.array([index]))).cycle_s[0]
+        steps, candidate = self.local_steps(place), part.candidate(index)
+        cycle_s = dict(zip(part.inputs.names, cycle.cycles(part.inputs, candidate)[0].cycle_s[0], strict=True))
+        computing_s = dict(zip(part.inputs.names, cycle.local_step_s(part.inputs, candidate)[0], strict=True))
         return (
-            max(cycle_s[part.costs.names.index(name)] * count for name, count in steps.items()),
-            max((computing_s[name] or 0.0) * count for name, count in steps.items()),
+            max(float(cycle_s[name]) * count for name, count in steps.items()),
+            max(float(computing_s[name]) * count for name, count in steps.items()),
         )
 
     def images_factor(self, place: int) -> float:
         """Images that the cluster at a place takes over those of one device alone, in rounds."""
         part, index = self._cluster(place)
-        return float(images_factor(part._costs(index), part.predictions.candidates.at(np.array([index])))[0])
+        return float(cycle.images_factor(part.inputs, part.candidate(index))[0])
 
-    def _workers(self, index: int) -> tuple[PlannedWorker, ...]:
-        masks, hosts = self.predictions.candidates
-        costs = settled(self._costs(index), self.predictions.candidates, index)
-        found = factors(costs, int(masks[index]), int(hosts[index]))
-        gradient_s = gradients_s(self._costs(index), self.predictions.candidates.at(np.array([index])))[0]
-        streams = self._streams(index)
-        return tuple(
-            self._worker(index, i, found, float(gradient_s[i]))._replace(stream=streams.get(self.costs.names[i]))
-            for i in range(len(self.costs.names))
-            if masks[index] >> i & 1
-        )
+    def _members(self, part: Part, index: int) -> list[int]:
+        mask = int(part.predictions.candidates.masks[index])
+        return [i for i in range(len(part.inputs.names)) if mask >> i & 1]
 
-    def _worker(self, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
-        devices, masks, shares = self._costs(index).devices, self.predictions.candidates.masks, self.costs.shares
-        has_own_batch = shares is not None or self.costs.arriving_batches is not None
-        alone = masks[index] == 1 << device
-        updates_itself = alone or self.costs.strategy.local
-        after_gradient_s = (devices.update_s if updates_itself else devices.copy_s)[device]
-        return PlannedWorker(
-            name=self.costs.names[device],
-            steps=float(self.predictions.steps[index, device]),
-            cycle_s=float(self.predictions.cycle_s[index, device]),
-            build_s=float(self.predictions.start_s[index, device]),
-            cores=float(devices.cores[device]),
-            idle_w=_known(devices.idle_w[device]),
-            busy_w=_known(devices.busy_w[device]),
-            power_w=_known(self.predictions.device_w[index, device]),
-            power_source=self.costs.power_sources[device],
-            alpha_time=float(found.alpha_time[device]),
-            beta_time=float(found.beta_time[device]),
-            alpha_power=_known(found.alpha_power[device]),
-            beta_power=_known(found.beta_power[device]),
-            framework=self.costs.frameworks[device],
-            computing_s=float((gradient_s if has_own_batch else devices.gradient_s[device]) + after_gradient_s),
-            batch=self._batches(index).get(self.costs.names[device]),
-            startup=devices.startups[device],
-            evaluation_s=_known(devices.evaluation_s[device]),
-        )
-
-    def _cluster(self, place: int) -> tuple["Recommendation", int]:
-        """The recommendation whose engine trains the cluster at a place, and its candidate."""
+    def _cluster(self, place: int) -> tuple[Part, int]:
+        """The part of the cluster at a place, and which of its candidates it is."""
         if not 1 <= place <= len(self):
             raise PlanError(f"--choose {place}: the ranking has places 1 to {len(self)}")
-        index, own = int(self.ranking.order[place - 1]), self.predictions.time_s.size
-        return (self, index) if self.beside is None or index < own else (self.beside, index - own)
+        index = int(self.ranking.order[place - 1])
+        for part in self.parts:
+            if index < part.predictions.time_s.size:
+                return part, index
+            index -= part.predictions.time_s.size
+        raise AssertionError("the ranking counts the candidates of all parts")
 
 
-def _half_interval(errors: ErrorParts) -> float | None:
-    """Half of a result's 95 % interval, as a share; None where no spread is known."""
-    spread = Z95 * math.sqrt(float(errors.variance()[0]))
-    return math.expm1(spread) if spread else None
+def _batch(part: Part, index: int) -> int:
+    """Images of a worker's step, the mean where workers share a global batch."""
+    batches = part.inputs.batches
+    if batches.shares is None:
+        return batches.usual
+    return max(1, round(batches.shares.size / int(part.predictions.candidates.masks[index]).bit_count()))
+
+
+def _batches(part: Part, index: int) -> dict[str, int]:
+    shares = part.inputs.batches.shares
+    if shares is None:
+        return {}
+    shared = shares.batches(part.candidate(index).members(len(part.inputs.names)))[0]
+    return {name: int(batch) for name, batch in zip(part.inputs.names, shared, strict=True) if batch}
+
+
+def _shares(part: Part, index: int) -> dict[str, float]:
+    """Shares of the workers' time; waits for data are no part of computing."""
+    found, devices = part.predictions, part.inputs.devices
+    shares = dict(zip(BOTTLENECKS, found.shares[index].tolist(), strict=True))
+    waiting_s = float(found.steps[index] @ devices.data_s)
+    if waiting_s:
+        computing = BOTTLENECKS[COMPUTE]
+        data = shares[computing] * waiting_s / float(found.steps[index] @ devices.gradient_s)
+        shares = {**shares, computing: shares[computing] - data, DATA: data}
+    if part.inputs.streams is None:
+        return shares
+    cycle_s, free_s = found.cycle_s[index], found.free_s[index]
+    here = np.isfinite(cycle_s)
+    held = float((1 - free_s[here] / cycle_s[here]).mean())
+    return {**{each: share * (1 - held) for each, share in shares.items()}, STREAM: held}
+
+
+def _streams(part: Part, index: int) -> dict[str, PlannedStream]:
+    """Of the members of a candidate, by name; empty where all samples are there."""
+    if part.inputs.streams is None:
+        return {}
+    found = part.predictions
+    lasts_s = np.maximum(0.0, found.time_s[index] - found.start_s[[index]])
+    return planned_streams(part.inputs, part.candidate(index), found.free_s[[index]], found.cycle_s[[index]], lasts_s)
+
+
+def _worker(part: Part, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
+    devices, watts, predictions = part.inputs.devices, part.inputs.watts, part.predictions
+    alone = predictions.candidates.masks[index] == 1 << device
+    updates_itself = alone or part.inputs.strategy.local
+    after_gradient_s = (devices.update_s if updates_itself else devices.copy_s)[device]
+    return PlannedWorker(
+        name=part.inputs.names[device],
+        steps=float(predictions.steps[index, device]),
+        cycle_s=float(predictions.cycle_s[index, device]),
+        build_s=float(predictions.start_s[index, device]),
+        cores=float(devices.cores[device]),
+        idle_w=_known(watts.idle_w[device]),
+        busy_w=_known(watts.busy_w[device]),
+        power_w=_known(predictions.device_w[index, device]),
+        power_source=watts.sources[device],
+        alpha_time=float(found.alpha_time[device]),
+        beta_time=float(found.beta_time[device]),
+        alpha_power=_known(found.alpha_power[device]),
+        beta_power=_known(found.beta_power[device]),
+        framework=part.inputs.frameworks[device],
+        computing_s=gradient_s + float(after_gradient_s),
+        startup=part.training.startups[device],
+        evaluation_s=_known(part.training.evaluation_s[device]),
+    )
+
+
+def _half_interval(deviation: float) -> float | None:
+    """Half of a 95 % interval, as a share; None where it is unknown."""
+    return None if math.isnan(deviation) else math.expm1(Z95 * deviation)
 
 
 def _known(value: float) -> float | None:

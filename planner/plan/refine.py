@@ -35,9 +35,9 @@ def next_wanted(
         ranked = recommend(profile, request)
     except PlanError:
         return None
-    rows = [ranked.row(place) for place in range(1, min(FIRST, len(ranked)) + 1)]
+    rows = ranked.rows(FIRST)
     limit_s = max(MINUTE_S, SHARE * rows[0].prediction.time_s) if budget_s is None else budget_s
-    close = [row for row in rows[1:] if row.tie]
+    close = [row for row in rows[1:] if row.standing.tie]
     if spent_s >= limit_s or not close:
         return None
     wanted = [*_links(profile, ranked, [rows[0], *close]), *_steps(ranked, [rows[0], *close])]
@@ -47,7 +47,7 @@ def next_wanted(
 def _links(profile: Profile, ranked: Recommendation, rows: Sequence[Row]) -> list[Wanted]:
     """Links between members of these clusters that exchange over estimated ones."""
     measured = {(link.source, link.target) for link in profile.links}
-    through_server = ranked.costs.strategy.through_server
+    through_server = ranked.inputs.strategy.through_server
     found: Counter[LinkWanted] = Counter()
     for row in rows:
         ends = [row.config.server] if through_server else list(row.config.workers)
@@ -59,6 +59,6 @@ def _links(profile: Profile, ranked: Recommendation, rows: Sequence[Row]) -> lis
 def _steps(ranked: Recommendation, rows: Sequence[Row]) -> list[Wanted]:
     """The workers of these clusters whose gradients are not known well, the worst first."""
     names = {name for row in rows for name in row.config.workers}
-    errors = dict(zip(ranked.costs.names, ranked.costs.devices.errors.gradient.tolist(), strict=True))
+    errors = dict(zip(ranked.inputs.names, ranked.inputs.errors.gradient.tolist(), strict=True))
     unsure = sorted((name for name in names if errors[name] >= LEAST_ERROR), key=lambda name: -errors[name])
-    return [StepsWanted(name, ranked.costs.model) for name in unsure]
+    return [StepsWanted(name, ranked.training.model) for name in unsure]

@@ -9,28 +9,27 @@ from planner.provenance import Provenance
 from profilers.records.json_values import json_value
 
 
-def to_json(recommendation: Recommendation) -> dict[str, Any]:
-    """The ranking, best first, and what it rests on."""
-    costs = recommendation.costs
-    rows = map(recommendation.row, range(1, len(recommendation) + 1))
+def to_json(recommendation: Recommendation, top: int = 0) -> dict[str, Any]:
+    """The ranking, best first, and what it rests on. top: clusters in it, 0 for all."""
+    rows = recommendation.rows(top or len(recommendation))
     return {
         "metric": recommendation.metric,
-        "model": costs.model,
+        "model": recommendation.training.model,
         **({} if recommendation.engine == OWN else {"engine": recommendation.engine}),
-        "strategy": costs.strategy.as_text(),
+        "strategy": recommendation.inputs.strategy.as_text(),
         "frameworks": recommendation.frameworks,
         "ranking": [_row_json(row, recommendation.engine == AUTO) for row in rows],
         "notes": list(recommendation.notes),
         "details": list(recommendation.details),
-        "left_out": costs.left_out,
+        "left_out": recommendation.training.left_out,
     }
 
 
-def to_csv(recommendation: Recommendation) -> str:
+def to_csv(recommendation: Recommendation, top: int = 0) -> str:
     """The ranking as CSV text: a line a cluster, best first."""
     import pandas as pd  # takes most of a second, and only --csv needs it
 
-    rows = to_json(recommendation)["ranking"]
+    rows = to_json(recommendation, top)["ranking"]
     for row in rows:
         row["workers"] = " ".join(row["workers"])
         if "batches" in row:
@@ -53,9 +52,9 @@ def _row_json(row: Row, with_engine: bool) -> dict[str, Any]:
         "power_w": row.prediction.power_w,
         "energy_j": row.prediction.energy_j,
         "edp_js": row.prediction.edp_js,
-        "interval": list(row.interval),
-        "tie": row.tie,
-        "energy_uncertainty": row.energy_uncertainty,
+        "interval": list(row.standing.interval),
+        "tie": row.standing.tie,
+        "energy_uncertainty": row.standing.energy_uncertainty,
         "provenance": json_value(row.provenance),
         "power_sources": {name: json_value(source) for name, source in row.power_sources.items()},
         "network_bytes": row.network_bytes,

@@ -13,10 +13,10 @@ from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
 from planner.plan.file import TORCH_EXCHANGES
-from planner.predict.batch_size import TRAINING_SAMPLES
-from planner.predict.calibration import Calibration
-from planner.predict.costs import OWN_ENGINE
+from planner.predict.batches import TRAINING_SAMPLES
+from planner.predict.interval import RECORDED, ModelErrors
 from planner.predict.sample_efficiency import RoundsEfficiency
+from planner.predict.training import OWN_ENGINE
 from planner.profile.file import Profile
 
 #: The text of a strategy or an engine that is to be found.
@@ -113,12 +113,12 @@ class RecommendRequest(NamedTuple):
     base_watts: watts added to every cluster.
     rates: what-if line rates of devices' networks, bytes/s.
     training_samples, sample_efficiency, critical_batch, rounds_efficiency: as in
-        ``batch_size.RunLength``; the first is the job's own where it is not given.
+        ``batches.RunLength``; the first is the job's own where it is not given.
     engine: torch.distributed has an exchange of its own in place of ``strategy``.
     allow_plaintext: whether its gradients may cross networks as they are.
     optimizer: NAME or NAME:key=value,...; None for that of the strategy.
     clip_norm: to which gradients are scaled down; None for no limit.
-    calibration: of the intervals; None for those of the measured spread alone.
+    errors: of the model, which intervals count besides the measured spread.
     stream: as which samples arrive; None where they are there from the start.
     rates_seed: of the rates of streams that are drawn.
     """
@@ -144,7 +144,7 @@ class RecommendRequest(NamedTuple):
     optimizer: str | None = None
     global_batch: int | None = None
     clip_norm: float | None = None
-    calibration: Calibration | None = None
+    errors: ModelErrors = RECORDED
     stream: StreamSpec | None = None
     rates_seed: int = 0
 

@@ -67,7 +67,7 @@ def best_of(
     chosen, _, best = min(found, key=lambda each: float(each[2].ranking.score[each[2].ranking.order[0]]))
     names = ", ".join(dict.fromkeys(each.name for each, _, _ in found))
     _, of_cluster, _ = min(found, key=lambda each: least_of_clusters(each[2]))
-    chose = f"--strategy auto chose {best.costs_at(1).strategy.text} among {names}"
+    chose = f"--strategy auto chose {best.inputs_at(1).strategy.text} among {names}"
     details = _notes(efficiencies, best) if chosen.rounds_efficiency is None else _rounds_notes(chosen, best)
     return replace(best, notes=(*rate_note(profile, of_cluster), *best.notes), details=(chose, *details, *best.details))
 
@@ -88,9 +88,9 @@ def candidates(efficiencies: SampleEfficiencies) -> list[Candidate]:
 
 def _rounds_notes(chosen: Candidate, best: Recommendation) -> list[str]:
     """How many images rounds are taken to need, and where that was measured."""
-    known, plan = chosen.rounds_efficiency, best.row(1)
+    known = chosen.rounds_efficiency
     assert known is not None
-    count = len(plan.config.workers)
+    count = len(best.config(1).workers)
     if count == 1:
         return []
     factor = best.images_factor(1)
@@ -112,11 +112,11 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
         f"{each.strategy} is taken to need {1 / each.least:.2f} times the images of synchronous workers, the most in "
         f"{each.pairs} pairs of runs ({1 / each.mean:.2f} on average, {1 / each.most:.2f} at the least)"
         for each in efficiencies.measured
-        if best.costs.strategy._replace(optimizer=PARAMETER_SERVER.optimizer).same_as(parse_strategy(each.strategy))
+        if best.inputs.strategy._replace(optimizer=PARAMETER_SERVER.optimizer).same_as(parse_strategy(each.strategy))
     ]
-    count, synchronous = len(best.row(1).config.workers), efficiencies.synchronous
+    count, synchronous = len(best.config(1).workers), efficiencies.synchronous
     if synchronous.images is not None and count > 1:
-        more = images_factor(count, best.costs.batch, synchronous.images)
+        more = images_factor(count, best.inputs.batches.usual, synchronous.images)
         alone = f"{count} synchronous workers need {more:.2f} times the images of one device alone"
         notes.append(f"{alone}; --steps are its steps")
         if synchronous.source not in (None, source):
@@ -125,10 +125,10 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
 
 
 def _where(source: Source, best: Recommendation) -> str:
-    other = "" if source.model == best.costs.model else f", not with {best.costs.model}"
+    other = "" if source.model == best.training.model else f", not with {best.training.model}"
     measured = f"with {source.model} on {source.data} to {source.target:.0%} accuracy"
     places = "; ".join(part for part in (", ".join(source.environments), source.date) if part)
-    used = best.costs.strategy.optimizer
+    used = best.inputs.strategy.optimizer
     if used != PARAMETER_SERVER.optimizer:
         other += f", and with {PARAMETER_SERVER.optimizer.name}, not {used.name}"
     return f"{measured} ({places}){other}"

@@ -7,10 +7,12 @@ from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import Strategy
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
-from planner.predict import batch_shares, step_memory, stream_rates, torch_costs, update_costs
-from planner.predict.device_timings import pick_framework, timed_steps
-from planner.predict.step_memory import Further, StepRoom
-from planner.profile.file import Profile
+from planner.predict import batches, memory, messages, streams
+from planner.predict.buckets import has_nccl
+from planner.predict.memory import Further, StepRoom
+from planner.predict.timings import pick_framework, timed_steps
+from planner.profile.file import DeviceProfile, Profile
+from profilers.mixed_precision import FP16
 from profilers.records.steps import StepProfile
 
 
@@ -63,21 +65,21 @@ def participants(
     steps, untimed = timed_steps(
         profile, model, pick_framework(profile, framework, model), batch, any_batch=global_batch is not None
     )
-    unable = torch_costs.unable(profile, steps, engine, allow_plaintext) if with_torch else {}
+    unable = _unable_to_use_torch(profile, steps, engine, allow_plaintext) if with_torch else {}
     steps = _without(steps, unable)
     if clips:
-        steps = {name: update_costs.clipping(step, engine) for name, step in steps.items()}
+        steps = {name: messages.clipping(step, engine) for name, step in steps.items()}
     planned = batch or next((step.planned_batch for step in steps.values()), 1)
     rooms = {
         name: StepRoom.on(profile.devices[name], step, Further.of_member(step, strategy, engine))
         for name, step in steps.items()
     }
     if global_batch is None:
-        too_small = step_memory.too_small(rooms, steps, planned)
+        too_small = memory.too_small(rooms, steps, planned)
     else:
-        too_small = batch_shares.too_small(profile, steps, rooms)
+        too_small = batches.too_small(profile, steps, rooms)
     steps = _without(steps, too_small)
-    no_stream = {} if stream is None else stream_rates.unknown_rates(profile, steps, stream)
+    no_stream = {} if stream is None else streams.unknown_rates(profile, steps, stream)
     found = Participants(_without(steps, no_stream), planned, rooms, untimed, unable, too_small, no_stream)
     if no_stream and not found.steps:
         raise PlanError(f"--stream: {'; '.join(dict.fromkeys(no_stream.values()))}")
@@ -99,3 +101,28 @@ def nobody(found: Participants, profile: Profile, model: str, engine: Engine, ba
 
 def _without(steps: Mapping[str, StepProfile], reasons: Mapping[str, str]) -> dict[str, StepProfile]:
     return {name: step for name, step in steps.items() if name not in reasons}
+
+
+def _unable_to_use_torch(
+    profile: Profile, steps: Mapping[str, StepProfile], chosen: Engine, allow_plaintext: bool
+) -> dict[str, str]:
+    """The reason by device that cannot take part in a run by torch.distributed.
+
+    allow_plaintext: whether gradients may cross a network as they are.
+    """
+    reasons = {name: _unable(profile.devices[name], step, chosen, allow_plaintext) for name, step in steps.items()}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _unable(device: DeviceProfile, step: StepProfile, chosen: Engine, allow_plaintext: bool) -> str | None:
+    if step.framework != "torch":
+        return f"torch.distributed trains with torch, and it computes with {step.framework}"
+    if step.precision == FP16:
+        return "fp16 scales its loss, which torch.distributed cannot do here; profile it with --precision bf16 or fp32"
+    if step.collectives == ():
+        return f"its torch {step.framework_version} was built without torch.distributed"
+    if chosen.backend == "nccl" and not has_nccl(step):
+        return "it has no GPU with NCCL; leave backend=nccl out"
+    if device.device.get("host") is not None and not allow_plaintext:
+        return "torch.distributed does not encrypt what crosses its network; allow it with --allow-plaintext"
+    return None

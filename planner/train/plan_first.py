@@ -25,7 +25,7 @@ from planner.plan.request import (
     parse_stream,
     without_server,
 )
-from planner.predict import calibration
+from planner.predict.interval import newest as newest_errors
 from planner.predict.sample_efficiency import newest
 from planner.profile.file import DEFAULT_STEPS, Profile
 from planner.profile.profiler import Profiler
@@ -83,8 +83,8 @@ def plan_first(
         training_samples=source.samples,
         allow_plaintext=asked.allow_plaintext or fleet.trusted_network,
         optimizer=optimizer_of_job(profile, model, asked.optimizer), clip_norm=asked.clip_norm,
-        calibration=calibration.newest(Path()),
         stream=parse_stream(asked.stream) if asked.stream else None, rates_seed=asked.seed,
+        errors=newest_errors(Path()),
     )  # fmt: skip
     strategy, engine = asked.strategy or PARAMETER_SERVER.text, asked.engine or OWN
     noted: tuple[str, ...] = ()

@@ -7,8 +7,8 @@ from typing import Any
 from backends.protocol.events import Evaluated, RunAccount
 from backends.training.stopping import EARLY_ENDS, StopRule
 from planner.plan.file import Plan, PlannedWorker
-from planner.predict.batch_size import notes_scaled
-from planner.predict.predict import Prediction
+from planner.predict.batches import notes_scaled
+from planner.predict.run import Prediction
 from planner.profile.power_readings import uncertainty
 from planner.provenance import Provenance
 from planner.train.deviation_causes import deviation_notes

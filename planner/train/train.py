@@ -16,7 +16,7 @@ from planner.json_records import load, save
 from planner.paths import FLEET, PLAN, RunFolder
 from planner.plan.file import Plan, load_plan
 from planner.plan.startup import startup_s
-from planner.predict.batch_size import notes_scaled
+from planner.predict.batches import notes_scaled
 from planner.train import orders
 from planner.train.data_division import data_division
 from planner.train.event_log import OnEvent

@@ -17,7 +17,7 @@ def tables(found: Recommendation, place: int, stand_ins: Collection[str]) -> lis
 
 def _breakdown(found: Recommendation, place: int, stand_ins: Collection[str]) -> TextTable:
     columns = ["worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from"]
-    shares_batch = found.costs.shares is not None
+    shares_batch = found.inputs.batches.shares is not None
     if shares_batch:
         columns.insert(1, "batch")
     title = f"workers of {'the best cluster' if place == 1 else f'number {place}'}"

@@ -4,10 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from backends.frameworks.base import SGD
-from planner.predict import update_costs
-from planner.predict.device_costs import wattage
-from planner.predict.step_memory import StepRoom
+from planner.predict.memory import StepRoom
+from planner.predict.training import wattage
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import uncertainty
 from planner.units import bytes_text, number, percent, seconds, watts
@@ -62,7 +60,7 @@ def _steps(profile: Profile) -> TextTable:
             made.add_row(
                 _label(name, timed), timed.model, timed.framework, str(timed.batch),
                 seconds(step_s(timed)), percent(_step_error(timed)),
-                seconds(timed.build_s), seconds(mean(update_costs.service_s(SGD, timed).values)),
+                seconds(timed.build_s), seconds(mean(timed.service_s.values)),
                 bytes_text(timed.parameter_bytes), "yes" if timed.steady else "no",
             )  # fmt: skip
     return made

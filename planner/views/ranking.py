@@ -1,6 +1,5 @@
 """This view shows a recommendation: what to train on, the best clusters, and notes on them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -11,7 +10,7 @@ from backends.strategies.strategy import PARAMETER_SERVER
 from planner.paths import PLAN
 from planner.plan.recommendation import Recommendation, Row
 from planner.plan.request import AUTO
-from planner.predict.costs import Costs
+from planner.predict.inputs import Inputs
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views import planned_cluster
@@ -31,8 +30,7 @@ def render(found: Recommendation, top: int, path: Path | None, place: int = 1, v
     path: where the plan is, None where it was not written; place: which of the ranking it is.
     verbose: all columns, the planned cluster worker by worker, and every note.
     """
-    rows = [found.row(place) for place in range(1, min(len(found), top or len(found)) + 1)]
-    stand_ins = _stand_ins(found)
+    rows, stand_ins = found.rows(top or len(found)), found.emulated
     tables = [_clusters(found, rows, stand_ins, verbose)]
     if verbose:
         tables += planned_cluster.tables(found, place, stand_ins)
@@ -51,14 +49,14 @@ def render(found: Recommendation, top: int, path: Path | None, place: int = 1, v
 
 def remarks(found: Recommendation) -> list[str]:
     """What matters of a ranking in whatever form it is printed, the most important first."""
-    left_out = [f"left out: {name}: {reason}" for name, reason in found.costs.left_out.items()]
+    left_out = [f"left out: {name}: {reason}" for name, reason in found.training.left_out.items()]
     return [*left_out, *found.notes]
 
 
 def details(found: Recommendation) -> list[str]:
     """How the figures came about."""
-    nameplate = any(source.kind == NAMEPLATE for costs in found.all_costs for source in costs.power_sources)
-    best_s = seconds(found.row(1).prediction.time_s)
+    nameplate = any(source.kind == NAMEPLATE for part in found.parts for source in part.inputs.watts.sources)
+    best_s = seconds(found.prediction(1).time_s)
     return [
         *_frameworks(found),
         *found.details,
@@ -69,7 +67,9 @@ def details(found: Recommendation) -> list[str]:
 
 def unwritten(found: Recommendation) -> str:
     """Why a recommendation wrote no plan, and how to have it written."""
-    return f"{PLAN} was not changed, because {' and '.join(found.costs.what_if)} is a what-if; -o FILE writes its plan"
+    return (
+        f"{PLAN} was not changed, because {' and '.join(found.training.what_if)} is a what-if; -o FILE writes its plan"
+    )
 
 
 def _written(found: Recommendation, path: Path | None, place: int) -> str:
@@ -78,36 +78,23 @@ def _written(found: Recommendation, path: Path | None, place: int) -> str:
     return f"wrote {path}" if place == 1 else f"wrote number {place} to {path}"
 
 
-def _stand_ins(found: Recommendation) -> set[str]:
-    """The devices that are emulated."""
-    return {
-        name
-        for costs in found.all_costs
-        for name, source in zip(costs.names, costs.power_sources, strict=True)
-        if source.emulated
-    }
-
-
 def _advice(found: Recommendation, place: int, stand_ins: set[str]) -> str:
-    chosen = found.row(place)
-    following = next((row for row in _others(found, place) if row.config.workers != chosen.config.workers), None)
+    chosen = found.config(place).workers
+    places = range(place + 1, min(len(found), place + FOLLOWING) + 1)
+    following = next((other for other in places if found.config(other).workers != chosen), None)
     return advice(
-        _choice(chosen, stand_ins),
-        _choice(found.row(found.place_of_least("time")), stand_ins),
-        _choice(found.row(found.place_of_least("energy")), stand_ins),
-        None if following is None else _choice(following, stand_ins),
+        _choice(found, place, stand_ins),
+        _choice(found, found.place_of_least("time"), stand_ins),
+        _choice(found, found.place_of_least("energy"), stand_ins),
+        None if following is None else _choice(found, following, stand_ins),
         by_power=found.metric == "power",
     )
 
 
-def _others(found: Recommendation, chosen: int) -> Iterator[Row]:
-    """The rows that follow the chosen one."""
-    return (found.row(place) for place in range(chosen + 1, min(len(found), chosen + FOLLOWING) + 1))
-
-
-def _choice(row: Row, stand_ins: set[str]) -> Offer:
-    names = [marked([name], stand_ins) for name in row.config.workers]
-    return Offer(named(names), row.prediction.time_s, row.prediction.energy_j)
+def _choice(found: Recommendation, place: int, stand_ins: set[str]) -> Offer:
+    names = [marked([name], stand_ins) for name in found.config(place).workers]
+    predicted = found.prediction(place)
+    return Offer(named(names), predicted.time_s, predicted.energy_j)
 
 
 def _frameworks(found: Recommendation) -> list[str]:
@@ -120,8 +107,9 @@ def _frameworks(found: Recommendation) -> list[str]:
     return [f"frameworks, the fastest on each device: {text}"] if len(users) > 1 else []
 
 
-def _batch(costs: Costs) -> str:
-    return f"batch {costs.batch}" if costs.shares is None else f"global batch {costs.shares.size}"
+def _batch(inputs: Inputs) -> str:
+    shares = inputs.batches.shares
+    return f"batch {inputs.batches.usual}" if shares is None else f"global batch {shares.size}"
 
 
 def _score(found: Recommendation) -> str:
@@ -129,11 +117,11 @@ def _score(found: Recommendation) -> str:
 
 
 def _title(found: Recommendation, rows: list[Row]) -> str:
-    how = "" if found.costs.strategy.same_as(PARAMETER_SERVER) else f", {found.costs.strategy.text}"
-    how = how if found.costs.torch is None else ""
+    how = "" if found.inputs.strategy.same_as(PARAMETER_SERVER) else f", {found.inputs.strategy.text}"
+    how = how if found.inputs.torch is None else ""
     how += "" if found.engine == OWN else f", --engine {found.engine}"
     best = f"best {len(rows)} of {len(found)} by {_score(found)}"
-    return f"{found.costs.model}{how}, {_batch(found.costs)}, {found.steps:,} steps: {best}"
+    return f"{found.training.model}{how}, {_batch(found.inputs)}, {found.steps:,} steps: {best}"
 
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str], verbose: bool) -> TextTable:
@@ -150,7 +138,7 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str], verbo
     for place, row in enumerate(rows, 1):
         cells = _figures(row)
         made.add_row(
-            f"{place}{'=' if ties and row.tie else ''}",
+            f"{place}{'=' if ties and row.standing.tie else ''}",
             *[row.engine for _ in engine],
             marked([row.config.server], stand_ins),
             marked(row.config.workers, stand_ins),
@@ -167,20 +155,20 @@ def _figures(row: Row) -> dict[str, str]:
         "energy": joules(predicted.energy_j),
         "EDP": number(predicted.edp_js, "Js"),
         "±": percent(_spread(row)),
-        "± energy": percent(row.energy_uncertainty),
+        "± energy": percent(row.standing.energy_uncertainty),
         "traffic": bytes_text(row.network_bytes),
         "bottleneck": f"{row.bottleneck} {percent(row.shares[row.bottleneck], 0)}",
     }
 
 
 def _ties(found: Recommendation) -> bool:
-    """Whether anything ties with the best, which always ties with itself."""
-    return int(found.ranking.tied.sum()) > 1
+    """Whether anything of what follows ties with the best."""
+    return any(row.standing.tie for row in found.rows(FOLLOWING)[1:])
 
 
 def _spread(row: Row) -> float | None:
     """Half the width of the 95 % interval, as a share of its middle on the logarithmic scale; None
     where no spread is known.
     """
-    low, high = row.interval
+    low, high = row.standing.interval
     return (high / low) ** 0.5 - 1 if 0 < low < high else None

@@ -9,7 +9,7 @@ from backends.streams.spec import StreamSpec
 from backends.training.run_settings import RunSettings
 from planner.json_records import save
 from planner.plan.file import Plan, PlannedStream, PlannedWorker, load_plan
-from planner.predict.predict import Prediction
+from planner.predict.run import Prediction
 from planner.provenance import Provenance
 from profilers.records.json_values import SCHEMA
 

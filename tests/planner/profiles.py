@@ -4,9 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from backends.strategies.compressors.registry import COMPRESSORS
-from planner.predict.costs import Costs
-from planner.predict.device_costs import DeviceCosts
-from planner.predict.link_costs import PairCosts
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records.device import Facts
 from profilers.records.json_values import SCHEMA
@@ -107,14 +104,6 @@ def profile(
     """A whole profile; ``rates`` are the devices' own links, bytes/s."""
     made = Profile(SCHEMA, "0.0", 0.0, dict(devices), links(devices, rates), incasts, {"links": 5.0})
     return made._replace(**changes)
-
-
-def with_costs(costs: Costs, **changed: Any) -> Costs:
-    """The same costs with some arrays of its devices or pairs replaced."""
-    devices = {name: values for name, values in changed.items() if name in DeviceCosts._fields}
-    pairs = {name: values for name, values in changed.items() if name in PairCosts._fields}
-    assert devices.keys() | pairs.keys() == changed.keys()
-    return costs._replace(devices=costs.devices._replace(**devices), pairs=costs.pairs._replace(**pairs))
 
 
 def three(slowdown: float = 1.0, spread: float = 0.0) -> Profile:

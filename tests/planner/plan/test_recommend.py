@@ -181,7 +181,7 @@ def test_idle_devices_are_counted_when_asked_also_those_left_out() -> None:
         recommend(everyone, RecommendRequest(TIME, include=["a"], count_idle=True)),
     )
     assert billed.row(1).prediction.power_w == pytest.approx(plain.row(1).prediction.power_w + 10.0)
-    assert billed.costs.left_out == {"dead": "lost"}
+    assert billed.training.left_out == {"dead": "lost"}
     unknown = profiles.profile({**devices, "dead": profiles.device(idle_w=None)._replace(steps=(), error="lost")})
     with pytest.raises(PlanError, match="--count-idle: no idle watts are known of dead"):
         recommend(unknown, RecommendRequest(TIME, count_idle=True))
@@ -286,10 +286,9 @@ def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
             assert one.power_source == other.power_source
             numbers, others = (each._replace(power_source=None)._asdict() for each in (one, other))
             assert numbers == pytest.approx(others)
-    for one, other in zip(found.ranking, never.ranking, strict=True):
-        assert one == pytest.approx(other)
+    assert found.ranking.score == pytest.approx(never.ranking.score)
     for field in ("time_s", "power_w", "network_bytes", "shares"):
-        assert getattr(found.predictions, field) == pytest.approx(getattr(never.predictions, field))
+        assert getattr(found.parts[0].predictions, field) == pytest.approx(getattr(never.parts[0].predictions, field))
 
 
 def test_excluded_devices_idle_on_the_bill() -> None:
@@ -314,15 +313,15 @@ def test_the_energy_of_every_cluster_has_an_uncertainty_whatever_the_metric() ->
     by_energy, by_time = (recommend(fleet(), RecommendRequest({metric: 1.0})) for metric in ("energy", "time"))
     rows = {row.config: row for row in map(by_time.row, range(1, 13))}
     for row in map(by_energy.row, range(1, 13)):
-        low, high = row.interval
-        assert row.energy_uncertainty == pytest.approx((high / low) ** 0.5 - 1)
-        assert rows[row.config].energy_uncertainty == pytest.approx(row.energy_uncertainty)
-    assert make_plan(by_time, "fleet.toml").energy_uncertainty == by_time.row(1).energy_uncertainty
+        low, high = row.standing.interval
+        assert row.standing.energy_uncertainty == pytest.approx((high / low) ** 0.5 - 1)
+        assert rows[row.config].standing.energy_uncertainty == pytest.approx(row.standing.energy_uncertainty)
+    assert make_plan(by_time, "fleet.toml").energy_uncertainty == by_time.row(1).standing.energy_uncertainty
 
 
 def test_the_time_of_a_plan_has_an_uncertainty_whatever_the_metric() -> None:
     by_time, by_energy = (recommend(fleet(), RecommendRequest({metric: 1.0})) for metric in ("time", "energy"))
-    low, high = by_time.row(1).interval
+    low, high = by_time.row(1).standing.interval
     expected = pytest.approx((high / low) ** 0.5 - 1)
     assert make_plan(by_time, "fleet.toml").time_uncertainty == expected
     same = next(place for place in range(1, 13) if by_energy.row(place).config == by_time.row(1).config)
@@ -331,7 +330,7 @@ def test_the_time_of_a_plan_has_an_uncertainty_whatever_the_metric() -> None:
 
 def test_no_watts_have_no_uncertainty() -> None:
     unknown = profiles.profile({name: profiles.device(profiles.step(0.5, spread=0.1), idle_w=None) for name in "ab"})
-    assert recommend(unknown, RecommendRequest(TIME)).row(1).energy_uncertainty is None
+    assert recommend(unknown, RecommendRequest(TIME)).row(1).standing.energy_uncertainty is None
 
 
 def test_sensors_that_contradict_each_other_are_noted() -> None:
@@ -353,7 +352,7 @@ def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_f
     assert (plan.framework, plan.frameworks) == ("tensorflow+torch", {"a": "torch", "b": "tensorflow"})
     alone = recommend(mixed, RecommendRequest(TIME, framework="torch"))
     assert (make_plan(alone, "fleet.toml").framework, len(alone)) == ("torch", 1)
-    assert alone.costs.left_out == {"b": "net was not timed completely on it with torch"}
+    assert alone.training.left_out == {"b": "net was not timed completely on it with torch"}
     assert set(to_json(recommend(mixed, RecommendRequest(TIME, framework="tensorflow")))["frameworks"].values()) == {
         "tensorflow"
     }

@@ -46,7 +46,7 @@ def test_all_of_the_equal_ones_wait_for_all_and_leave_nothing_out(text: str) -> 
 def test_without_measured_efficiencies_the_quickest_equal_one_is_taken_and_said() -> None:
     found = best_of(fleet(), RecommendRequest(TIME, steps=1000), "auto", NONE)
     times = {text: predicted_s(fleet(), text) for text in EQUAL}
-    assert found.costs.strategy.text == min(times, key=times.__getitem__) == "allreduce"
+    assert found.inputs.strategy.text == min(times, key=times.__getitem__) == "allreduce"
     assert found.row(1).prediction.time_s == pytest.approx(times["allreduce"])
     assert found.details[0].startswith("--strategy auto chose allreduce among parameter-server:sync=synchronous, ")
 
@@ -55,7 +55,7 @@ def test_a_quicker_step_wins_if_it_is_worth_enough() -> None:
     def chosen(efficiency: float) -> str:
         return best_of(
             fleet(0.1), RecommendRequest(TIME, steps=1000), "auto", known(crossover=efficiency)
-        ).costs.strategy.text
+        ).inputs.strategy.text
 
     allreduce, crossover = (predicted_s(fleet(0.1), text, include=tuple("abcd")) for text in ("allreduce", "crossover"))
     assert crossover < allreduce
@@ -109,11 +109,11 @@ def test_one_device_wins_where_larger_batches_teach_next_to_nothing() -> None:
 def test_energy_counts_the_steps_that_are_needed_too() -> None:
     watts = {"energy": 1.0}
     assert (
-        best_of(fleet(0.1), RecommendRequest(watts, steps=1000), "auto", known(crossover=2.0)).costs.strategy.text
+        best_of(fleet(0.1), RecommendRequest(watts, steps=1000), "auto", known(crossover=2.0)).inputs.strategy.text
         == "crossover"
     )
     assert (
-        best_of(fleet(0.1), RecommendRequest(watts, steps=1000), "auto", known(crossover=0.01)).costs.strategy.text
+        best_of(fleet(0.1), RecommendRequest(watts, steps=1000), "auto", known(crossover=0.01)).inputs.strategy.text
         != "crossover"
     )
 
@@ -125,7 +125,7 @@ def test_strategies_that_are_equal_by_definition_are_worth_one_whatever_was_meas
 
 def test_a_strategy_that_is_named_is_taken_and_its_steps_are_those_that_were_asked_for() -> None:
     found = best_of(fleet(names="ab"), RecommendRequest(TIME, steps=1000), "gaia", known(gaia=0.5))
-    assert found.costs.strategy.text == "gaia"
+    assert found.inputs.strategy.text == "gaia"
     assert make_plan(found, "fleet.toml").run.steps == 1000
 
 
@@ -165,7 +165,7 @@ def test_of_rounds_those_that_suit_the_links_are_chosen() -> None:
     )
     fast = fleet(0.01)
     chosen = [
-        best_of(each, RecommendRequest(TIME, steps=100_000), "auto", of_rounds(decline=0.002)).costs.strategy
+        best_of(each, RecommendRequest(TIME, steps=100_000), "auto", of_rounds(decline=0.002)).inputs.strategy
         for each in (fast, slow)
     ]
     assert [strategy.local.name for strategy in chosen] == ["speed", "speed"]
@@ -182,7 +182,7 @@ def test_where_rounds_teach_too_little_a_device_alone_is_chosen() -> None:
 
 def test_what_rounds_are_taken_to_need_is_said_with_its_interval() -> None:
     found = best_of(fleet(0.01), RecommendRequest(TIME, steps=100_000), "auto", of_rounds())
-    steps = found.costs.strategy.local.every or 0
+    steps = found.inputs.strategy.local.every or 0
     assert len(found.row(1).config.workers) == 4
     factor = 4 ** (0.1 + 0.0005 * steps)
     note, source = found.details[1:3]

@@ -63,8 +63,10 @@ def test_what_truncation_drops_is_in_no_buffer() -> None:
 def test_bytes_are_those_of_measured_samples() -> None:
     profile = profiles.three()
     for name in "abc":
-        profile = profile.with_device(name, streams={"socket:h:1": StreamRate(400.0, 0.01, 10.0, 3000.0)})
-    made = make_plan(recommend(profile, RecommendRequest(TIME, stream=parse_stream("socket:h:1"))), "fleet.toml")
+        profile = profile.with_device(name, streams={f"directory:/data/{name}": StreamRate(400.0, 0.01, 10.0, 3000.0)})
+    made = make_plan(
+        recommend(profile, RecommendRequest(TIME, stream=parse_stream("directory:/data/{device}"))), "fleet.toml"
+    )
     assert all(each.buffered_bytes == pytest.approx(3000 * each.buffered) for each in streams(made).values())
 
 
@@ -98,8 +100,10 @@ def test_a_strategy_is_chosen_by_cycles_with_waits() -> None:
         spec = None if stream is None else StreamSpec.from_text(stream)
         return best_of(profiles.three(), RecommendRequest(TIME, steps=1000, stream=spec), "auto", NONE)
 
-    assert chosen("replay:2").predictions.time_s.min() == pytest.approx(16 * 1000 / 3)
-    assert chosen("replay:1e9").predictions.time_s.min() == pytest.approx(chosen(None).predictions.time_s.min())
+    assert chosen("replay:2").parts[0].predictions.time_s.min() == pytest.approx(16 * 1000 / 3)
+    assert chosen("replay:1e9").parts[0].predictions.time_s.min() == pytest.approx(
+        chosen(None).parts[0].predictions.time_s.min()
+    )
 
 
 def test_the_plan_keeps_its_stream_and_one_of_a_damaged_text_is_refused() -> None:

@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as some
 
 from backends.strategies.strategy import Strategy
-from planner.predict.batch_shares import divide, of_devices, too_small
-from planner.predict.step_memory import StepRoom
+from planner.predict.batches import divide, shares_of_devices, too_small
+from planner.predict.memory import StepRoom
 from planner.profile.file import Profile
 from profilers.records.steps import BatchMemory, BatchTiming, StepMemory, StepProfile
 from tests.planner import profiles
@@ -84,7 +84,7 @@ def step(gradient_s: float, **changes: object) -> StepProfile:
 def test_a_device_four_times_as_fast_has_four_times_as_many() -> None:
     steps = {"a": step(0.1), "b": step(0.4)}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = of_devices(fleet, steps, rooms(fleet, steps), 80, RING)
+    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 80, RING)
     (found,) = shares.batches(np.array([[True, True]]))
     assert found.tolist() == [64, 16]
     assert shares.gradients(np.array([found])) == pytest.approx(np.array([[0.2, 0.2]]))
@@ -94,7 +94,7 @@ def test_a_device_four_times_as_fast_has_four_times_as_many() -> None:
 def test_seconds_that_no_sample_changes_count_as_well() -> None:
     steps = {"a": step(0.1), "b": step(0.1, copy_s=seconds(0.1))}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = of_devices(fleet, steps, rooms(fleet, steps), 64, RING)
+    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 64, RING)
     assert shares.batches(np.array([[True, True]])).tolist() == [[48, 16]]
 
 
@@ -102,20 +102,20 @@ def test_bounds_are_what_can_be_predicted_and_what_fits() -> None:
     tight = StepMemory((BatchMemory(16, 3000 * MB), BatchMemory(32, 3400 * MB)))
     steps = {"a": step(0.1), "b": step(0.1, memory=tight), "once": step(0.1)._replace(half_batch_s=seconds(1, count=0))}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = of_devices(fleet, steps, rooms(fleet, steps), 1000, RING)
+    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 1000, RING)
     assert shares.least.tolist() == [4, 4, 32]
     fits = math.floor((0.9 * 2**32 - 2600 * MB) / (25 * MB))
     assert shares.most.tolist() == [128, fits, 32]
     assert shares.possible(np.array([[True, True, False], [True, True, True]])).tolist() == [False, False]
     alone = np.array([[True, False, False], [False, False, True]])
-    assert of_devices(fleet, steps, rooms(fleet, steps), 100, RING).possible(alone).tolist() == [True, False]
+    assert shares_of_devices(fleet, steps, rooms(fleet, steps), 100, RING).possible(alone).tolist() == [True, False]
 
 
 def test_noise_that_makes_more_samples_faster_is_smoothed() -> None:
     noisy = step(0.1, other_batches=(BatchTiming(64, seconds(0.09)),))
     fleet = profiles.profile({"a": profiles.device(noisy), "b": profiles.device(noisy)})
     steps = {"a": noisy, "b": noisy}
-    shares = of_devices(fleet, steps, rooms(fleet, steps), 100, RING)
+    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 100, RING)
     (found,) = shares.batches(np.array([[True, True]]))
     assert found.sum() == 100
 

@@ -4,18 +4,19 @@ import pytest
 
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
-from planner.predict.costs import Costs, costs_of
+from planner.predict.inputs import Inputs
 from profilers.records.steps import UpdateCost
 from tests.planner import profiles
+from tests.planner.predictions import inputs_of, training_of
 from tests.planner.profiles import seconds, step
 
 PLAIN = step(update_s=seconds(0.01), service_s=seconds(0.002))
 TIMED = PLAIN._replace(optimizers={"adam": UpdateCost(seconds(0.03), seconds(0.005))})
 
 
-def costs(timed: bool, strategy: str) -> Costs:
+def costs(timed: bool, strategy: str) -> Inputs:
     devices = {"a": profiles.device(TIMED if timed else PLAIN)}
-    return costs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
+    return inputs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])
@@ -45,13 +46,17 @@ def test_a_job_with_its_own_optimizer_is_predicted_with_the_one_that_is_used(
     optimizer: str, alone_s: float, peer_s: float
 ) -> None:
     strategy = Strategy.from_text(f"allreduce:optimizer={optimizer}")
-    found = costs_of(profiles.profile({"a": profiles.device(OF_JOB)}), strategy=strategy)
+    found = inputs_of(profiles.profile({"a": profiles.device(OF_JOB)}), strategy=strategy)
     assert found.devices.update_s == pytest.approx([alone_s])
     assert found.devices.service_s == pytest.approx([peer_s])
 
 
 def test_a_server_with_adam_takes_an_array_more_and_its_copy() -> None:
-    plain, adam = (costs(True, f"parameter-server:optimizer={name}").server_room for name in ("sgd", "adam"))
+    fleet = profiles.profile({"a": profiles.device(TIMED)})
+    plain, adam = (
+        training_of(fleet, strategy=Strategy.from_text(f"parameter-server:optimizer={name}")).server_room
+        for name in ("sgd", "adam")
+    )
     assert adam.any_bytes - plain.any_bytes == 2 * PLAIN.parameter_bytes
 
 
@@ -68,6 +73,6 @@ def test_clipping_takes_time_before_an_update_or_before_a_worker_sends(
     """Ranks of torch.distributed clip the mean that they have received."""
     strategy, by = Strategy.from_text(f"allreduce:optimizer={optimizer}"), Engine.from_text(engine)
     fleet = profiles.profile({"a": profiles.device(CLIPPING)})
-    found = costs_of(fleet, strategy=strategy, engine=by, clips=True)
+    found = inputs_of(fleet, strategy=strategy, engine=by, clips=True)
     assert found.devices.update_s == pytest.approx([alone_s])
     assert found.devices.copy_s == pytest.approx([before_sending_s])

@@ -19,7 +19,7 @@ from backends.training.lr_schedule import RateSchedule
 from planner.errors import PlanError, RecordError
 from planner.json_records import load
 from planner.plan.file import Plan
-from planner.predict.predict import Prediction
+from planner.predict.run import Prediction
 from planner.train import orders
 from planner.train.orders import Options
 from planner.train.training_data import Placed, ShippedImages

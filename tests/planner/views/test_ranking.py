@@ -41,16 +41,17 @@ def places(found: Any, top: int = 12) -> list[str]:
 
 
 def test_nothing_is_marked_as_a_tie_where_nothing_ties_with_the_best() -> None:
-    found = recommend(profiles.three(), RecommendRequest(EDP))
-    assert [row.tie for row in (found.row(1), found.row(2))] == [True, False]
-    assert places(found) == [str(place) for place in range(1, 13)]
+    apart = (*profiles.links("a"), *profiles.links("b"), *profiles.links("c"))
+    found = recommend(profiles.profile(profiles.three().devices, links=apart), RecommendRequest(EDP))
+    assert [row.standing.tie for row in found.rows(3)] == [True, False, False]
+    assert places(found) == ["1", "2", "3"]
     assert "= not told apart" not in shown(ranking.render(found, 12, PATH))
 
 
 def test_a_tie_is_marked_on_the_best_and_on_what_ties_with_it() -> None:
     twins = profiles.profile({name: profiles.device(profiles.step(0.4, spread=0.3)) for name in "ab"})
     found = recommend(twins, RecommendRequest({"time": 1.0}))
-    assert found.row(2).tie
+    assert found.row(2).standing.tie
     assert places(found)[:2] == ["1=", "2="]
     assert "= not told apart from the best" in shown(ranking.render(found, 12, PATH))
 

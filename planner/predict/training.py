@@ -1,0 +1,327 @@
+"""A training to predict: the inputs of the model from a profile, and what a plan repeats of it."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from backends.strategies.engine import TORCH, Engine
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from backends.streams.spec import StreamSpec
+from planner.arrays import Floats, Ints
+from planner.predict import batches, buckets, links, memory, messages, streams
+from planner.predict.batches import ANY, Batches, RunLength
+from planner.predict.inputs import Devices, Errors, Inputs, KernelContention, Watts
+from planner.predict.memory import Further, ServerRoom, StepRoom
+from planner.predict.participants import Participants, nobody, participants
+from planner.predict.timings import gradient_times, image_s, pick
+from planner.profile import data_wait
+from planner.profile.file import DeviceProfile, Profile, kernels_of
+from planner.profile.power_readings import Wattage, disagreements, unavailable, watts_of_parts, watts_of_whole
+from planner.profile.startup import Startup
+from planner.provenance import NAMEPLATE, Provenance
+from profilers.mixed_precision import FP32
+from profilers.records.readings import Samples
+from profilers.records.steps import StepProfile
+from profilers.stats import mean
+
+#: The operator is told of devices that are so many times slower beside others.
+TOLD = 1.05
+#: The engine of a run for which none is named.
+OWN_ENGINE = Engine()
+
+Steps = Mapping[str, StepProfile]
+
+
+class Training(NamedTuple):
+    """What is trained, and on whom; devices are those of ``Inputs``.
+
+    left_out: the reason by device that cannot be a member.
+    too_small_alone: the reason by device that has the memory of a member, but not to train alone.
+    what_if: options that ask for something else than what was profiled.
+    notes: what may change what the operator does, the most important first; details: how the
+        inputs came about.
+    server_room: the main memory of hosts of a parameter server.
+    job, samples, micro_batch, precision: as in ``Plan``.
+    startups: how runs begin on the devices; evaluation_s: of one sample of the test set, NaN where
+        it is unknown.
+    """
+
+    model: str
+    fingerprint: str
+    left_out: dict[str, str]
+    too_small_alone: dict[str, str]
+    what_if: tuple[str, ...]
+    notes: tuple[str, ...]
+    details: tuple[str, ...]
+    server_room: ServerRoom
+    job: bool
+    samples: int | None
+    micro_batch: int
+    precision: str
+    startups: tuple[Startup | None, ...]
+    evaluation_s: Floats
+
+
+def prepare(
+    profile: Profile,
+    model: str | None = None,
+    framework: str | None = None,
+    batch: int | None = None,
+    rates: Mapping[str, float] | None = None,
+    include: Sequence[str] = (),
+    strategy: Strategy = PARAMETER_SERVER,
+    run: RunLength = ANY,
+    engine: Engine = OWN_ENGINE,
+    allow_plaintext: bool = False,
+    global_batch: int | None = None,
+    clips: bool = False,
+    stream: StreamSpec | None = None,
+) -> tuple[Inputs, Training]:
+    """What every device that was profiled fully takes; arguments are those of ``RecommendRequest``.
+
+    include: devices that must not be left out.
+    run: by which batches may grow.
+    engine: with torch.distributed, ``strategy`` is an all-reduce.
+    allow_plaintext: whether gradients may cross a network as they are.
+    global_batch: images that all members share in a step, in place of ``batch``.
+    clips: whether gradients are clipped by their norm.
+    stream: as which samples arrive.
+    Raises PlanError naming what is missing.
+    """
+    rates = rates or {}
+    model = pick(profile, "model", model)
+    found = participants(
+        profile, model, framework, batch, strategy, engine, allow_plaintext, global_batch, clips, stream
+    )
+    found.check_names(profile, "--rate", rates, "leave the option out")
+    found.check_names(profile, "--include", include, "do not include it")
+    if not found.steps:
+        raise nobody(found, profile, model, engine, batch)
+    made = _inputs(profile, found, rates, strategy, run, engine, global_batch, stream)
+    return made, _training(profile, found, made, rates, global_batch)
+
+
+def _inputs(
+    profile: Profile,
+    found: Participants,
+    rates: Mapping[str, float],
+    strategy: Strategy,
+    run: RunLength,
+    engine: Engine,
+    global_batch: int | None,
+    stream: StreamSpec | None,
+) -> Inputs:
+    steps, names, timed = found.steps, tuple(found.steps), list(found.steps.values())
+    caps = {name: links.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
+    arrivals = None if stream is None else streams.of_devices(profile, steps, stream, run.rates_seed)
+    arriving = None
+    if strategy.batching == "stream":
+        arriving = batches.drawn(names, run.rates_seed) if arrivals is None else arrivals.batches()
+        run = run._replace(arriving=float(arriving.mean()))
+    shares = None
+    if global_batch is not None:
+        shares = batches.shares_of_devices(profile, steps, found.rooms, global_batch, strategy)
+    usual = [found.batch] * len(steps) if shares is None else shares.even().tolist()
+    pairs, link_error = links.of_pairs(profile, steps, caps)
+    watts = [wattage(profile.devices[name], step) for name, step in steps.items()]
+    gradients = [
+        gradient_times(profile.devices[name], step).at(size)
+        for (name, step), size in zip(steps.items(), usual, strict=True)
+    ]
+    return Inputs(
+        names=names,
+        frameworks=tuple(step.framework for step in timed),
+        devices=_devices(profile, steps, _array(each.seconds for each in gradients), caps, strategy),
+        pairs=pairs,
+        watts=Watts(
+            _array(each.idle_w for each in watts),
+            _array(each.busy_w for each in watts),
+            tuple(each.provenance for each in watts),
+        ),
+        errors=Errors(
+            gradient=np.hypot(_array(each.error for each in gradients), _contention_error(timed)),
+            link=link_error,
+            idle_w=_array(each.idle_error for each in watts),
+            busy_w=_array(each.busy_error for each in watts),
+            stream=np.zeros(len(names)) if arrivals is None else arrivals.error,
+        ),
+        message=messages.message_bytes(strategy, timed[0], len(steps)),
+        strategy=strategy,
+        engine=engine,
+        run=run,
+        batches=Batches(
+            usual=found.batch,
+            sizes=batches.of_run(strategy, len(steps), found.batch, run)
+            if shares is None
+            else batches.of_global(shares.size, len(steps), found.batch, run),
+            shares=shares,
+            arriving=arriving,
+        ),
+        streams=arrivals,
+        torch=buckets.of_steps(timed, engine) if engine.name == TORCH else None,
+    )
+
+
+def _devices(
+    profile: Profile, steps: Steps, gradient_s: Floats, caps: Mapping[str, float], strategy: Strategy
+) -> Devices:
+    """gradient_s: (N,) of the devices in ``steps``, in that order; caps: bytes/s by device."""
+    timed, optimizer = list(steps.values()), strategy.optimizer.name
+    cpu_s = _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
+    kernel = _kernels(steps)
+    return Devices(
+        gradient_s=gradient_s,
+        image_s=_array(image_s(step) for step in timed),
+        data_s=gradient_s * _array(data_wait.share(step) for step in timed),
+        copy_s=_means(step.copy_s for step in timed),
+        encode_s=_array(messages.encode_s(strategy, step) for step in timed),
+        add_s=_array(messages.add_s(strategy, step) for step in timed),
+        update_s=_array(messages.update_s(optimizer, step) for step in timed),
+        service_s=_array(messages.service_s(strategy, step) for step in timed),
+        build_s=_array(step.build_s for step in timed),
+        first_step_s=_array(step.first_step_s for step in timed),
+        cpu_s=cpu_s * gradient_s / _means(step.gradient_s for step in timed),
+        cores=_array(profile.devices[name].cores or 1.0 for name in steps),
+        in_bytes_per_s=_array(links.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
+        out_bytes_per_s=_array(links.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
+        contention=KernelContention(_array(map(_slowdown, timed)), kernel),
+    )
+
+
+def _kernels(steps: Steps) -> Ints:
+    """(N,) the same number for devices that were timed together."""
+    number = {name: i for i, name in enumerate(steps)}
+    for name, step in steps.items():
+        if step.contention is not None:
+            number[name] = min([number[name], *(number[each] for each in step.contention.names if each in number)])
+    return np.array([number[name] for name in steps], np.int64)
+
+
+def _slowdown(step: StepProfile) -> float:
+    return 1.0 if step.contention is None else step.contention.factor
+
+
+def _contention_error(timed: Sequence[StepProfile]) -> Floats:
+    return _array(step.contention.error if step.contention else 0.0 for step in timed)
+
+
+def _training(
+    profile: Profile, found: Participants, made: Inputs, rates: Mapping[str, float], global_batch: int | None
+) -> Training:
+    steps, batch, first = found.steps, found.batch, next(iter(found.steps.values()))
+    alone = {
+        name: StepRoom.on(profile.devices[name], step, Further.alone(step, made.strategy.optimizer.name))
+        for name, step in steps.items()
+    }
+    unlike = any(step.planned_batch != batch and global_batch is None for step in steps.values())
+    return Training(
+        model=first.model,
+        fingerprint=first.fingerprint,
+        left_out=found.left_out,
+        too_small_alone=memory.too_small(alone, steps, global_batch or batch),
+        what_if=(*(f"--rate {name}" for name in rates), *([f"--batch-size {batch}"] if unlike else ())),
+        notes=tuple(_notes(profile, steps, made, rates)),
+        details=tuple(_details(profile, steps, made)),
+        server_room=ServerRoom.among(profile, steps, made.strategy),
+        job=first.job,
+        samples=first.samples,
+        micro_batch=first.micro_batch,
+        precision=first.precision,
+        startups=tuple(profile.devices[name].startup for name in steps),
+        evaluation_s=_array(math.nan if step.evaluation_s is None else step.evaluation_s for step in steps.values()),
+    )
+
+
+def _notes(profile: Profile, steps: Steps, made: Inputs, rates: Mapping[str, float]) -> Iterable[str]:
+    yield from _link_notes(made)
+    for name, step in steps.items():
+        idle = profile.devices[name].idle
+        sensors = disagreements(step.window) or (disagreements(idle) if idle else ())
+        yield from (f"{name}: {note}" for note in (*sensors, *data_wait.notes(step)))
+    yield from links.unlike_measured(profile, rates)
+    if made.batches.shares is None:
+        yield from _batch_notes(profile, steps, made.batches.usual)
+    if made.engine.hook == "powersgd":
+        yield (
+            f"hook=powersgd: predicted as after its first {made.engine.start:,} rounds, which send all; variables "
+            "count as square matrices, and the time to factor them was not profiled"
+        )
+
+
+def _details(profile: Profile, steps: Steps, made: Inputs) -> Iterable[str]:
+    yield from batches.notes(made.strategy, made.run, made.streams is not None)
+    if made.streams is not None:
+        yield from streams.notes(profile, steps, made.streams, made.batches.arriving is not None)
+    yield from _contention_notes(profile.devices, steps)
+    precision = next(iter(steps.values())).precision
+    if precision != FP32:
+        yield f"steps compute in {precision}, as they were profiled; weights and gradients stay {FP32}"
+
+
+def _batch_notes(profile: Profile, steps: Steps, batch: int) -> Iterable[str]:
+    names: dict[str, list[str]] = {}
+    for name, step in steps.items():
+        smallest, largest = gradient_times(profile.devices[name], step).sizes
+        if not smallest <= batch <= largest:
+            names.setdefault(f"{smallest} to {largest}", []).append(name)
+    if names:
+        timed = "; ".join(f"{sizes} on {', '.join(each)}" for sizes, each in names.items())
+        yield (
+            f"--batch-size {batch} lies outside the batch sizes that were timed ({timed}): step times follow the line "
+            "through these, and the intervals grow with the distance"
+        )
+
+
+def _link_notes(made: Inputs) -> Iterable[str]:
+    missing = [f"{made.names[i]}-{made.names[k]}" for i, k in np.argwhere(~made.pairs.reachable) if i <= k]
+    if missing:
+        yield f"no cluster exchanges over links that were not measured: {', '.join(missing)}"
+
+
+def _contention_notes(devices: Mapping[str, DeviceProfile], steps: Steps) -> Iterable[str]:
+    slower = {name: factor for name, step in steps.items() if (factor := _slowdown(step)) >= TOLD}
+    kernels = [[name for name in names if name in steps] for names in kernels_of(devices).values()]
+    unknown = [name for names in kernels if len(names) > 1 for name in names if not steps[name].contention]
+    if slower:
+        times = ", ".join(f"{name} {factor:.3g} times" for name, factor in slower.items())
+        yield f"gradients take longer while the other devices on a kernel compute: {times}"
+    if unknown:
+        yield (
+            f"not timed beside the other devices on their kernel: {', '.join(unknown)}; to know what they are "
+            "slowed by, profile all devices of the kernel with one --fresh"
+        )
+
+
+def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
+    """Watts by a sensor of the whole device, else the fleet file, else sensors of its parts."""
+    idle_w, max_w = device.device.get("idle_watts"), device.device.get("max_watts")
+    found = watts_of_whole(device.idle, step.window)
+    if found is None and idle_w is not None and max_w is not None:
+        source = Provenance(NAMEPLATE, ("board",), detail="fleet file")
+        found = Wattage(float(idle_w), float(max_w), 0.0, 0.0, source)
+    found = found or watts_of_parts(device.idle, step.window)
+    found = found or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
+    if step.slowdown == 1:
+        return found
+    emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.slowdown:g}")
+    return found._replace(provenance=emulated)
+
+
+def idle_watts(device: DeviceProfile) -> float:
+    """Idle watts of a device that takes no part, NaN where unknown."""
+    declared = device.device.get("idle_watts")
+    found = watts_of_whole(device.idle, device.idle)
+    if found is None and declared is not None:
+        return float(declared)
+    found = found or watts_of_parts(device.idle, device.idle)
+    return math.nan if found is None else found.idle_w
+
+
+def _means(samples: Iterable[Samples]) -> Floats:
+    return _array(mean(each.values) if each.values else 0.0 for each in samples)
+
+
+def _array(values: Iterable[float]) -> Floats:
+    return np.fromiter(values, np.float64)

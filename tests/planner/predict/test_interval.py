@@ -1,0 +1,60 @@
+"""Intervals: the measured spread drawn again, and the errors of the model besides."""
+
+import numpy as np
+import pytest
+
+from backends.strategies.strategy import Strategy
+from planner.predict import cycle
+from planner.predict.interval import RECORDED, ModelErrors, Spread, spread
+from planner.predict.seen_errors import SeenErrors
+from planner.profile.file import Profile
+from tests.planner import profiles
+from tests.planner.predictions import candidate, inputs_of
+
+EXACT = ModelErrors(step=0.0, watts=0.0, kinds=dict.fromkeys(cycle.KINDS, 0.0))
+
+
+def fleet(*gradients_s: float, shake: float = 0.0) -> Profile:
+    steps = {name: profiles.step(each, spread=shake) for name, each in zip("abc", gradients_s, strict=False)}
+    return profiles.profile({name: profiles.device(each) for name, each in steps.items()})
+
+
+def of(profile: Profile, mask: int, errors: ModelErrors = EXACT, strategy: str = "parameter-server") -> Spread:
+    inputs = inputs_of(profile, strategy=Strategy.from_text(strategy))
+    return spread(inputs, candidate(mask, int(mask).bit_length() - 1), 1000, errors=errors)
+
+
+def test_without_spread_and_errors_of_the_model_nothing_is_uncertain() -> None:
+    assert of(fleet(0.1, 0.2), 3).deviation(1.0, 1.0) == pytest.approx([0.0])
+
+
+def test_a_device_alone_is_as_uncertain_as_the_mean_of_its_steps() -> None:
+    made = fleet(0.1, shake=0.3)
+    error = float(inputs_of(made).errors.gradient[0])
+    assert error > 0.01
+    assert of(made, 1).deviation(1.0, 0.0) == pytest.approx([error], rel=0.02)
+
+
+def test_the_error_of_a_kind_of_exchange_counts_for_clusters_of_it_alone() -> None:
+    errors = EXACT._replace(kinds={**EXACT.kinds, cycle.BARRIER: 0.2})
+    assert of(fleet(0.1, 0.2), 3, errors, "allreduce").deviation(1.0, 0.0) == pytest.approx([0.2])
+    assert of(fleet(0.1, 0.2), 3, errors).deviation(1.0, 0.0) == pytest.approx([0.0])
+    assert of(fleet(0.1, 0.2), 1, errors, "allreduce").deviation(1.0, 0.0) == pytest.approx([0.0])
+
+
+def test_what_two_clusters_rest_on_together_does_not_keep_them_apart() -> None:
+    made = fleet(0.1, 50.0, shake=0.5)  # with or without the slow one: the fast one's error is common
+    alone, both = of(made, 1), spread(inputs_of(made), candidate(3, 0), 1000, errors=EXACT)
+    assert both.apart(alone, 1.0, 0.0)[0] < 0.2 * alone.deviation(1.0, 0.0)[0]
+
+
+def test_the_spread_of_times_reaches_the_power_of_members_that_wait() -> None:
+    made = fleet(0.1, 0.102, shake=0.5)
+    assert of(made, 1).deviation(0.0, 1.0) == pytest.approx([0.0], abs=1e-9)  # busy all the time
+    assert of(made, 3).deviation(0.0, 1.0)[0] > 0.001
+
+
+def test_errors_that_were_seen_widen_those_of_their_kind() -> None:
+    seen = RECORDED.widened(SeenErrors(1, {cycle.GOSSIP: (0.3, -0.4), cycle.BARRIER: (0.001,)}))
+    assert seen.kinds[cycle.GOSSIP] == pytest.approx(np.sqrt((0.3**2 + 0.4**2) / 2))
+    assert seen.kinds[cycle.BARRIER] == RECORDED.kinds[cycle.BARRIER]
