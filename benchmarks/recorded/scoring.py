@@ -19,7 +19,6 @@ from planner.predict.training import prepare
 LARGE = 200_000
 #: Steps of the runs that are predicted: so many that how a run begins does not count.
 STEPS = 10_000_000
-DEVICES_ALONE = "devices alone"
 
 
 class Case(NamedTuple):
