@@ -11,6 +11,9 @@ from planner import paths
 from planner.cli import options
 from planner.errors import PlanError
 
+#: Clusters that are shown, and that are in JSON and CSV, where no number is asked for.
+ROWS, ROWS_OF_FILES = 5, 1000
+
 
 def recommend(
     profile_path: Annotated[
@@ -50,7 +53,9 @@ def recommend(
     ] = None,
     seed: Annotated[int, Option(min=0, help="Of rates of streams that are drawn, as of `planner train`.")] = 0,
     allow_plaintext: options.AllowPlaintext = False,
-    top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 5,
+    top: Annotated[
+        int | None, Option(min=0, help="Rows to show, 0 for all [5; --json and --csv: the first 1,000].")
+    ] = None,
     choose: Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")] = 1,
     out: Annotated[
         Path | None, Option("--out", "-o", help="Where the plan goes [plan.json; nowhere for a what-if].")
@@ -95,9 +100,11 @@ def recommend(
     if out is not None:
         save(planned, out)
     if csv:
-        typer.echo(report.to_csv(ranked, top), nl=False)
+        typer.echo(report.to_csv(ranked, ROWS_OF_FILES if top is None else top), nl=False)
+    elif as_json:
+        console.show(report.to_json(ranked, ROWS_OF_FILES if top is None else top))
     else:
-        console.show(report.to_json(ranked, top) if as_json else ranking.render(ranked, top, out, choose, verbose))
+        console.show(ranking.render(ranked, ROWS if top is None else top, out, choose, verbose))
     remarks = ranking.remarks(ranked) if csv else []
     if out is None and (csv or as_json):
         remarks.append(ranking.unwritten(ranked))

@@ -70,7 +70,7 @@ def test_where_a_process_cannot_start_none_goes_on(monkeypatch):
         started.append(popen(*given, **how))
         return started[0]
 
-    monkeypatch.setattr(interference, "available_cores", lambda: 2.0)
+    monkeypatch.setattr(interference, "usable_cores", lambda: 2.0)
     monkeypatch.setattr(subprocess, "Popen", one)
     with pytest.raises(OSError, match="temporarily"):
         InterferenceProbe()

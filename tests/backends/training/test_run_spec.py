@@ -3,10 +3,10 @@
 import pytest
 
 from backends.frameworks.base import OptimizerSettings
-from backends.hosting.step_queue import WorkItem
+from backends.hosting.step_queue import WorkItem, resumed_queue
 from backends.protocol.frames import EVALUATE, STEP
 from backends.training.lr_schedule import RateSchedule
-from backends.training.run_spec import RunSpec, divergence_reason, last_evaluated, resumed_queue
+from backends.training.run_spec import RunSpec, divergence_reason, last_evaluated
 from tests.backends.fakes import run_spec
 
 OPTIMIZER = OptimizerSettings(0.2, 0.9, 0.01)

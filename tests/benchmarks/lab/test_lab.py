@@ -299,7 +299,7 @@ def test_memory_is_limited_and_freed_while_a_device_is_up(bench: Bench) -> None:
 
 def test_a_device_sees_no_sensors_of_the_machine(bench: Bench) -> None:
     ask = "from profilers.sensors import discover; print(discover().sensors)"
-    assert bench.asked("b", ask) == "[]\n"
+    assert bench.asked("b", ask) == "()\n"
 
 
 def test_two_labs_stand_side_by_side(bench: Bench, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from backends.streams.spec import StreamSpec
 from planner import json_records
 from planner.plan.file import Plan, load_plan
-from planner.plan.recommend import UNCALIBRATED
 from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.cli.commands import Planner, fleet
@@ -26,7 +26,8 @@ def test_json_is_the_ranking_best_first_and_nothing_else(profiled: Planner) -> N
     assert list(best)[:7] == ["workers", "server", "time_s", "power_w", "energy_j", "edp_js", "interval"]
     times_s = [row["time_s"] for row in found["ranking"]]
     assert times_s == sorted(times_s)
-    assert best["interval"] == pytest.approx([best["time_s"]] * 2)  # no spread is known
+    low, high = best["interval"]
+    assert low < best["time_s"] < high
 
 
 def test_another_engine_is_named_in_the_json_the_table_and_the_plan(profiled: Planner) -> None:
@@ -171,7 +172,7 @@ def test_rates_from_elsewhere_are_to_be_measured_first(profiled: Planner) -> Non
 def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     done = profiled("recommend", "--csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))
-    assert (done.code, done.err, len(rows)) == (0, f"{UNCALIBRATED}\n", 12)
+    assert (done.code, done.err, len(rows)) == (0, "", 12)
     edps_js = [float(row["edp_js"]) for row in rows]
     assert edps_js == sorted(edps_js)
     assert all(float(row["low"]) <= edp_js * (1 + 1e-9) for row, edp_js in zip(rows, edps_js, strict=True))
@@ -181,10 +182,9 @@ def test_what_is_to_be_known_of_a_csv_is_told_beside_it(profiled: Planner) -> No
     dead = profiles.device()._replace(steps=(), error="lost")
     json_records.save(profiles.profile({**fleet().devices, "dead": dead}), Path("profile.json"))
     done = profiled("recommend", "--csv", "--metric", "energy")
-    left_out, note, uncalibrated = done.err.splitlines()
+    left_out, note = done.err.splitlines()
     assert left_out == "left out: dead: lost"
     assert "favours one device alone" in note
-    assert uncalibrated == UNCALIBRATED
     assert len(list(csv.DictReader(io.StringIO(done.out)))) == 12
 
 
@@ -209,7 +209,7 @@ def test_the_table_has_as_many_rows_as_are_asked_for(profiled: Planner, top: str
     shown = profiled("recommend", "--top", top)
     assert (shown.code, shown.err) == (0, "")
     assert f"best {rows} of 12 by EDP" in shown.out
-    assert sum(line[:2].strip().isdigit() for line in shown.out.splitlines()) == rows
+    assert sum(bool(re.match(r" *\d+=? ", line)) for line in shown.out.splitlines()) == rows
     assert "wrote plan.json" in shown.out
 
 

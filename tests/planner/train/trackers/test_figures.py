@@ -103,11 +103,10 @@ def watts(figures: RunFigures, told: MemberTelemetry) -> list[Figure]:
     return [each for each in figures.of("a", told) if each.name == "worker_power_watts"]
 
 
-@pytest.mark.parametrize(("source", "emulated"), [("sensor", "false"), ("emulated", "true")])
-def test_watts_tell_where_they_come_from_and_whether_they_are_emulated(source: str, emulated: str) -> None:
-    (found,) = watts(RunFigures(plan(A)), telemetry(TimeSpent(), source))
+def test_watts_tell_where_they_come_from() -> None:
+    (found,) = watts(RunFigures(plan(A)), telemetry(TimeSpent()))
     assert found.value == 30.0
-    assert found.origin == {"source": "sensor", "covers": "wall", "emulated": emulated}
+    assert found.origin == {"source": "sensor", "covers": "wall", "emulated": "false"}
 
 
 def test_the_watts_of_an_emulated_device_are_emulated_whatever_its_sensor_says() -> None:

@@ -61,10 +61,10 @@ def test_the_newest_figures_are_there_with_the_run_and_the_worker(tmp_path: Path
 def test_watts_are_labelled_with_their_origin_and_only_the_newest_origin_is_there(tmp_path: Path) -> None:
     path = tmp_path / "run.prom"
     file = MetricsFile(path, "r 1", RunFigures(plan(planned("a"))))
-    for source in ("sensor", "emulated"):
+    for source in ("sensor", "model"):
         file.add("a", telemetry(source))
     watts = {labels: value for (name, labels), value in samples(path).items() if name == "planner_worker_power_watts"}
-    of = {"run": "r 1", "worker": "a", "source": "sensor", "covers": "board", "emulated": "true"}
+    of = {"run": "r 1", "worker": "a", "source": "model", "covers": "board", "emulated": "false"}
     assert watts == {frozenset(of.items()): 7.5}
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from backends.protocol.events import Evaluated, Joined, MemberProgress, MemberTelemetry, Progress, TimeSpent
 from planner.agents.call import Event
+from planner.provenance import Provenance
 from planner.train.event_log import EventReporter
 from planner.train.events import LogFailed
 from planner.train.trackers.figures import RunFigures
@@ -12,7 +13,8 @@ from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import plan, planned
 from tests.tensorboards import scalars
 
-PLAN = plan(planned("tx2"))
+STAND_IN = planned("tx2")._replace(power_source=Provenance("nameplate", ("board",), emulated=True))
+PLAN = plan(STAND_IN)
 
 
 def test_figures_are_scalars_by_name_and_worker_or_metric(tmp_path: Path) -> None:
@@ -20,7 +22,7 @@ def test_figures_are_scalars_by_name_and_worker_or_metric(tmp_path: Path) -> Non
     file.add("server", Progress(10, 100, 2.0, {"tx2": MemberProgress(10, 1.5, 64, None, True)}))
     file.add("server", Progress(30, 100, 4.0, {"tx2": MemberProgress(30, 1.0, 96, None, True)}))
     file.add("tx2", Evaluated(20, "tx2", 0.25, {"accuracy": 0.5}, 1.0))
-    watts = PowerReading("chip", "emulated", "board", 7.5, 0.0, 5)
+    watts = PowerReading("chip", "sensor", "board", 7.5, 0.0, 5)
     file.add("tx2", MemberTelemetry(Window(1.0, {}, (watts,)), TimeSpent(30, 3.0, 1.0)))
     file.add("tx2", Joined("tx2"))
     file.close()
