@@ -21,7 +21,8 @@ from planner.predict.batches import RunLength
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
 from planner.predict.run import Bill, predict
-from planner.predict.training import idle_watts, prepare
+from planner.predict.training import prepare
+from planner.predict.watts import idle_watts
 from planner.profile.file import Profile
 from profilers.records.json_values import SCHEMA, json_value
 

@@ -16,11 +16,11 @@ from planner.predict.inputs import Devices, Errors, Inputs, KernelContention, Wa
 from planner.predict.memory import Further, ServerRoom, StepRoom
 from planner.predict.participants import Participants, nobody, participants
 from planner.predict.timings import gradient_times, image_s, pick
+from planner.predict.watts import wattage
 from planner.profile import data_wait
 from planner.profile.file import DeviceProfile, Profile, kernels_of
-from planner.profile.power_readings import Wattage, disagreements, unavailable, watts_of_parts, watts_of_whole
+from planner.profile.power_readings import disagreements
 from planner.profile.startup import Startup
-from planner.provenance import NAMEPLATE, Provenance
 from profilers.mixed_precision import FP32
 from profilers.records.readings import Samples
 from profilers.records.steps import StepProfile
@@ -292,31 +292,6 @@ def _contention_notes(devices: Mapping[str, DeviceProfile], steps: Steps) -> Ite
             f"not timed beside the other devices on their kernel: {', '.join(unknown)}; to know what they are "
             "slowed by, profile all devices of the kernel with one --fresh"
         )
-
-
-def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
-    """Watts by a sensor of the whole device, else the fleet file, else sensors of its parts."""
-    idle_w, max_w = device.device.get("idle_watts"), device.device.get("max_watts")
-    found = watts_of_whole(device.idle, step.window)
-    if found is None and idle_w is not None and max_w is not None:
-        source = Provenance(NAMEPLATE, ("board",), detail="fleet file")
-        found = Wattage(float(idle_w), float(max_w), 0.0, 0.0, source)
-    found = found or watts_of_parts(device.idle, step.window)
-    found = found or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
-    if step.slowdown == 1:
-        return found
-    emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.slowdown:g}")
-    return found._replace(provenance=emulated)
-
-
-def idle_watts(device: DeviceProfile) -> float:
-    """Idle watts of a device that takes no part, NaN where unknown."""
-    declared = device.device.get("idle_watts")
-    found = watts_of_whole(device.idle, device.idle)
-    if found is None and declared is not None:
-        return float(declared)
-    found = found or watts_of_parts(device.idle, device.idle)
-    return math.nan if found is None else found.idle_w
 
 
 def _means(samples: Iterable[Samples]) -> Floats:

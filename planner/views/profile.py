@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from planner.predict.training import wattage
+from planner.predict.watts import wattage
 from planner.profile import data_wait
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged

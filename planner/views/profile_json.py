@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from planner.predict.training import wattage
+from planner.predict.watts import wattage
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import uncertainty
 from planner.views.profile import details, notes

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.predict.memory import StepRoom
-from planner.predict.training import wattage
+from planner.predict.watts import wattage
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import uncertainty
 from planner.units import bytes_text, number, percent, seconds, watts

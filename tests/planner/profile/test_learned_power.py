@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from planner.predict.training import wattage
+from planner.predict.watts import wattage
 from planner.profile import learned_power
 from planner.profile.file import DeviceProfile
 from planner.profile.power_readings import whole_reading

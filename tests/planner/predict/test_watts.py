@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from planner.predict.training import idle_watts, wattage
+from planner.predict.watts import idle_watts, wattage
 from planner.provenance import Provenance
 from profilers.records.readings import PowerReading, Window
 from tests.planner import profiles
