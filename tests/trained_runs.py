@@ -49,9 +49,10 @@ def trained_folder(
         replica.gradient((data.train_images[part], data.train_labels[part]), 0.001)
         replica.update(OptimizerSettings(momentum=0.0))
     replica.fetch()
-    meta = {"model": model, "framework": framework, "step": STEPS, "evaluations": []}
-    if not own:
-        meta.update(input_shape=list(input_shape), classes=10)
+    meta = {
+        "model": model, "framework": framework, "step": STEPS, "evaluations": [],
+        "input_shape": list(input_shape), "classes": 10, "image_dtype": "uint8",
+    }  # fmt: skip
     kept = checkpoint.Checkpoint(replica.weights, {MOMENTUM: np.zeros_like(replica.weights)}, replica.state, meta)
     checkpoint.write(str(run.checkpoint), kept, layout_of(replica))
     known = None if own else models.fingerprint(models.model(model, input_shape, 10))

@@ -90,6 +90,7 @@ class Errors(NamedTuple):
     """Relative standard errors of measured means: (N,) each, link (N, N) [from, to]."""
 
     gradient: Floats
+    contention: Floats
     link: Floats
     idle_w: Floats
     busy_w: Floats

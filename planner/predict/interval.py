@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from planner.arrays import Floats
 from planner.predict import cycle
 from planner.predict.clusters import Candidates
-from planner.predict.inputs import Inputs
+from planner.predict.inputs import Errors, Inputs
 from planner.predict.run import Bill, predict
 from planner.predict.seen_errors import SeenErrors, seen_errors
 from planner.provenance import NAMEPLATE
@@ -104,25 +104,28 @@ def _draws(inputs: Inputs, errors: ModelErrors) -> list[Inputs]:
     read = np.array([source.kind != NAMEPLATE for source in inputs.watts.sources])
     timed = [f"{name} {framework}" for name, framework in zip(names, inputs.frameworks, strict=True)]
     gradient = _factors("gradient", timed, np.hypot(known.gradient, errors.step))
+    contention = _factors("contention", names, known.contention)
     idle_w = _factors("idle", names, known.idle_w)
     busy_w = _factors("busy", names, np.hypot(known.busy_w, errors.watts * read))
     stream = _factors("stream", names, known.stream)
     ends = [f"{source} {target}" for source in names for target in names]
     link = _factors("link", ends, known.link.ravel()).reshape(DRAWS, len(names), len(names))
-    return [_scaled(inputs, gradient[k], link[k], idle_w[k], busy_w[k], stream[k]) for k in range(DRAWS)]
+    drawn = (gradient, contention, link, idle_w, busy_w, stream)
+    return [_scaled(inputs, Errors(*(each[k] for each in drawn))) for k in range(DRAWS)]
 
 
-def _scaled(inputs: Inputs, gradient: Floats, link: Floats, idle_w: Floats, busy_w: Floats, stream: Floats) -> Inputs:
-    devices, pairs, watts, streams, shares = (
-        inputs.devices, inputs.pairs, inputs.watts, inputs.streams, inputs.batches.shares
-    )  # fmt: skip
-    drawn_shares = shares and shares._replace(gradient_s=shares.gradient_s * gradient[:, None])
+def _scaled(inputs: Inputs, by: Errors) -> Inputs:
+    """The inputs with each measured mean times the factor at its place."""
+    devices, streams, shares = inputs.devices, inputs.streams, inputs.batches.shares
     names = ("gradient_s", "image_s", "data_s", "update_s", "cpu_s")
+    contention = devices.contention._replace(factor=devices.contention.factor * by.contention)
+    times = {name: getattr(devices, name) * by.gradient for name in names}
+    drawn_shares = shares and shares._replace(gradient_s=shares.gradient_s * by.gradient[:, None])
     return inputs._replace(
-        devices=devices._replace(**{name: getattr(devices, name) * gradient for name in names}),
-        pairs=pairs._replace(bytes_per_s=pairs.bytes_per_s * link),
-        watts=watts._replace(idle_w=watts.idle_w * idle_w, busy_w=watts.busy_w * busy_w),
-        streams=streams and streams._replace(rate=streams.rate * stream),
+        devices=devices._replace(contention=contention, **times),
+        pairs=inputs.pairs._replace(bytes_per_s=inputs.pairs.bytes_per_s * by.link),
+        watts=inputs.watts._replace(idle_w=inputs.watts.idle_w * by.idle_w, busy_w=inputs.watts.busy_w * by.busy_w),
+        streams=streams and streams._replace(rate=streams.rate * by.stream),
         batches=inputs.batches._replace(shares=drawn_shares),
     )
 

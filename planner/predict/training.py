@@ -141,7 +141,8 @@ def _inputs(
             tuple(each.provenance for each in watts),
         ),
         errors=Errors(
-            gradient=np.hypot(_array(each.error for each in gradients), _contention_error(timed)),
+            gradient=_array(each.error for each in gradients),
+            contention=_array(step.contention.error if step.contention else 0.0 for step in timed),
             link=link_error,
             idle_w=_array(each.idle_error for each in watts),
             busy_w=_array(each.busy_error for each in watts),
@@ -201,10 +202,6 @@ def _kernels(steps: Steps) -> Ints:
 
 def _slowdown(step: StepProfile) -> float:
     return 1.0 if step.contention is None else step.contention.factor
-
-
-def _contention_error(timed: Sequence[StepProfile]) -> Floats:
-    return _array(step.contention.error if step.contention else 0.0 for step in timed)
 
 
 def _training(

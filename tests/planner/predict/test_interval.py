@@ -8,6 +8,7 @@ from planner.predict import cycle
 from planner.predict.interval import RECORDED, ModelErrors, Spread, spread
 from planner.predict.seen_errors import SeenErrors
 from planner.profile.file import Profile
+from profilers.records.steps import Contention
 from tests.planner import profiles
 from tests.planner.predictions import candidate, inputs_of
 
@@ -58,3 +59,11 @@ def test_errors_that_were_seen_widen_those_of_their_kind() -> None:
     seen = RECORDED.widened(SeenErrors(1, {cycle.GOSSIP: (0.3, -0.4), cycle.BARRIER: (0.001,)}))
     assert seen.kinds[cycle.GOSSIP] == pytest.approx(np.sqrt((0.3**2 + 0.4**2) / 2))
     assert seen.kinds[cycle.BARRIER] == RECORDED.kinds[cycle.BARRIER]
+
+
+def test_an_error_of_contention_counts_where_others_on_the_kernel_compute() -> None:
+    unsure = Contention(("a", "b"), 2.0, 0.3)
+    steps = {name: profiles.step(0.1, contention=unsure) for name in "ab"}
+    made = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
+    assert of(made, 1).deviation(1.0, 0.0) == pytest.approx([0.0])
+    assert of(made, 3).deviation(1.0, 0.0)[0] > 0.05
