@@ -1,21 +1,26 @@
-"""iperf3 runs as a child process of the agent."""
+"""iperf3 runs as a child process of the agent; its report in JSON tells bytes/s."""
 
 import contextlib
 import errno
+import json
 import math
 import socket
 import subprocess
 import time
-from typing import Any, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from backends.network import framing
+from backends.profiling.probing import INTERVAL_S, SILENCE_LIMIT_S, LinkError, checked_rate
 from backends.protocol.events import ThroughputListening
-from profilers import goodput
-from profilers.goodput import SILENCE_LIMIT_S, LinkError, LinkThroughput
+from profilers.records.links import LinkThroughput
 
 #: As a tool that probes throughput.
 NAME = "iperf3"
+#: Share of empty intervals beyond which the total counts: what is left after a ramp-up could have a
+#: median of nothing.
+MOST_EMPTY = 0.25
 _ATTEMPTS = 3
+_COMMAND = (NAME, "--json", "--interval", str(INTERVAL_S))
 
 
 def serve(task: Any, address: str, count: int, seconds: float) -> None:
@@ -38,7 +43,7 @@ def serve(task: Any, address: str, count: int, seconds: float) -> None:
 
 def send(address: str, port: int, seconds: float) -> LinkThroughput:
     """One test towards a server. Raises LinkError."""
-    command = goodput.iperf3_client_command(address, port, seconds)
+    command = client_command(address, port, seconds)
     limit_s = math.ceil(seconds) + 2 * SILENCE_LIMIT_S
     nowhere = subprocess.DEVNULL
     try:
@@ -52,10 +57,10 @@ def send(address: str, port: int, seconds: float) -> LinkThroughput:
     except OSError as error:
         raise LinkError("cannot start iperf3: %s" % error) from error
     report = done.stdout.decode(errors="replace")
-    rates, reason = goodput.parse_iperf3(report)
+    rates, reason = parse_report(report)
     if reason is not None:
         raise LinkError("iperf3 to %s:%d: %s" % (address, port, reason))
-    return LinkThroughput(NAME, tuple(rates), *goodput.iperf3_cpu_s(report))
+    return LinkThroughput(NAME, tuple(rates), *cpu_s_per_byte(report))
 
 
 def _start(address: str) -> Tuple["subprocess.Popen[bytes]", int]:
@@ -67,7 +72,7 @@ def _start(address: str) -> Tuple["subprocess.Popen[bytes]", int]:
     for _ in range(_ATTEMPTS):
         with framing.listen(address) as listener:
             port = listener.getsockname()[1]
-        command = goodput.iperf3_server_command(port, address)
+        command = server_command(port, address)
         try:
             child = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
         except OSError as error:
@@ -98,3 +103,57 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
     if child.poll() is None:
         child.kill()
     child.wait()
+
+
+def server_command(port: int, address: str) -> List[str]:
+    """The command that serves one test on one address of this device, then ends."""
+    return [*_COMMAND, "--port", str(port), "--server", "--one-off", "--bind", address]
+
+
+def client_command(address: str, port: int, seconds: float) -> List[str]:
+    """The command that sends for whole seconds, rounded up, and prints what the server received."""
+    test = ["--client", address, "--time", str(math.ceil(seconds)), "--get-server-output"]
+    return [*_COMMAND, "--port", str(port), *test]
+
+
+def parse_report(text: str) -> Tuple[List[float], Optional[str]]:
+    """Parse ``iperf3 --json``: (bytes/s received in each interval, None), or ([], error).
+
+    The sender's figures count bytes in its own buffers, so that only the receiver's are used: its
+    total where a link is so slow that nothing arrives in many intervals.
+    """
+    try:
+        report = json.loads(text)
+        if report.get("error"):  # the exit code is 0 all the same
+            return [], str(report["error"])
+        values = _intervals(report.get("server_output_json") or report)
+        if not values or values.count(0.0) > MOST_EMPTY * len(values):
+            values = [_rate(report["end"]["sum_received"])]
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        return [], "iperf3 gave no complete report; it ended with %r" % text[-200:]
+    return (values, None) if max(values) > 0 else ([], "nothing arrived")
+
+
+def cpu_s_per_byte(text: str) -> Tuple[Optional[float], Optional[float]]:
+    """Processor seconds of a byte at the sender and the receiver of ``iperf3 --json``, if told."""
+    try:
+        end = json.loads(text)["end"]
+        percent, total = end["cpu_utilization_percent"], end["sum_sent"]
+        s_per_byte = [
+            0.01 * percent[name] * total["seconds"] / total["bytes"] for name in ("host_total", "remote_total")
+        ]
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
+        return None, None
+    send_s, receive_s = (value if 0 < value < math.inf else None for value in s_per_byte)
+    return send_s, receive_s
+
+
+def _intervals(report: Dict[str, Any]) -> List[float]:
+    sums = [interval["sum"] for interval in report["intervals"]]
+    received = [total for total in sums if total.get("sender") is False]
+    longest_s = max((total["seconds"] for total in received), default=0.0)
+    return [_rate(total) for total in received if total["seconds"] > longest_s / 2]  # the last one may be shorter
+
+
+def _rate(total: Dict[str, Any]) -> float:
+    return checked_rate(total["bytes"] / total["seconds"])

@@ -12,6 +12,7 @@ from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Se
 
 from backends.network import framing
 from backends.profiling.interference import REST_S, computing, stolen_cpu_s
+from backends.profiling.probing import SILENCE_LIMIT_S, LinkError, accept
 from backends.protocol.events import Listening, MessagePoint, MessageTimes
 from backends.protocol.frames import (
     ComputeBeside,
@@ -23,9 +24,7 @@ from backends.protocol.frames import (
     StolenTime,
 )
 from backends.protocol.orders import SendMessages, ServeMessages
-from profilers import goodput
 from profilers.cores import thread_cpu_s
-from profilers.goodput import SILENCE_LIMIT_S, LinkError
 
 #: Message sizes every link is measured at, unless a model's size is near.
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
@@ -219,7 +218,7 @@ def _admit(task: Any, listener: socket.socket, tls: Any) -> framing.Connection:
     refused = ""
     while True:
         try:
-            sock = goodput.accept(listener, deadline - time.monotonic(), task.stopping.is_set)
+            sock = accept(listener, deadline - time.monotonic(), task.stopping.is_set)
         except LinkError as error:
             raise LinkError("%s%s" % (error, refused)) from error
         try:

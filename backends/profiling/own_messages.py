@@ -15,10 +15,10 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple
 from backends.network import framing
 from backends.network.framing import WireError
 from backends.profiling.message_probe import MESSAGE_LIMIT, ProbedMessage, exchange, serve
+from backends.profiling.probing import SILENCE_LIMIT_S
 from backends.protocol.events import Listening
 from backends.protocol.frames import EndProbe
 from backends.protocol.orders import LoopbackEnds, ServeMessages
-from profilers.goodput import SILENCE_LIMIT_S
 from profilers.records.steps import ORDER_BYTES, MessageCost
 
 LOOPBACK = "127.0.0.1"

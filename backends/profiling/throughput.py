@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from backends.network import framing
-from backends.profiling import iperf3
+from backends.profiling import iperf3, python_sender
 from backends.protocol.events import ThroughputListening
 from backends.protocol.orders import SendThroughput, ServeThroughput
-from profilers import goodput
-from profilers.goodput import LinkThroughput
+from profilers.records.links import LinkThroughput
 
 IPERF3 = iperf3.NAME
 PYTHON = "python"
@@ -29,7 +28,7 @@ def send(task: Any, order: SendThroughput) -> LinkThroughput:
     """Send for some seconds."""
     if order.tool == IPERF3:
         return iperf3.send(order.address, order.port, order.seconds)
-    return LinkThroughput(PYTHON, tuple(goodput.send(order.address, order.port, order.token, order.seconds)))
+    return LinkThroughput(PYTHON, tuple(python_sender.send(order.address, order.port, order.token, order.seconds)))
 
 
 def _serve_python(task: Any, order: ServeThroughput) -> None:
@@ -39,7 +38,7 @@ def _serve_python(task: Any, order: ServeThroughput) -> None:
         task.emit(ThroughputListening(tuple(listener.getsockname()[1] for listener in listeners), token))
         with ThreadPoolExecutor(order.count) as pool:
             receivers = [
-                pool.submit(goodput.receive, listener, token, order.seconds, task.stopping.is_set)
+                pool.submit(python_sender.receive, listener, token, order.seconds, task.stopping.is_set)
                 for listener in listeners
             ]
         for receiver in receivers:

@@ -6,8 +6,8 @@ from backends.protocol import events, orders
 from backends.training import run_orders
 from planner.errors import AgentError, RecordError
 from planner.json_records import decode
-from profilers.goodput import LinkThroughput
 from profilers.records.device import Facts, SensorFacts
+from profilers.records.links import LinkThroughput
 from profilers.records.readings import StreamRate, Window
 from profilers.records.steps import Repeat, StepProfile
 

@@ -1,8 +1,7 @@
 """A link's profile holds the message-size curve and the goodput of its probe. Pure."""
 
 from backends.protocol.events import MessagePoint, MessageTimes
-from profilers.goodput import LinkThroughput
-from profilers.records.links import CurvePoint, LinkProfile
+from profilers.records.links import CurvePoint, LinkProfile, LinkThroughput
 from profilers.records.readings import Samples
 
 

@@ -18,9 +18,8 @@ from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
 from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.profile import link_curves
-from profilers.goodput import LinkThroughput
 from profilers.records.device import Facts
-from profilers.records.links import IncastProfile, LinkProfile
+from profilers.records.links import IncastProfile, LinkProfile, LinkThroughput
 
 #: Seconds without an answer after which an end of a probe counts as hung.
 ANSWER_S = 60.0

@@ -1,8 +1,22 @@
-"""A link profile has what messages took from one device to another."""
+"""Records of a link: what a probe of its throughput measured, and what messages took."""
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
 from profilers.records.readings import Samples
+
+
+class LinkThroughput(NamedTuple):
+    """What a probe of throughput has measured.
+
+    bytes_per_s: what the receiver got in each interval.
+    send_cpu_s, receive_cpu_s: processor seconds of a byte at either end, of a program that sends
+        bytes as they are; None where the tool does not tell.
+    """
+
+    tool: str
+    bytes_per_s: Tuple[float, ...]
+    send_cpu_s: Optional[float] = None
+    receive_cpu_s: Optional[float] = None
 
 
 class CurvePoint(NamedTuple):

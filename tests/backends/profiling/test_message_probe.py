@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from backends.network import framing
 from backends.profiling import message_probe
+from backends.profiling.probing import LinkError
 from backends.protocol.frames import ProbeMessage
 from backends.protocol.orders import SendMessages, ServeMessages
 from planner.agents.certificates import Authority
-from profilers.goodput import LinkError
 from tests.running import HANG_S
 from tests.serving import LOOPBACK, Serving, quiet
 

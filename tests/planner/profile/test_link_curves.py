@@ -6,8 +6,7 @@ import pytest
 
 from backends.protocol.events import MessagePoint, MessageTimes
 from planner.profile import link_curves
-from profilers.goodput import LinkThroughput
-from profilers.records.links import LinkProfile
+from profilers.records.links import LinkProfile, LinkThroughput
 
 
 def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **others: Any) -> MessageTimes:

@@ -18,9 +18,8 @@ from planner.json_records import decode
 from planner.profile import link_probe
 from planner.profile.link_probe import Flow, LinkProber, Outstanding, ProbeLengths, Result
 from planner.remote.local import LocalRemote
-from profilers.goodput import LinkThroughput
 from profilers.records.json_values import json_value
-from profilers.records.links import IncastProfile, LinkProfile
+from profilers.records.links import IncastProfile, LinkProfile, LinkThroughput
 from tests.quick import BRIEF
 
 OnProgress = Callable[[str], None]
