@@ -1,11 +1,14 @@
-"""Processor seconds that coding messages takes."""
+"""Seconds that coding messages and updates take; a peer adds its gradient first, in 2 ms."""
 
 import pytest
 
+from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
-from profilers.records.steps import CodecCost
+from planner.predict.inputs import Inputs
+from profilers.records.steps import CodecCost, UpdateCost
 from tests.planner import profiles
-from tests.planner.predictions import inputs_of
+from tests.planner.predictions import inputs_of, training_of
+from tests.planner.profiles import seconds, step
 
 CODECS = {
     "dense": CodecCost(profiles.seconds(0.0), profiles.seconds(0.001)),
@@ -36,3 +39,73 @@ def test_a_server_is_sent_what_workers_choose(strategy: str, send_s: float, serv
 def test_peers_add_up_their_own_and_what_comes_and_update_by_themselves() -> None:
     found = known("baseline:compressor=float16", compressors=CODECS)
     assert (found.devices.service_s[0], found.devices.add_s[0]) == pytest.approx((0.001 + 0.002, 0.01))
+
+
+# -- updates ---------------------------------------------------------------------------------------
+
+PLAIN = step(update_s=seconds(0.01), service_s=seconds(0.002))
+TIMED = PLAIN._replace(optimizers={"adam": UpdateCost(seconds(0.03), seconds(0.005))})
+
+
+def costs(timed: bool, strategy: str) -> Inputs:
+    devices = {"a": profiles.device(TIMED if timed else PLAIN)}
+    return inputs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_what_was_profiled_counts(optimizer: str) -> None:
+    found = costs(True, f"parameter-server:optimizer={optimizer}")
+    assert found.devices.update_s == pytest.approx([0.03])
+    assert found.devices.service_s == pytest.approx([0.005])
+
+
+def test_sgd_costs_what_it_always_did() -> None:
+    found = costs(True, "parameter-server")
+    assert found.devices.update_s == pytest.approx([0.01])
+    assert found.devices.service_s == pytest.approx([0.002])
+
+
+#: Of a job whose own optimizer takes 0.05 s alone and 0.06 s in a peer.
+OF_JOB = TIMED._replace(
+    own_optimizer=True, update_s=seconds(0.05), service_s=seconds(0.06),
+    optimizers={**TIMED.optimizers, "sgd": UpdateCost(seconds(0.01), seconds(0.002))},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "alone_s", "peer_s"), [("own", 0.05, 0.062), ("sgd", 0.01, 0.004), ("adam", 0.03, 0.007)]
+)
+def test_a_job_with_its_own_optimizer_is_predicted_with_the_one_that_is_used(
+    optimizer: str, alone_s: float, peer_s: float
+) -> None:
+    strategy = Strategy.from_text(f"allreduce:optimizer={optimizer}")
+    found = inputs_of(profiles.profile({"a": profiles.device(OF_JOB)}), strategy=strategy)
+    assert found.devices.update_s == pytest.approx([alone_s])
+    assert found.devices.service_s == pytest.approx([peer_s])
+
+
+def test_a_server_with_adam_takes_an_array_more_and_its_copy() -> None:
+    fleet = profiles.profile({"a": profiles.device(TIMED)})
+    plain, adam = (
+        training_of(fleet, strategy=Strategy.from_text(f"parameter-server:optimizer={name}")).server_room
+        for name in ("sgd", "adam")
+    )
+    assert adam.any_bytes - plain.any_bytes == 2 * PLAIN.parameter_bytes
+
+
+CLIPPING = TIMED._replace(clip_s=seconds(0.004), copy_s=seconds(0.001))
+
+
+@pytest.mark.parametrize(
+    ("engine", "optimizer", "alone_s", "before_sending_s"),
+    [("planner", "sgd", 0.014, 0.005), ("planner", "adam", 0.034, 0.005), ("torch", "sgd", 0.014, 0.001)],
+)
+def test_clipping_takes_time_before_an_update_or_before_a_worker_sends(
+    engine: str, optimizer: str, alone_s: float, before_sending_s: float
+) -> None:
+    """Ranks of torch.distributed clip the mean that they have received."""
+    strategy, by = Strategy.from_text(f"allreduce:optimizer={optimizer}"), Engine.from_text(engine)
+    fleet = profiles.profile({"a": profiles.device(CLIPPING)})
+    found = inputs_of(fleet, strategy=strategy, engine=by, clips=True)
+    assert found.devices.update_s == pytest.approx([alone_s])
+    assert found.devices.copy_s == pytest.approx([before_sending_s])
