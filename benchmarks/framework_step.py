@@ -17,7 +17,7 @@ from backends import models
 from backends.data import dataset
 from backends.frameworks import base
 from backends.frameworks.base import OptimizerSettings
-from profilers.cores import usable_cores
+from profilers.cpu_quota import usable_cores
 
 MODELS = "cifar10,cipher,nin,resnet,mobilenet,squeezenet,alexnet"
 WARM_UP = 3

@@ -12,7 +12,7 @@ import subprocess
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from profilers import cores, mixed_precision, process_memory, procfs, sensors, tegra
+from profilers import cpu_quota, mixed_precision, process_memory, procfs, sensors, tegra
 from profilers.file_tree import FileTree, Unavailable
 from profilers.records.device import Facts
 from profilers.sensors import nvml
@@ -34,7 +34,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
         system=system(tree),
         machine=platform.machine(),
         python=platform.python_version(),
-        usable_cores=cores.usable_cores(root),
+        usable_cores=cpu_quota.usable_cores(root),
         online_cores=os.cpu_count() or 1,
         memory_bytes=memory_bytes,
         available_bytes=available_bytes,

@@ -4,8 +4,7 @@ import threading
 import time
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from profilers import cores, energy, stats
-from profilers.cores import thread_cpu_s
+from profilers import cpu_quota, energy, stats
 from profilers.counters import UNITS, Counters
 from profilers.energy import Span
 from profilers.file_tree import FileTree
@@ -13,6 +12,7 @@ from profilers.records.readings import UNAVAILABLE, PowerReading, Reading, Windo
 from profilers.sensor_faults import fault
 from profilers.sensors import discover
 from profilers.sensors.base import Sensor
+from profilers.thread_times import thread_cpu_s
 from profilers.time_series import MEMORY_S, TOO_SHORT, TimeSeries
 
 PERIOD_S = 0.1
@@ -63,7 +63,7 @@ class Sampler:
     """
 
     def __init__(self, root: Optional[str] = None, period_s: float = PERIOD_S) -> None:
-        self._sampling_period = SamplingPeriod(period_s, CPU_SHARE * min(1.0, cores.usable_cores()))
+        self._sampling_period = SamplingPeriod(period_s, CPU_SHARE * min(1.0, cpu_quota.usable_cores()))
         self._counters = Counters(FileTree(root))
         self._found = discover(root)
         power = [TimeSeries(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]

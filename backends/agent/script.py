@@ -15,7 +15,7 @@ from backends.data.folder_content import require_folder
 from backends.jobs.user_job import DATA_VARIABLE
 from backends.protocol.orders import RunScript
 from profilers.addresses_and_ports import interface_with
-from profilers.cores import usable_cores
+from profilers.cpu_quota import usable_cores
 
 #: Variables of torchrun, which would have the ranks wait for a store that torchrun keeps.
 _TORCHRUN = ("TORCHELASTIC_", "TORCH_ELASTIC_")

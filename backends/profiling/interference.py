@@ -16,7 +16,8 @@ import time
 from bisect import bisect_left, bisect_right
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from profilers.cores import affinity, thread_cpu_s, usable_cores
+from profilers.cpu_quota import affinity, usable_cores
+from profilers.thread_times import thread_cpu_s
 
 #: Seconds before each turn of a transfer and after it, from which it is known how fast the
 #: computation is undisturbed.

@@ -24,7 +24,7 @@ from backends.protocol.frames import (
     StolenTime,
 )
 from backends.protocol.orders import SendMessages, ServeMessages
-from profilers.cores import thread_cpu_s
+from profilers.thread_times import thread_cpu_s
 
 #: Message sizes every link is measured at, unless a model's size is near.
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)

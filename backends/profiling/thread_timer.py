@@ -2,8 +2,8 @@
 
 from typing import Any, Callable, Tuple
 
-from profilers import cores
-from profilers.cores import thread_cpu_s
+from profilers import cpu_quota
+from profilers.thread_times import thread_cpu_s
 
 
 def timed(work: Callable[..., Any], *args: Any) -> Tuple[Any, float]:
@@ -15,4 +15,4 @@ def timed(work: Callable[..., Any], *args: Any) -> Tuple[Any, float]:
     """
     began = thread_cpu_s()
     result = work(*args)
-    return result, (thread_cpu_s() - began) / min(1.0, cores.usable_cores())
+    return result, (thread_cpu_s() - began) / min(1.0, cpu_quota.usable_cores())

@@ -9,7 +9,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 
 from backends.frameworks.process_group import ExchangeTime, GroupSettings, OnWait
 from backends.pytorch import gpu_event
-from profilers import cores
+from profilers import thread_times
 
 Hook = Callable[[Any, Any], Any]
 
@@ -43,13 +43,13 @@ class BucketReduction:
     def begin(self) -> None:
         """A gradient begins that is to be exchanged."""
         self._held_up_s = 0.0
-        self._threads_cpu_s = cores.cpu_s_by_thread(self._threads)
+        self._threads_cpu_s = thread_times.cpu_s_by_thread(self._threads)
 
     def backward_done(self) -> None:
         """The last bucket is ready: all gradients of this member are computed."""
         self._ready = _now(self._on_gpu)
         self._ready_cpu_s = time.process_time()
-        now_s = cores.cpu_s_by_thread(self._threads_cpu_s)
+        now_s = thread_times.cpu_s_by_thread(self._threads_cpu_s)
         self._hidden_cpu_s = sum(used_s - self._threads_cpu_s[thread] for thread, used_s in now_s.items())
 
     def held_up(self, seconds: float) -> None:

@@ -24,7 +24,7 @@ from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, 
 from backends.pytorch import group_backend
 from backends.pytorch.bucket_reduction import BucketReduction, hook_of, reduce_bucket
 from backends.pytorch.replica import TorchReplica
-from profilers import cores
+from profilers import thread_times
 
 #: Longest wait for the others at one place. One that is lost is noticed by its heartbeats; this is
 #: for members whose models take longer to build, and for evaluations.
@@ -76,10 +76,10 @@ def own_cpu_s(replica: TorchReplica, draw: Draw) -> Optional[float]:
 
 
 def _in_group_of_one(replica: TorchReplica, draw: Draw) -> float:
-    before = cores.thread_ids()
+    before = thread_times.thread_ids()
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
-        threads, alone = cores.thread_ids() - before, replica.training_loss
+        threads, alone = thread_times.thread_ids() - before, replica.training_loss
         module = _wrapped(_TrainingLoss(replica, _waits_for_nobody))
         hook = (None, default_hooks.allreduce_hook)
         module.register_comm_hook(BucketReduction(hook, 1.0, False, threads, _waits_for_nobody), reduce_bucket)
@@ -100,10 +100,12 @@ def _waits_for_nobody(waits: bool) -> None:
 
 def _cpu_s(take: Callable[[ComputePart], Any], compute: ComputePart, without: Collection[int]) -> float:
     """Processor seconds of this process for a gradient but for those of some threads."""
-    threads_s, process_s = cores.cpu_s_by_thread(without), time.process_time()
+    threads_s, process_s = thread_times.cpu_s_by_thread(without), time.process_time()
     take(compute)
     process_s = time.process_time() - process_s
-    return process_s - sum(used_s - threads_s[thread] for thread, used_s in cores.cpu_s_by_thread(threads_s).items())
+    return process_s - sum(
+        used_s - threads_s[thread] for thread, used_s in thread_times.cpu_s_by_thread(threads_s).items()
+    )
 
 
 def _gradient(
@@ -143,13 +145,13 @@ class TorchGroup(ProcessGroup):
             store = _store(settings, listener)
             self._beats = _client(settings, settings.limit_s)
             self.backend = group_backend.agree(settings, store)
-        before = cores.thread_ids()
+        before = thread_times.thread_ids()
         with _broken("cannot reach the other members over %s of this device" % settings.interface):
             dist.init_process_group(
                 self.backend, store=store, rank=self.rank, world_size=self.size, timeout=_seconds(WAIT_S)
             )
             self._control = dist.new_group(backend="gloo") if self.backend == "nccl" else None
-        self._threads = cores.thread_ids() - before
+        self._threads = thread_times.thread_ids() - before
 
     def average_gradients(self, replica: Replica, batch: int, on_wait: OnWait) -> None:
         assert isinstance(replica, TorchReplica), "torch's group is made for replicas of torch"

@@ -18,7 +18,7 @@ from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.array_transfer import describe
 from backends.training.local_round import LocalUpdates, RoundAbandoned
 from backends.training.step import StepTaken, evaluate, require_test_samples, step
-from profilers.cores import thread_cpu_s
+from profilers.thread_times import thread_cpu_s
 
 #: What a server may tell a worker to do.
 Order = Union[frames.WorkerStep, frames.WorkerEvaluation, frames.Finish]

@@ -26,7 +26,7 @@ from backends.tensorflow.gpu_memory import forget_peak_memory as forget_peak_mem
 from backends.tensorflow.gpu_memory import is_out_of_memory as is_out_of_memory
 from backends.tensorflow.images import image_job
 from backends.tensorflow.replica import TensorFlowReplica
-from profilers import cores, device_facts
+from profilers import cpu_quota, device_facts
 from profilers.file_tree import FileTree
 
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
@@ -42,7 +42,7 @@ def accelerator() -> Tuple[str, str]:
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
         return "cpu", device_facts.processor(FileTree("/")) or platform.machine()
-    _use_threads(usable_threads(cores.usable_cores()))  # the runtime starts here, and takes no other number later
+    _use_threads(usable_threads(cpu_quota.usable_cores()))  # the runtime starts here, and takes no other number later
     tf.zeros(()).numpy()
     details = tf.config.experimental.get_device_details(gpus[0])
     return "cuda", str(details.get("device_name", gpus[0].name))

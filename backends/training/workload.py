@@ -21,7 +21,7 @@ from backends.streams.injection import InjectedBatches, SampleInjection, codec_o
 from backends.streams.segments import SegmentFolder
 from backends.streams.stream_batches import stream_batches
 from backends.training.compute_clock import ComputeClock, clock_of
-from profilers import cores
+from profilers import cpu_quota
 from profilers.mixed_precision import FP32
 
 #: Training batches, and what the model is evaluated on.
@@ -207,4 +207,4 @@ def _shipped(member: MemberSpec, read: Callable[[str], bytes]) -> Tuple[ArraySam
 
 
 def _threads(spec: ReplicaSpec) -> int:
-    return usable_threads(cores.usable_cores(), 1 if spec.slowdown > 1.0 else None)
+    return usable_threads(cpu_quota.usable_cores(), 1 if spec.slowdown > 1.0 else None)

@@ -32,7 +32,7 @@ def up(
 ) -> None:
     """Build a lab, or what is missing of it, and write its fleet file."""
     from planner import console
-    from profilers.cores import usable_cores
+    from profilers.cpu_quota import usable_cores
 
     from .lab import Lab
     from .spec import load_spec

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.console import OnProgress
-from profilers.cores import usable_cores
+from profilers.cpu_quota import usable_cores
 
 from . import cgroups, fleetwriter, network, programs, sshd, state, traffic_control
 from .device import Condition, LabDevice

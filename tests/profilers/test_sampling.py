@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from profilers import cores, counters
+from profilers import counters, cpu_quota
 from profilers.energy import Span
 from profilers.file_tree import fail
 from profilers.records.readings import UNAVAILABLE
@@ -209,7 +209,7 @@ def test_the_sampling_period_grows_with_its_cost():
 
 
 def test_sampling_takes_no_more_than_its_share_of_a_part_of_a_core(jetson, monkeypatch):
-    monkeypatch.setattr(cores, "usable_cores", lambda: 0.2)
+    monkeypatch.setattr(cpu_quota, "usable_cores", lambda: 0.2)
     period = Sampler(jetson.root)._sampling_period
     period.add_round(0.001)
     assert period.period_s == pytest.approx(0.001 / (0.2 * CPU_SHARE))

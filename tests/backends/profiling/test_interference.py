@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 
 from backends.profiling import interference
 from backends.profiling.interference import ComputedBlocks, InterferenceProbe, TransferTurn, excess_s, stolen_cpu_s
-from profilers.cores import usable_cores
+from profilers.cpu_quota import usable_cores
 
 
 def rounds(*parts):

@@ -9,7 +9,7 @@ from benchmarks.lab.errors import LabError
 from benchmarks.lab.lab import differs, require_cores
 from benchmarks.lab.spec import DeviceSpec, parse_spec
 from benchmarks.lab.state import AppliedDevice, LabState
-from profilers.cores import usable_cores
+from profilers.cpu_quota import usable_cores
 
 
 def device(more: str = "", rate: str = "1mbit", cpus: float = 0.5) -> DeviceSpec:

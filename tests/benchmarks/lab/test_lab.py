@@ -18,7 +18,7 @@ from benchmarks.lab import cgroups, network, programs, state, traffic_control
 from benchmarks.lab.__main__ import main
 from benchmarks.lab.lab import Lab
 from planner.fleet.file import load_fleet
-from profilers.cores import usable_cores
+from profilers.cpu_quota import usable_cores
 from tests.quick import NUMPY_ALONE
 from tests.running import Called, Command, call, run
 
@@ -200,7 +200,7 @@ def test_more_cores_than_the_machine_has_are_refused(bench: Bench) -> None:
 
 
 def test_a_device_sees_its_own_network_and_quota(bench: Bench) -> None:
-    assert bench.asked("b", "from profilers.cores import usable_cores; print(usable_cores())") == "0.4\n"
+    assert bench.asked("b", "from profilers.cpu_quota import usable_cores; print(usable_cores())") == "0.4\n"
     assert bench.over_ssh("b", "ls", "/sys/class/net") == "eth0\nlo\n"
 
 

@@ -1,10 +1,8 @@
 """Quotas of cgroup versions 1 and 2 count along all ancestors, as recorded on real systems."""
 
-import threading
-
 import pytest
 
-from profilers import cgroups, cores
+from profilers import cgroups, cpu_quota
 from profilers.file_tree import FileTree
 
 V2_MOUNT = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -33,7 +31,7 @@ def test_version_2_takes_the_smallest_quota_of_all_ancestors(machine):
             "sys/fs/cgroup/user.slice/cpu.max": "50000 20000\n",
         },
     )
-    assert cores.quota_cores(tree) == 2.5
+    assert cpu_quota.quota_cores(tree) == 2.5
 
 
 def test_version_1_reads_quota_and_period(machine):
@@ -47,7 +45,7 @@ def test_version_1_reads_quota_and_period(machine):
             "sys/fs/cgroup/cpu,cpuacct/docker/cpu.cfs_period_us": "100000\n",
         },
     )
-    assert cores.quota_cores(tree) == 0.5
+    assert cpu_quota.quota_cores(tree) == 0.5
 
 
 def test_in_a_container_the_mount_shows_only_the_inner_part_of_the_path(machine):
@@ -59,7 +57,7 @@ def test_in_a_container_the_mount_shows_only_the_inner_part_of_the_path(machine)
             "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
         },
     )
-    assert cores.quota_cores(tree) == 1.5
+    assert cpu_quota.quota_cores(tree) == 1.5
     inner = cgroups.Mount("/docker/abc", "/c", "cpu")
     assert cgroups.folders(inner, "/docker/abc/x/y") == ["/c/x/y", "/c/x", "/c"]
     assert cgroups.folders(cgroups.Mount("/", "/c", ""), "/../outside") == ["/c"]
@@ -69,34 +67,14 @@ def test_hybrid_systems_have_both_versions_mounted(machine):
     tree = machine(
         "1:cpu,cpuacct:/\n0::/\n", V1_MOUNT.format(root="/") + V2_MOUNT, **{"sys/fs/cgroup/cpu.max": "max 100000"}
     )
-    assert cores.quota_cores(tree) is None
+    assert cpu_quota.quota_cores(tree) is None
 
 
 def test_without_cgroups_there_is_no_quota(tmp_path):
-    assert cores.quota_cores(FileTree(tmp_path)) is None
-    assert cores.usable_cores(str(tmp_path)) == cores.affinity() >= 1
+    assert cpu_quota.quota_cores(FileTree(tmp_path)) is None
+    assert cpu_quota.usable_cores(str(tmp_path)) == cpu_quota.affinity() >= 1
 
 
 def test_a_quota_bounds_the_affinity(machine, tmp_path):
     machine("0::/\n", V2_MOUNT, **{"sys/fs/cgroup/cpu.max": "25000 100000"})
-    assert cores.usable_cores(str(tmp_path)) == 0.25
-
-
-def test_what_other_threads_have_used_is_told_while_they_live():
-    before, go_on, busy = cores.thread_ids(), threading.Event(), threading.Event()
-
-    def work():
-        used_s = cores.thread_cpu_s()
-        while cores.thread_cpu_s() - used_s < 0.02:
-            pass
-        busy.set()
-        go_on.wait()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    busy.wait()
-    new = cores.thread_ids() - before
-    assert max(cores.cpu_s_by_thread(new).values()) >= 0.02
-    go_on.set()
-    thread.join()
-    assert cores.cpu_s_by_thread([2**22 + 1]) == {}  # no thread has such a number
+    assert cpu_quota.usable_cores(str(tmp_path)) == 0.25

@@ -1,12 +1,10 @@
-"""This module computes how many processor cores the process may use, and what threads have used.
+"""This module computes how many processor cores the process may use.
 
 Affinity and the quotas of the process's cgroups and their ancestors limit the cores.
 """
 
-import contextlib
 import os
-import time
-from typing import Dict, FrozenSet, Iterable, Optional
+from typing import Optional
 
 from profilers import cgroups
 from profilers.file_tree import FileTree, Unavailable
@@ -50,26 +48,3 @@ def _quota(tree: FileTree, folder: str, is_v2: bool) -> Optional[float]:
         return parse_cfs(tree.number(folder + "/cpu.cfs_quota_us"), tree.number(folder + "/cpu.cfs_period_us"))
     except Unavailable:  # the root has no quota files, nor has a cgroup without the controller
         return None
-
-
-def thread_ids() -> FrozenSet[int]:
-    """The system's numbers of the threads of this process; none where it does not tell."""
-    try:
-        return frozenset(map(int, os.listdir("/proc/self/task")))
-    except OSError:
-        return frozenset()
-
-
-def cpu_s_by_thread(threads: Iterable[int]) -> Dict[int, float]:
-    """Processor seconds of those of these threads of this process that still live."""
-    found = {}
-    for thread in threads:
-        with contextlib.suppress(OSError):
-            # Linux's name of another thread's clock: MAKE_THREAD_CPUCLOCK, CPUCLOCK_SCHED.
-            found[thread] = time.clock_gettime((~thread << 3) | 6)
-    return found
-
-
-def thread_cpu_s() -> float:
-    """Processor seconds of this thread; finer than getrusage, which may count clock ticks."""
-    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)  # time.thread_time is of Python 3.7
