@@ -48,8 +48,12 @@ LINK_IN, LINK_OUT, PROCESSOR, LOCK = range(4)
 #: Messages never take a larger share of a processor from what queues for it.
 MOST_STOLEN = 0.9
 #: The fixed point is found when no cycle changes by more than this share.
-PRECISION = 1e-9
+PRECISION = 1e-7
 MOST_ITERATIONS = 500
+#: Part of each correction that is made: whole ones could swing.
+STEP = 0.8
+#: Clusters that are solved at once, so that their arrays fit into a processor's cache.
+AT_ONCE = 512
 
 
 class Stations(NamedTuple):
@@ -111,6 +115,14 @@ def _local_compute_s(inputs: Inputs, candidates: Candidates, gradient_s: Floats)
 
 def steady_state(stations: Stations, members: Bools) -> tuple[Floats, Floats]:
     """(C, N) cycles, infinite for no member, and (C, 4) mean numbers of workers at each station."""
+    parts = [slice(at, at + AT_ONCE) for at in range(0, len(members), AT_ONCE)]
+    found = [_fixed_point(Stations(*(each[rows] for each in stations)), members[rows]) for rows in parts]
+    cycle_s, number = (np.concatenate(each) for each in zip(*found, strict=True))
+    return cycle_s, number
+
+
+def _fixed_point(stations: Stations, members: Bools) -> tuple[Floats, Floats]:
+    """``steady_state`` of some clusters. Each stops by itself, whatever others there are."""
     demand_s, stolen_s = stations.demand_s, stations.stolen_s
     response_s, moving = demand_s, np.ones(len(members), np.bool_)
     cycle_s = np.where(members, stations.delay_s + response_s.sum(axis=-1), np.inf)
@@ -121,8 +133,7 @@ def steady_state(stations: Stations, members: Bools) -> tuple[Floats, Floats]:
         stolen = np.minimum(stealing.sum(axis=1, keepdims=True) - stealing, MOST_STOLEN)
         found_s = demand_s * (1 + ahead)
         found_s[..., PROCESSOR] /= 1 - stolen
-        # Half steps cannot swing. A cluster stops by itself, whatever others there are.
-        response_s = np.where(moving[:, None, None], (response_s + found_s) / 2, response_s)
+        response_s = np.where(moving[:, None, None], STEP * found_s + (1 - STEP) * response_s, response_s)
         before_s, cycle_s = cycle_s, np.where(members, stations.delay_s + response_s.sum(axis=-1), np.inf)
         changed = np.divide(cycle_s, before_s, out=np.ones_like(cycle_s), where=members)
         moving = moving & (np.abs(changed - 1).max(axis=1) > PRECISION)
