@@ -142,7 +142,7 @@ def test_iperf3_where_both_ends_have_it(fleet: Fleet) -> None:
     tools = {ends: link.tool for ends, link in fleet.links.items()}
     assert tools == {("a", "b"): "iperf3", ("a", "bare"): "python", ("bare", "a"): "python"}
     assert fleet.incasts["bare", "out"].tool == "python"
-    assert len(fleet.links["a", "b"].bytes_per_s.values) >= 5
+    assert min(fleet.links["a", "b"].bytes_per_s.values) > 0  # how many there are depends on the load
 
 
 @needs_iperf3
