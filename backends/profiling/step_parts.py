@@ -18,7 +18,7 @@ from profilers.records.steps import CodecCost, MessageCost, UpdateCost
 READY_GRADIENTS = 3
 #: Seconds of a gradient beyond which a few milliseconds of a process group do not matter, and
 #: 18 more gradients would.
-LONGEST_GRADIENT_S = 0.1
+LONGEST_GRADIENT_S = 0.25
 #: Arrays of the model's size that DistributedDataParallel takes: buckets, and copies at its start.
 GROUP_ARRAYS = 3
 
