@@ -1,6 +1,6 @@
 """Heartbeats travel on a connection of their own, so that both ends notice a lost other.
 
-``training.run_host`` drops members that are silent for too long.
+``hosting.run_host`` drops members that are silent for too long.
 """
 
 import threading

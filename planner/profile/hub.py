@@ -1,7 +1,7 @@
 """The links of a fleet are measured with one device, the hub. Pure.
 
 It is the device that is likely to host the server. Links between two others are estimated
-(``planner.predict.estimated_links``), and measured where a plan depends on them.
+(``planner.profile.estimated_links``), and measured where a plan depends on them.
 """
 
 from collections.abc import Collection
