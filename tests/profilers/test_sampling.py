@@ -284,7 +284,7 @@ def test_sampling_goes_on_over_a_turn(jetson):
     first = sampler.turn()
     assert sampler._thread is thread
     second = sampler.stop()
-    assert first.power[0].watts == second.power[0].watts == pytest.approx(3.177)
+    assert [each.power[0].watts for each in (first, second)] == pytest.approx([3.177, 3.177])
 
 
 @pytest.mark.parametrize("end", [Sampler.stop, Sampler.turn])
