@@ -67,11 +67,11 @@ def without_queues(*stations: int) -> Patch:
     """What waits at these stations of a server never meets another."""
     solved = async_server.steady_state
 
-    def steady_state(found: Stations, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def steady_state(found: Stations, members: np.ndarray, together: bool) -> tuple[np.ndarray, np.ndarray]:
         demand_s = found.demand_s.copy()
         demand_s[..., stations] = 0.0
         delay_s = found.delay_s + (found.demand_s - demand_s).sum(axis=-1)
-        return solved(found._replace(demand_s=demand_s, delay_s=delay_s), members)
+        return solved(found._replace(demand_s=demand_s, delay_s=delay_s), members, together)
 
     return async_server, "steady_state", steady_state
 

@@ -16,7 +16,7 @@ from planner.arrays import Floats
 from planner.predict.buckets import buckets
 from planner.predict.kinds import collectives
 from planner.predict.kinds.collectives import Network
-from planner.predict.kinds.ddp import ByteCosts, Work, exchange_s, synchronous
+from planner.predict.kinds.ddp import ByteCosts, Work, synchronous
 
 FILE = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "gpu_clusters.csv"
 
@@ -143,7 +143,9 @@ def predicted_s(
         free = ByteCosts(none, none)
         work = Work(run.compute_s * each, run.optimizer_s * each, free, free, 0.0 * each, 0.0 * each)
         return synchronous(work, buckets(_layers(run)), transport, network).step_s
-    exchanges_s = run.exchanges * exchange_s(transport, network, run.model_bytes) + _connects_s(run, constants)
+    exchange_s = collectives.all_reduce_s(transport, network, run.model_bytes)
+    exchange_s += transport.copy_s_per_byte * run.model_bytes
+    exchanges_s = run.exchanges * exchange_s + _connects_s(run, constants)
     return run.compute_s + run.optimizer_s + exchanges_s / run.steps
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from planner.errors import PlanError
 from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates, enumerate_clusters, of_peers
+from planner.predict.cycle import shared_batches
 from planner.predict.inputs import Inputs
 from planner.predict.training import Training
 from planner.units import bytes_text
@@ -66,7 +67,7 @@ def _with_room_for_servers(inputs: Inputs, training: Training, candidates: Candi
     workers = candidates.members(len(inputs.names)).sum(axis=1)
     batches = np.full(len(workers), inputs.batches.usual)
     if inputs.batches.shares is not None:
-        shared = inputs.batches.shares.batches(candidates.members(len(inputs.names)))
+        shared = shared_batches(inputs, candidates.members(len(inputs.names)))
         batches = shared[np.arange(len(workers)), candidates.hosts]
     needed = training.server_room.needed_bytes(workers)
     left = training.server_room.left_bytes(candidates.hosts, batches)

@@ -294,10 +294,9 @@ def _batch(part: Part, index: int) -> int:
 
 
 def _batches(part: Part, index: int) -> dict[str, int]:
-    shares = part.inputs.batches.shares
-    if shares is None:
+    if part.inputs.batches.shares is None:
         return {}
-    shared = shares.batches(part.candidate(index).members(len(part.inputs.names)))[0]
+    shared = cycle.shared_batches(part.inputs, part.candidate(index).members(len(part.inputs.names)))[0]
     return {name: int(batch) for name, batch in zip(part.inputs.names, shared, strict=True) if batch}
 
 

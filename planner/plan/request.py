@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from backends.frameworks.base import OWN
-from backends.strategies.engine import Engine
+from backends.strategies.engine import OWN_ENGINE, Engine
 from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.presets import SERVERLESS
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
@@ -16,7 +16,6 @@ from planner.plan.file import TORCH_EXCHANGES
 from planner.predict.batches import TRAINING_SAMPLES
 from planner.predict.interval import RECORDED, ModelErrors
 from planner.predict.sample_efficiency import RoundsEfficiency
-from planner.predict.training import OWN_ENGINE
 from planner.profile.file import Profile
 
 #: The text of a strategy or an engine that is to be found.

@@ -16,6 +16,7 @@ from backends.strategies import sample_streams
 from backends.strategies.batching import GROWTH, GlobalBatch
 from backends.strategies.strategy import Strategy
 from planner.arrays import Bools, Floats, Ints
+from planner.predict.contention import KernelContention
 from planner.predict.memory import StepRoom
 from planner.predict.messages import encode_s
 from planner.predict.sample_efficiency import RoundsEfficiency, images_factor
@@ -229,10 +230,17 @@ class BatchShares(NamedTuple):
         least, most = ((members * bound).sum(axis=1) for bound in (self.least, self.most))
         return np.asarray((least <= self.size) & (self.size <= most))
 
-    def batches(self, members: Bools) -> Ints:
-        """(C, N) samples of each member of clusters that can compute the batch; 0 for no member."""
-        rising = np.maximum.accumulate(self.gradient_s, axis=1) + self.besides_s[:, None]
-        return divide(rising, self.least, self.most, members, self.size)
+    def batches(self, members: Bools, contention: KernelContention) -> Ints:
+        """(C, N) samples of each member of clusters that can compute the batch; 0 for no member.
+
+        A device counts as two, one of which is a member: it alone on its kernel, or beside others.
+        """
+        rising_s, beside = np.maximum.accumulate(self.gradient_s, axis=1), contention.of(members) != 1
+        times_s = np.concatenate([rising_s, rising_s * contention.factor[:, None]])
+        times_s += np.tile(self.besides_s, 2)[:, None]
+        either = np.concatenate([members & ~beside, members & beside], axis=1)
+        divided = divide(times_s, np.tile(self.least, 2), np.tile(self.most, 2), either, self.size)
+        return np.asarray(divided[:, : self.least.size] + divided[:, self.least.size :])
 
     def gradients(self, batches: Ints) -> Floats:
         """(C, N) seconds of the gradients of (C, N) samples."""

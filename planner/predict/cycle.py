@@ -16,11 +16,12 @@ import numpy as np
 
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import Strategy
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.predict import streams
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
 from planner.predict.kinds import async_server, barrier, ddp, gossip, rounds
+from planner.predict.kinds.async_server import serving_s
 from planner.predict.kinds.cycles import COMPUTE, Cycles
 from planner.predict.kinds.rounds import Rounds
 
@@ -70,24 +71,31 @@ def batches(inputs: Inputs, candidates: Candidates) -> Floats:
     """(C, N) mean samples of a member's step; for no member, some number."""
     members = candidates.members(len(inputs.names))
     if inputs.batches.shares is not None:
-        return inputs.batches.shares.batches(members).astype(np.float64)
+        return shared_batches(inputs, members).astype(np.float64)
     if inputs.batches.arriving is not None:
         return np.broadcast_to(inputs.batches.arriving, members.shape)
     if inputs.strategy.batching != "dynamic":
         return np.full(members.shape, float(inputs.batches.usual))
-    more_s = _dealt_s(inputs, members) - inputs.devices.gradient_s
-    return np.asarray(np.maximum(0.0, inputs.batches.usual + more_s / inputs.devices.image_s))
+    slower = inputs.devices.contention.of(members)
+    more_s = _dealt_s(inputs, members) - inputs.devices.gradient_s * slower
+    return np.asarray(np.maximum(0.0, inputs.batches.usual + more_s / (inputs.devices.image_s * slower)))
+
+
+def shared_batches(inputs: Inputs, members: Bools) -> Ints:
+    """(C, N) samples of each member of clusters that share a global batch; 0 for no member."""
+    assert inputs.batches.shares is not None, "there is a global batch"
+    return inputs.batches.shares.batches(members, inputs.devices.contention)
 
 
 def gradients_s(inputs: Inputs, candidates: Candidates) -> Floats:
     """(C, N) seconds of the gradients of the batches that members have; 0 for no member."""
     members, devices = candidates.members(len(inputs.names)), inputs.devices
     if inputs.batches.shares is not None:
-        found = inputs.batches.shares.gradients(inputs.batches.shares.batches(members))
+        found = inputs.batches.shares.gradients(shared_batches(inputs, members))
     elif inputs.batches.arriving is not None:
         found = np.maximum(0.0, devices.gradient_s + (inputs.batches.arriving - inputs.batches.usual) * devices.image_s)
     elif inputs.strategy.batching == "dynamic":
-        found = _dealt_s(inputs, members)
+        return np.where(members, _dealt_s(inputs, members), 0.0)
     else:
         found = devices.gradient_s
     return np.where(members, found * devices.contention.of(members), 0.0)
@@ -98,12 +106,13 @@ def _dealt_s(inputs: Inputs, members: Bools) -> Floats:
 
     They solve sum_i (t - fixed_i) / image_i = n b, where the first image costs fixed_i more.
     """
-    devices, n = inputs.devices, members.sum(axis=1)
-    fixed_s = devices.gradient_s - inputs.batches.usual * devices.image_s
-    together = np.where(members, 1 / devices.image_s, 0.0).sum(axis=1)
-    fixed = np.where(members, fixed_s / devices.image_s, 0.0).sum(axis=1)
+    n, slower = members.sum(axis=1), inputs.devices.contention.of(members)
+    gradient_s, image_s = inputs.devices.gradient_s * slower, inputs.devices.image_s * slower
+    fixed_s = gradient_s - inputs.batches.usual * image_s
+    together = np.where(members, 1 / image_s, 0.0).sum(axis=1)
+    fixed = np.where(members, fixed_s / image_s, 0.0).sum(axis=1)
     dealt_s = (n * inputs.batches.sizes.images[n] + fixed) / together
-    return np.where((n > 1)[:, None], dealt_s[:, None], devices.gradient_s)
+    return np.where((n > 1)[:, None], dealt_s[:, None], gradient_s)
 
 
 def local_step_s(inputs: Inputs, candidates: Candidates) -> Floats:
@@ -225,12 +234,20 @@ def _one_after_the_other(first: Cycles, then: Cycles, part: Floats) -> Cycles:
 
 
 def _held_up(inputs: Inputs, candidates: Candidates, free: Cycles) -> Cycles:
-    """Cycles that are no shorter than samples take to arrive; a device idles while it waits."""
+    """Cycles that are no shorter than samples take to arrive; a device idles while it waits.
+
+    A server's host serves each of the others as often as this one asks.
+    """
     if inputs.streams is None:
         return free
     cycle_s = np.maximum(free.cycle_s, least_cycles_s(inputs, candidates))
     kept = np.divide(free.cycle_s, cycle_s, out=np.ones_like(cycle_s), where=np.isfinite(cycle_s))
-    return free._replace(cycle_s=cycle_s, busy=free.busy * kept)
+    busy = free.busy * kept
+    if inputs.strategy.through_server:
+        at = np.arange(len(cycle_s)), candidates.hosts
+        serving = serving_s(inputs, candidates) / free.cycle_s / _steps(inputs, candidates)
+        busy[at] = np.minimum(1.0, busy[at] + (serving * (kept - kept[at][:, None])).sum(axis=1))
+    return free._replace(cycle_s=cycle_s, busy=busy)
 
 
 def _steps(inputs: Inputs, candidates: Candidates) -> Floats:

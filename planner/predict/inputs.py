@@ -10,16 +10,14 @@ import numpy as np
 
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Floats
 from planner.predict.batches import Batches, RunLength
 from planner.predict.buckets import TorchBuckets
+from planner.predict.contention import KernelContention
 from planner.predict.links import Pairs
 from planner.predict.messages import MessageBytes
 from planner.predict.streams import StreamRates
 from planner.provenance import Provenance
-
-#: The engine of a run for which none is named.
-OWN_ENGINE = Engine()
 
 
 class Devices(NamedTuple):
@@ -53,29 +51,7 @@ class Devices(NamedTuple):
     cores: Floats
     in_bytes_per_s: Floats
     out_bytes_per_s: Floats
-    contention: "KernelContention"
-
-    @property
-    def alone_s(self) -> Floats:
-        """(N,) seconds of a step of a device that trains alone."""
-        return self.gradient_s + self.update_s
-
-
-class KernelContention(NamedTuple):
-    """What devices that share a kernel are slowed by, (N,) each.
-
-    Containers, the parts of a lab, or a GPU and the cores of its host share memory, and often
-    processors. factor: how many times as long a gradient takes while the others compute.
-    kernel: the same number for devices that were timed together.
-    """
-
-    factor: Floats
-    kernel: Ints
-
-    def of(self, members: Bools) -> Floats:
-        """(C, N) factors in clusters of these members, (C, N): 1 where no other shares a kernel."""
-        together = members.astype(np.int64) @ (self.kernel[:, None] == self.kernel).astype(np.int64)
-        return np.where(together > 1, self.factor, 1.0)
+    contention: KernelContention
 
 
 class Watts(NamedTuple):
@@ -121,11 +97,16 @@ class Inputs(NamedTuple):
     torch: TorchBuckets | None = None
 
     def over_infinite_links(self) -> "Inputs":
-        """The same where links take no time, and only processors do (alpha of Eq. 2)."""
-        unlimited = np.full_like(self.pairs.bytes_per_s, np.inf)
-        latency_s = np.where(np.isfinite(self.pairs.latency_s), 0.0, np.inf)
+        """The same where messages take what the busier end's processor takes (alpha of Eq. 2)."""
+        pairs, cores = self.pairs, np.minimum(1.0, self.devices.cores)  # an end has one thread
+        empty_s = np.maximum(pairs.send_cpu_s / cores[:, None], pairs.receive_cpu_s / cores)
+        byte_s = np.maximum(pairs.send_cpu_per_byte / cores[:, None], pairs.receive_cpu_per_byte / cores)
+        bytes_per_s = np.divide(1.0, byte_s, out=np.full_like(byte_s, np.inf), where=byte_s > 0)
         ends = np.full_like(self.devices.in_bytes_per_s, np.inf)
         return self._replace(
             devices=self.devices._replace(in_bytes_per_s=ends, out_bytes_per_s=ends),
-            pairs=self.pairs._replace(latency_s=latency_s, bytes_per_s=unlimited),
+            pairs=pairs._replace(
+                latency_s=np.where(pairs.reachable, np.minimum(pairs.latency_s, empty_s), np.inf),
+                bytes_per_s=np.maximum(pairs.bytes_per_s, bytes_per_s),
+            ),
         )

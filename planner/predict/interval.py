@@ -4,7 +4,8 @@ Each draw multiplies every measured mean of a device or a link by e^(s z), s its
 error and z normal, and predicts again. A mean has the same z wherever it is used, so that what two
 clusters have in common cancels between them. The time of a device's step differs from the profile
 by ``step`` more, and busy watts that were read by ``watts``. The time of a cluster differs by the
-error of its kind of exchange. These few numbers come from recorded runs (benchmarks/ablation.py).
+error of its kind of exchange. These few numbers come from recorded runs, most of them of emulated
+fleets (benchmarks/interval_fit.py).
 """
 
 import zlib
@@ -63,11 +64,12 @@ def newest(folder: Path) -> ModelErrors:
 class Spread(NamedTuple):
     """What draws make of the time and the power of C candidates, (DRAWS, C) logarithms each.
 
-    model: (C,) relative error of the model of their exchange; 0 for devices alone.
+    kind: of their exchange; model: (C,) relative error of its model, 0 for devices alone.
     """
 
     time: Floats
     power: Floats
+    kind: str
     model: Floats
 
     def deviation(self, time: float, power: float) -> Floats:
@@ -81,8 +83,11 @@ class Spread(NamedTuple):
 
         Errors of two kinds of exchange are independent, and those of one kind the same.
         """
-        differ = Spread(self.time - best.time, self.power - best.power, np.abs(self.model - best.model))
-        return differ.deviation(time, power)
+        alike = self.kind == best.kind
+        model = np.abs(self.model - best.model) if alike else np.hypot(self.model, best.model)
+        return self._replace(time=self.time - best.time, power=self.power - best.power, model=model).deviation(
+            time, power
+        )
 
 
 def spread(
@@ -91,10 +96,12 @@ def spread(
     """The spread of some candidates."""
     drawn = [predict(each, candidates, steps, bill) for each in _draws(inputs, errors)]
     several = candidates.members(len(inputs.names)).sum(axis=1) > 1
+    kind = cycle.kind_of(inputs.strategy, inputs.engine)
     return Spread(
         np.log([each.time_s for each in drawn]),
         np.log([each.power_w for each in drawn]),
-        np.where(several, errors.kinds[cycle.kind_of(inputs.strategy, inputs.engine)], 0.0),
+        kind,
+        np.where(several, errors.kinds[kind], 0.0),
     )
 
 
@@ -115,18 +122,31 @@ def _draws(inputs: Inputs, errors: ModelErrors) -> list[Inputs]:
 
 
 def _scaled(inputs: Inputs, by: Errors) -> Inputs:
-    """The inputs with each measured mean times the factor at its place."""
-    devices, streams, shares = inputs.devices, inputs.streams, inputs.batches.shares
+    """The inputs with each measured mean times the factor at its place.
+
+    A whole link is as much faster as its connections are on average. A batch that follows a stream
+    follows its rate.
+    """
+    devices, streams, batches = inputs.devices, inputs.streams, inputs.batches
+    shares, arriving = batches.shares, batches.arriving
     names = ("gradient_s", "image_s", "data_s", "update_s", "cpu_s")
     contention = devices.contention._replace(factor=devices.contention.factor * by.contention)
     times = {name: getattr(devices, name) * by.gradient for name in names}
     drawn_shares = shares and shares._replace(gradient_s=shares.gradient_s * by.gradient[:, None])
+    if arriving is not None and streams is not None:
+        arriving = arriving * np.where(streams.at_bounds(), 1.0, by.stream)
+    others = np.where(np.eye(len(inputs.names)), 0.0, by.link - 1) / max(1, len(inputs.names) - 1)
     return inputs._replace(
-        devices=devices._replace(contention=contention, **times),
+        devices=devices._replace(
+            contention=contention,
+            in_bytes_per_s=devices.in_bytes_per_s * (1 + others.sum(axis=0)),
+            out_bytes_per_s=devices.out_bytes_per_s * (1 + others.sum(axis=1)),
+            **times,
+        ),
         pairs=inputs.pairs._replace(bytes_per_s=inputs.pairs.bytes_per_s * by.link),
         watts=inputs.watts._replace(idle_w=inputs.watts.idle_w * by.idle_w, busy_w=inputs.watts.busy_w * by.busy_w),
         streams=streams and streams._replace(rate=streams.rate * by.stream),
-        batches=inputs.batches._replace(shares=drawn_shares),
+        batches=batches._replace(shares=drawn_shares, arriving=arriving),
     )
 
 

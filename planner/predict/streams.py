@@ -43,10 +43,6 @@ class StreamRates(NamedTuple):
     sample_bytes: Floats
     seed: int = 0
 
-    def unlimited(self) -> "StreamRates":
-        """Streams for which nobody waits."""
-        return self._replace(rate=np.full_like(self.rate, np.inf))
-
     def batches(self) -> Floats:
         """(N,) samples that arrive in a second, within the bounds of the stream."""
         return np.array([self.spec.batch(rate) for rate in self.rate], np.float64)

@@ -6,30 +6,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.engine import TORCH, Engine
+from backends.strategies.engine import OWN_ENGINE, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.streams.spec import StreamSpec
-from planner.arrays import Floats, Ints
-from planner.predict import batches, buckets, links, memory, messages, streams
+from planner.arrays import Floats
+from planner.predict import batches, buckets, contention, links, memory, messages, streams
 from planner.predict.batches import ANY, Batches, RunLength
-from planner.predict.inputs import Devices, Errors, Inputs, KernelContention, Watts
+from planner.predict.inputs import Devices, Errors, Inputs, Watts
 from planner.predict.memory import Further, ServerRoom, StepRoom
 from planner.predict.participants import Participants, nobody, participants
 from planner.predict.timings import gradient_times, image_s, pick
 from planner.predict.watts import wattage
 from planner.profile import data_wait
-from planner.profile.file import DeviceProfile, Profile, kernels_of
+from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
 from planner.profile.startup import Startup
 from profilers.mixed_precision import FP32
 from profilers.records.readings import Samples
 from profilers.records.steps import StepProfile
 from profilers.stats import mean
-
-#: The operator is told of devices that are so many times slower beside others.
-TOLD = 1.05
-#: The engine of a run for which none is named.
-OWN_ENGINE = Engine()
 
 Steps = Mapping[str, StepProfile]
 
@@ -171,7 +166,6 @@ def _devices(
     """gradient_s: (N,) of the devices in ``steps``, in that order; caps: bytes/s by device."""
     timed, optimizer = list(steps.values()), strategy.optimizer.name
     cpu_s = _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
-    kernel = _kernels(steps)
     return Devices(
         gradient_s=gradient_s,
         image_s=_array(image_s(step) for step in timed),
@@ -187,21 +181,8 @@ def _devices(
         cores=_array(profile.devices[name].cores or 1.0 for name in steps),
         in_bytes_per_s=_array(links.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
         out_bytes_per_s=_array(links.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
-        contention=KernelContention(_array(map(_slowdown, timed)), kernel),
+        contention=contention.of_steps(steps),
     )
-
-
-def _kernels(steps: Steps) -> Ints:
-    """(N,) the same number for devices that were timed together."""
-    number = {name: i for i, name in enumerate(steps)}
-    for name, step in steps.items():
-        if step.contention is not None:
-            number[name] = min([number[name], *(number[each] for each in step.contention.names if each in number)])
-    return np.array([number[name] for name in steps], np.int64)
-
-
-def _slowdown(step: StepProfile) -> float:
-    return 1.0 if step.contention is None else step.contention.factor
 
 
 def _training(
@@ -251,7 +232,7 @@ def _details(profile: Profile, steps: Steps, made: Inputs) -> Iterable[str]:
     yield from batches.notes(made.strategy, made.run, made.streams is not None)
     if made.streams is not None:
         yield from streams.notes(profile, steps, made.streams, made.batches.arriving is not None)
-    yield from _contention_notes(profile.devices, steps)
+    yield from contention.notes(profile.devices, steps)
     precision = next(iter(steps.values())).precision
     if precision != FP32:
         yield f"steps compute in {precision}, as they were profiled; weights and gradients stay {FP32}"
@@ -275,20 +256,6 @@ def _link_notes(made: Inputs) -> Iterable[str]:
     missing = [f"{made.names[i]}-{made.names[k]}" for i, k in np.argwhere(~made.pairs.reachable) if i <= k]
     if missing:
         yield f"no cluster exchanges over links that were not measured: {', '.join(missing)}"
-
-
-def _contention_notes(devices: Mapping[str, DeviceProfile], steps: Steps) -> Iterable[str]:
-    slower = {name: factor for name, step in steps.items() if (factor := _slowdown(step)) >= TOLD}
-    kernels = [[name for name in names if name in steps] for names in kernels_of(devices).values()]
-    unknown = [name for names in kernels if len(names) > 1 for name in names if not steps[name].contention]
-    if slower:
-        times = ", ".join(f"{name} {factor:.3g} times" for name, factor in slower.items())
-        yield f"gradients take longer while the other devices on a kernel compute: {times}"
-    if unknown:
-        yield (
-            f"not timed beside the other devices on their kernel: {', '.join(unknown)}; to know what they are "
-            "slowed by, profile all devices of the kernel with one --fresh"
-        )
 
 
 def _means(samples: Iterable[Samples]) -> Floats:

@@ -18,11 +18,12 @@ an arriving worker finds: the mean numbers Q_js = R_js / T_j of the others,
 
 and T, R, Q are iterated to their fixed point for all clusters at once. On c cores a demand of D
 core-seconds queues for D/c (Seidmann, Schweitzer and Shalev-Oren, 1987).
-The processor seconds that exchanges take, H_j a cycle, come in small pieces that wait for nobody
-and slow what queues for the processor: R_is there is divided by 1 - sum_{j != i} H_j / T_j (the
-shadow processor of Sevcik, 1977).
+Exchanges take processor seconds, too. Pieces that ask for less than their fair share of the cores
+wait for nobody: these, H_j a cycle, slow what queues for the processor, whose R_is is divided by
+1 - sum_{j != i} H_j / T_j (the shadow processor of Sevcik, 1977). What asks for more queues itself.
 
-With bounded staleness all workers end up as slow as the slowest.
+With bounded staleness all workers end up as slow as the slowest: T is the largest of the right
+sides, and the others find queues at that rate.
 """
 
 import math
@@ -57,7 +58,7 @@ AT_ONCE = 512
 
 
 class Stations(NamedTuple):
-    """Demands (C, N, 4), the rest of the cycle and messages' processor seconds, (C, N) each."""
+    """Demands (C, N, 4), the rest of the cycle and processor seconds that do not queue, (C, N)."""
 
     demand_s: Floats
     delay_s: Floats
@@ -69,20 +70,26 @@ def cycles(inputs: Inputs, candidates: Candidates, gradient_s: Floats) -> Cycles
     members, hosts = candidates.members(len(inputs.names)), candidates.hosts
     devices, exchange = inputs.devices, served(inputs, members, hosts)
     stations = _stations(inputs, candidates, gradient_s, exchange)
-    cycle_s, queue = steady_state(stations, members)
+    together = math.isfinite(inputs.strategy.sync.staleness)
+    cycle_s, queue = steady_state(stations, members, together)
     shares = _shares(inputs, stations, cycle_s, queue, candidates, gradient_s)
-    if math.isfinite(inputs.strategy.sync.staleness):
-        slowest_s = np.where(members, cycle_s, 0.0).max(axis=1, keepdims=True)
-        cycle_s = np.where(members, slowest_s, np.inf)
-    update_s = devices.service_s / np.maximum(1.0, devices.cores)
+    if together:
+        cycle_s = _slowest(cycle_s)
     own_s = gradient_s + devices.copy_s + devices.encode_s + exchange.worker_cpu_s
     busy = own_s / cycle_s
-    serving_s = exchange.host_up_s + exchange.host_down_s + update_s[hosts, None]
-    busy[np.arange(hosts.size), hosts] += (serving_s / cycle_s).sum(axis=1)
+    busy[np.arange(hosts.size), hosts] += (serving_s(inputs, candidates) / cycle_s).sum(axis=1)
     remote = members & (np.arange(len(inputs.names)) != hosts[:, None])
     return Cycles(
         cycle_s, np.minimum(busy, 1.0), shares, np.where(remote, float(inputs.message.up + inputs.message.down), 0.0)
     )
+
+
+def serving_s(inputs: Inputs, candidates: Candidates) -> Floats:
+    """(C, N) seconds at full load that the server's host has with a cycle of each member."""
+    members = candidates.members(len(inputs.names))
+    exchange = served(inputs, members, candidates.hosts)
+    update_s = inputs.devices.service_s / np.maximum(1.0, inputs.devices.cores)
+    return np.where(members, exchange.host_up_s + exchange.host_down_s + update_s[candidates.hosts, None], 0.0)
 
 
 def _stations(inputs: Inputs, candidates: Candidates, gradient_s: Floats, exchange: Served) -> Stations:
@@ -95,14 +102,27 @@ def _stations(inputs: Inputs, candidates: Candidates, gradient_s: Floats, exchan
     demand_s[..., LINK_IN], demand_s[..., LINK_OUT] = exchange.carried_in_s, exchange.carried_out_s
     demand_s[..., PROCESSOR] = loading_s + _local_compute_s(inputs, candidates, gradient_s)
     demand_s[..., LOCK] = service_s - loading_s
-    local = np.arange(len(inputs.names)) == hosts[:, None]
     stolen_s = exchange.host_up_s + exchange.host_down_s
-    demand_s[..., PROCESSOR] += np.where(local, stolen_s, 0.0)
+    queueing_s = _queueing(inputs, candidates, exchange) * stolen_s
+    demand_s[..., PROCESSOR] += queueing_s
     demand_s *= members[..., None]
     total_s = demand_s.sum(axis=-1)
     # Demands that overlap in time can exceed the cycle together, and are scaled to fit it.
     fits = np.divide(uncontended_s, total_s, out=np.ones_like(total_s), where=total_s > uncontended_s)
-    return Stations(demand_s * fits[..., None], uncontended_s - total_s * fits, np.where(local, 0.0, stolen_s))
+    return Stations(demand_s * fits[..., None], uncontended_s - total_s * fits, stolen_s - queueing_s)
+
+
+def _queueing(inputs: Inputs, candidates: Candidates, exchange: Served) -> Floats:
+    """(C, N) part of the processor's work with an exchange that queues for it.
+
+    Beside a computation on all c cores, a thread is due c / (c + 1) of one. What asks for less of
+    it waits for nobody; what keeps it busy from end to end queues whole.
+    """
+    cores = np.maximum(1.0, inputs.devices.cores)[candidates.hosts, None]
+    worked_s, lasts_s = (exchange.host_up_s + exchange.host_down_s) * cores, exchange.up_s + exchange.down_s
+    asked = np.divide(lasts_s, worked_s, out=np.full_like(lasts_s, np.inf), where=worked_s > 0)
+    local = np.arange(len(inputs.names)) == candidates.hosts[:, None]
+    return np.where(local, 1.0, (1 + cores * (1 - asked)).clip(0.0, 1.0))
 
 
 def _local_compute_s(inputs: Inputs, candidates: Candidates, gradient_s: Floats) -> Floats:
@@ -113,23 +133,27 @@ def _local_compute_s(inputs: Inputs, candidates: Candidates, gradient_s: Floats)
     return np.where(local, gradient_s * loading, 0.0)
 
 
-def steady_state(stations: Stations, members: Bools) -> tuple[Floats, Floats]:
-    """(C, N) cycles, infinite for no member, and (C, 4) mean numbers of workers at each station."""
-    parts = [slice(at, at + AT_ONCE) for at in range(0, len(members), AT_ONCE)]
-    found = [_fixed_point(Stations(*(each[rows] for each in stations)), members[rows]) for rows in parts]
+def steady_state(stations: Stations, members: Bools, together: bool = False) -> tuple[Floats, Floats]:
+    """(C, N) cycles, infinite for no member, and (C, 4) mean numbers of workers at each station.
+
+    together: whether all members begin as seldom as the slowest; cycles are without that wait.
+    """
+    parts = [slice(at, at + AT_ONCE) for at in range(0, max(1, len(members)), AT_ONCE)]
+    found = [_fixed_point(Stations(*(each[rows] for each in stations)), members[rows], together) for rows in parts]
     cycle_s, number = (np.concatenate(each) for each in zip(*found, strict=True))
     return cycle_s, number
 
 
-def _fixed_point(stations: Stations, members: Bools) -> tuple[Floats, Floats]:
+def _fixed_point(stations: Stations, members: Bools, together: bool) -> tuple[Floats, Floats]:
     """``steady_state`` of some clusters. Each stops by itself, whatever others there are."""
     demand_s, stolen_s = stations.demand_s, stations.stolen_s
     response_s, moving = demand_s, np.ones(len(members), np.bool_)
     cycle_s = np.where(members, stations.delay_s + response_s.sum(axis=-1), np.inf)
     for _ in range(MOST_ITERATIONS):
-        number = response_s / cycle_s[..., None]
+        pace_s = _slowest(cycle_s) if together else cycle_s
+        number = response_s / pace_s[..., None]
         ahead = number.sum(axis=1, keepdims=True) - number
-        stealing = stolen_s / cycle_s
+        stealing = stolen_s / pace_s
         stolen = np.minimum(stealing.sum(axis=1, keepdims=True) - stealing, MOST_STOLEN)
         found_s = demand_s * (1 + ahead)
         found_s[..., PROCESSOR] /= 1 - stolen
@@ -140,6 +164,12 @@ def _fixed_point(stations: Stations, members: Bools) -> tuple[Floats, Floats]:
         if not moving.any():
             break
     return cycle_s, (response_s / cycle_s[..., None]).sum(axis=1)
+
+
+def _slowest(cycle_s: Floats) -> Floats:
+    """(C, N) the longest cycle of a member; infinite for no member."""
+    members = np.isfinite(cycle_s)
+    return np.where(members, np.where(members, cycle_s, 0.0).max(axis=1, keepdims=True), np.inf)
 
 
 def _shares(

@@ -30,7 +30,8 @@ class Cycles(NamedTuple):
 class Served(NamedTuple):
     """What an exchange of a worker with a server takes, (C, N) each, where nobody else exchanges.
 
-    up_s, down_s: seconds to the server and back; within a device no more than its processor takes.
+    up_s, down_s: seconds to the server and back; within a device at least its processor's, which
+        on one core are all.
     worker_cpu_s: seconds at full load that the worker has with it.
     host_up_s, host_down_s: seconds that the server's processors have with each direction.
     carried_in_s, carried_out_s: seconds of the server's link; 0 within a device.
@@ -66,8 +67,8 @@ def served(inputs: Inputs, members: Bools, hosts: Ints) -> Served:
     host_up_s = (host_up_s + order_s[hosts, None] / 2) / cores
     host_down_s = (host_down_s + order_s[hosts, None] / 2) / cores
     found = Served(
-        up_s=np.where(local, host_up_s, up_s),
-        down_s=np.where(local, host_down_s, down_s),
+        up_s=np.where(local, np.maximum(host_up_s, np.where(cores > 1, up_s, 0.0)), up_s),
+        down_s=np.where(local, np.maximum(host_down_s, np.where(cores > 1, down_s, 0.0)), down_s),
         worker_cpu_s=np.where(local, 0.0, (worker_cpu_s + order_s) / devices.cores),
         host_up_s=host_up_s,
         host_down_s=host_down_s,

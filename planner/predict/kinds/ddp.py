@@ -5,8 +5,6 @@ The problem: find the seconds from one step of DistributedDataParallel to the ne
 pass goes on. So the slowest member sets the pace, and what is left of the exchange after its
 backward pass is what a step takes longer. Where processors compute, the thread that exchanges has
 the share of one thread among those of the backward pass, and this loses what it takes.
-
-Local updates (local SGD, DiLoCo) exchange all weights between two steps, without any overlap.
 """
 
 from collections.abc import Sequence
@@ -24,7 +22,6 @@ from planner.predict.kinds.collectives import (
     Duration,
     Network,
     Transport,
-    all_reduce_s,
     duration,
     of_message,
 )
@@ -41,7 +38,8 @@ GLOO_MESSAGES = 2
 class Work(NamedTuple):
     """What n members do in a step.
 
-    gradient_s, update_s: (n,) seconds of the forward and backward pass, and of the optimizer.
+    gradient_s: (n,) seconds of the forward and backward pass.
+    update_s: (n,) seconds between two of them: of the optimizer, and until the next batch is read.
     alone, beside: processor seconds of a byte where nothing is computed, and those that a
         computation lacks beside it.
     hop_cpu_s: (n,) processor seconds of a hop at a member, besides those of its bytes.
@@ -124,11 +122,6 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
     step_s = max(end_s, float(computed_s.max()))
     busy_s = np.minimum(busy_s, step_s)
     return SynchronousStep(step_s, step_s - float(computed_s.max()), busy_s, sent_bytes)
-
-
-def exchange_s(transport: Transport, network: Network, message_bytes: float) -> float:
-    """Seconds of an exchange of all weights between two steps of local updates."""
-    return all_reduce_s(transport, network, message_bytes) + transport.copy_s_per_byte * message_bytes
 
 
 def _reduction(work: Work, transport: Transport, network: Network, made: Collective) -> _Reduction:
@@ -214,9 +207,10 @@ def _work(inputs: Inputs, ranked: Ints, gradient_s: Floats, uses_nccl: bool) -> 
         hop_cpu_s = GLOO_MESSAGES * (received_s + pairs.send_cpu_s[ranked, np.roll(ranked, -1)])
     assert inputs.torch is not None, "the engine is torch.distributed"
     own_s = inputs.torch.own_cpu_s / np.minimum(1.0, devices.cores)  # of one thread
+    data_s = gradient_s * (devices.data_s / devices.gradient_s)[ranked]  # before the forward pass
     return Work(
-        gradient_s=gradient_s,
-        update_s=(devices.update_s + own_s)[ranked],
+        gradient_s=gradient_s - data_s,
+        update_s=(devices.update_s + own_s)[ranked] + data_s,
         alone=alone,
         beside=beside,
         hop_cpu_s=hop_cpu_s,

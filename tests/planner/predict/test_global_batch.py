@@ -11,9 +11,10 @@ from hypothesis import strategies as some
 
 from backends.strategies.strategy import Strategy
 from planner.predict.batches import divide, shares_of_devices, too_small
+from planner.predict.contention import of_steps
 from planner.predict.memory import StepRoom
 from planner.profile.file import Profile
-from profilers.records.steps import BatchMemory, BatchTiming, StepMemory, StepProfile
+from profilers.records.steps import BatchMemory, BatchTiming, Contention, StepMemory, StepProfile
 from tests.planner import profiles
 from tests.planner.profiles import seconds
 
@@ -85,17 +86,26 @@ def test_a_device_four_times_as_fast_has_four_times_as_many() -> None:
     steps = {"a": step(0.1), "b": step(0.4)}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
     shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 80, RING)
-    (found,) = shares.batches(np.array([[True, True]]))
+    (found,) = shares.batches(np.array([[True, True]]), of_steps(steps))
     assert found.tolist() == [64, 16]
     assert shares.gradients(np.array([found])) == pytest.approx(np.array([[0.2, 0.2]]))
     assert shares.even().tolist() == [40, 40]
+
+
+def test_a_device_that_others_on_its_kernel_slow_down_has_fewer_beside_them() -> None:
+    beside = Contention(("a", "b"), 3.0, 0.0)
+    steps = {"a": step(0.1, contention=beside), "b": step(0.1, contention=beside._replace(factor=1.0)), "c": step(0.1)}
+    fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
+    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 64, RING)
+    found = shares.batches(np.array([[True, True, False], [True, False, True]]), of_steps(steps))
+    assert found.tolist() == [[16, 48, 0], [32, 0, 32]]
 
 
 def test_seconds_that_no_sample_changes_count_as_well() -> None:
     steps = {"a": step(0.1), "b": step(0.1, copy_s=seconds(0.1))}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
     shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 64, RING)
-    assert shares.batches(np.array([[True, True]])).tolist() == [[48, 16]]
+    assert shares.batches(np.array([[True, True]]), of_steps(steps)).tolist() == [[48, 16]]
 
 
 def test_bounds_are_what_can_be_predicted_and_what_fits() -> None:
@@ -116,7 +126,7 @@ def test_noise_that_makes_more_samples_faster_is_smoothed() -> None:
     fleet = profiles.profile({"a": profiles.device(noisy), "b": profiles.device(noisy)})
     steps = {"a": noisy, "b": noisy}
     shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 100, RING)
-    (found,) = shares.batches(np.array([[True, True]]))
+    (found,) = shares.batches(np.array([[True, True]]), of_steps(steps))
     assert found.sum() == 100
 
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from backends.strategies.strategy import Strategy
+from backends.streams.spec import StreamSpec
 from planner.predict import cycle
 from planner.predict.interval import RECORDED, ModelErrors, Spread, spread
+from planner.predict.run import predict
 from planner.predict.seen_errors import SeenErrors
 from planner.profile.file import Profile
 from profilers.records.steps import Contention
@@ -53,6 +55,29 @@ def test_the_spread_of_times_reaches_the_power_of_members_that_wait() -> None:
     made = fleet(0.1, 0.102, shake=0.5)
     assert of(made, 1).deviation(0.0, 1.0) == pytest.approx([0.0], abs=1e-9)  # busy all the time
     assert of(made, 3).deviation(0.0, 1.0)[0] > 0.001
+
+
+def test_errors_of_two_kinds_of_exchange_keep_two_clusters_apart() -> None:
+    errors = EXACT._replace(kinds=dict.fromkeys(cycle.KINDS, 0.1))
+    made = fleet(0.1, 0.2)
+    server, ring = (of(made, 3, errors, strategy) for strategy in ("parameter-server", "allreduce"))
+    assert server.apart(ring, 1.0, 0.0)[0] == pytest.approx(np.hypot(0.1, 0.1))
+    assert ring.apart(ring, 1.0, 0.0)[0] == pytest.approx(0.0)
+
+
+def test_a_whole_link_is_as_uncertain_as_its_connections() -> None:
+    inputs = inputs_of(fleet(0.001, 0.001), strategy=Strategy.from_text("allreduce"))
+    unsure = inputs._replace(errors=inputs.errors._replace(link=np.full((2, 2), 0.1)))
+    drawn = spread(unsure, candidate(3, 0), 1000, errors=EXACT)  # nothing but links takes long
+    assert drawn.deviation(1.0, 0.0)[0] == pytest.approx(0.1 / np.sqrt(2), rel=0.3)
+    assert drawn.time.mean() == pytest.approx(np.log(predict(inputs, candidate(3, 0), 1000).time_s[0]), abs=0.05)
+
+
+def test_a_step_of_what_arrives_in_a_second_takes_a_second_whatever_the_rate() -> None:
+    stream = StreamSpec.from_text("replay:40")
+    inputs = inputs_of(fleet(0.1), strategy=Strategy.from_text("scadles"), stream=stream)
+    unsure = inputs._replace(errors=inputs.errors._replace(stream=np.array([0.1])))
+    assert spread(unsure, candidate(1, 0), 1000, errors=EXACT).deviation(1.0, 0.0)[0] == pytest.approx(0.0)
 
 
 def test_errors_that_were_seen_widen_those_of_their_kind() -> None:

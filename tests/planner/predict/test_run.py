@@ -11,6 +11,7 @@ from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates, enumerate_clusters
 from planner.predict.kinds.cycles import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
 from planner.predict.run import Bill, Prediction, Predictions, factors, predict, run_time, start_times
+from profilers.records.steps import MessageCost
 from tests.planner import profiles
 from tests.planner.predictions import candidate, everything, index, inputs_of, known
 from tests.planner.profiles import MBIT
@@ -183,6 +184,31 @@ def test_a_worker_on_the_server_s_processor_suffers_from_it() -> None:
 # -- alpha and beta --------------------------------------------------------------------------------
 
 
+def test_an_exchange_beside_the_server_takes_what_loopback_takes_on_several_cores() -> None:
+    slow = (MessageCost(64, 0.0, 0.0, 1e-3), MessageCost(1_000_000, 0.005, 0.005, 0.2))
+    hosts = {name: profiles.device(profiles.step(0.1, messages=slow)) for name in "ab"}
+    found = inputs_of(profiles.profile(hosts))
+    assert predict(found, candidate(0b11), 1000).cycle_s[0, 0] >= 0.1 + 2 * 0.19
+
+
+def test_no_server_is_busier_than_its_processor_allows() -> None:
+    names = "abcdefgh"
+    made = profiles.step(0.1, accelerator="cpu", cpu_s_per_step=0.1)
+    fleet = profiles.profile({name: profiles.device(made, cores=1.0) for name in names})
+    rates = dict.fromkeys(names, 1000 * MBIT)
+    fleet = fleet._replace(links=profiles.links(names, rates, send_cpu_s=16e-9, receive_cpu_s=16e-9))
+    rate = 1 / predict(inputs_of(fleet), candidate(0xFF), 1000).cycle_s[0]
+    assert rate[0] * 0.1 + rate.sum() * (0.032 + 0.002) <= 1.0
+
+
+def test_under_a_bound_the_faster_wait_and_load_the_server_as_seldom_as_the_slowest() -> None:
+    found = known(0.1, 0.2, 0.3, accelerator="cpu", cpu_s_per_step=0.4, service_s=profiles.seconds(0.05))
+    bounded = found._replace(strategy=Strategy.from_text("parameter-server:sync=bounded"))
+    free_s, bounded_s = (predict(each, candidate(0b111), 1000).cycle_s[0] for each in (found, bounded))
+    assert bounded_s == pytest.approx([bounded_s[0]] * 3)
+    assert bounded_s[0] <= free_s.max()
+
+
 def test_alpha_and_beta_lead_from_the_device_alone_to_the_cluster() -> None:
     three = known(0.1, 0.2, 0.3, rates={"b": 10 * MBIT})
     found = everything(three)
@@ -193,6 +219,13 @@ def test_alpha_and_beta_lead_from_the_device_alone_to_the_cluster() -> None:
     assert three.watts.busy_w * factor.alpha_power * factor.beta_power == pytest.approx(found.device_w[i])
     assert (factor.beta_time[1:] > 1).all()
     assert factor.beta_time[1] > 5 * factor.beta_time[0]
+
+
+def test_alpha_has_what_the_busier_end_s_processor_takes_for_messages() -> None:
+    fleet = profiles.profile({name: profiles.device(profiles.step(0.1), cores=1.0) for name in "ab"})
+    dear = profiles.links("ab", send_cpu_s=10e-9, receive_cpu_s=40e-9)
+    factor = factors(inputs_of(fleet._replace(links=dear)), candidate(0b11), 0)
+    assert factor.alpha_time[1] >= (0.1 + 2 * 0.04) / 0.11  # 1 MB each way
 
 
 def test_a_device_alone_has_factors_of_one() -> None:

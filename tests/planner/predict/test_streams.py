@@ -14,12 +14,13 @@ from backends.strategies.strategy import Strategy
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
 from planner.predict import streams as stream_rates
-from planner.predict.cycle import batches, waiting_shares
+from planner.predict.cycle import batches, shared_batches, waiting_shares
 from planner.predict.inputs import Inputs
 from planner.predict.run import Predictions, factors
 from planner.predict.streams import StreamRates, least_cycles, unknown_rates
 from planner.profile.file import Profile
 from profilers.records.readings import StreamRate
+from profilers.records.steps import Contention
 from tests.planner import profiles
 from tests.planner.predict.test_run import arrays
 from tests.planner.predictions import candidate, everything, index, inputs_of, training_of
@@ -104,7 +105,7 @@ def test_a_part_of_a_global_batch_arrives_as_late_as_it_is_large() -> None:
     costs = three(f"replay:a@{SLOW}/1e9", SYNCHRONOUS, global_batch=64)
     found = everything(costs)
     at = index(found, costs, "ab", "a")
-    part = costs.batches.shares.batches(found.candidates.members(3))[at, 0]  # type: ignore[union-attr]
+    part = shared_batches(costs, found.candidates.members(3))[at, 0]
     assert found.cycle_s[at, :2] == pytest.approx([part / SLOW] * 2)
 
 
@@ -115,6 +116,31 @@ def test_a_batch_that_is_dealt_out_by_speed_is_known_by_its_time() -> None:
     found = everything(costs)
     dealt = batches(costs, found.candidates)[index(found, costs, "abc", "a")]
     assert dealt.sum() == pytest.approx(3 * costs.batches.sizes.images[3]) and dealt[0] > dealt[1] > dealt[2]
+
+
+def test_a_batch_dealt_out_by_speed_is_smaller_where_others_on_the_kernel_compute() -> None:
+    beside = Contention(("a", "b"), 2.0, 0.0)
+    steps = {"a": profiles.step(0.1, contention=beside), "b": profiles.step(0.1)}
+    fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
+    costs = inputs_of(fleet, strategy=Strategy.from_text("dlion"))
+    found = everything(costs)
+    at = index(found, costs, "ab", "a")
+    dealt = batches(costs, found.candidates)[at]
+    assert dealt.sum() == pytest.approx(2 * costs.batches.sizes.images[2]) and dealt[0] < dealt[1]
+    fixed_s, image_s = 0.2 - 32 * 2 * costs.devices.image_s[0], 2 * costs.devices.image_s[0]
+    assert fixed_s + dealt[0] * image_s == pytest.approx(
+        0.1 + (dealt[1] - 32) * costs.devices.image_s[1]
+    )  # both end at once
+
+
+def test_a_host_that_waits_for_its_samples_still_serves_the_others() -> None:
+    fast, slow = (three(f"replay:a@{rate}/1e9") for rate in (1e9, 8.0))
+    at = index(everything(fast), fast, "ab", "a")
+    link = everything(slow).cycle_s[at]
+    watts = [everything(each).device_w[at, 0] - each.watts.idle_w[0] for each in (fast, slow)]
+    assert link[0] == pytest.approx(4.0) and link[1] < 1.0
+    serving = 0.002 / 4 / link[1]  # updates of 2 ms on one of four cores
+    assert watts[1] / 40 == pytest.approx(0.1 / link[0] + 0.0005 / link[0] + serving, rel=0.01)
 
 
 # -- waits and buffers -----------------------------------------------------------------------------

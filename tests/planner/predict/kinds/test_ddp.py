@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.predict.buckets import FORWARD, Bucket, buckets, filled, ready_evenly
 from planner.predict.kinds.collectives import GLOO, NCCL, Network, Transport
-from planner.predict.kinds.ddp import ByteCosts, SynchronousStep, Work, exchange_s, synchronous
+from planner.predict.kinds.ddp import ByteCosts, SynchronousStep, Work, synchronous
 
 MIB = 1 << 20
 #: When half of the backward pass is done.
@@ -153,12 +153,6 @@ def test_a_model_that_fills_no_bucket_is_one() -> None:
 def test_half_precision_sends_half_the_bytes_in_the_same_buckets() -> None:
     layers = [26 * MIB // 4, MIB // 4]
     assert [each.message_bytes for each in buckets(layers, 2.0)] == [MIB / 2, 13 * MIB]
-
-
-def test_an_exchange_between_steps_is_copied_besides() -> None:
-    network_of_four, size = network(4), 1e8
-    wanted = 1.5 + 6 * NCCL.hop_s + size * NCCL.copy_s_per_byte
-    assert exchange_s(NCCL, network_of_four, size) == pytest.approx(wanted)
 
 
 LAYERS = st.lists(st.integers(1, 20_000_000), min_size=1, max_size=12)

@@ -55,6 +55,15 @@ def test_two_equal_devices_compute_exchange_all_and_update() -> None:
     assert step_s(0.1, 0.1) == pytest.approx(0.1 + 1e6 / RATE + 0.01)
 
 
+def test_no_exchange_overlaps_with_the_wait_for_a_batch() -> None:
+    layers = (8_000_000, 8_000_000)  # of which the last is exchanged while the first is computed
+    found = costs(0.1, 0.1, layers=layers)
+    waiting = with_inputs(found, data_s=np.array([0.06, 0.06]))
+    updating = costs(0.04, 0.04, layers=layers, update_s=profiles.seconds(0.07))
+    assert solved(waiting).cycle_s == pytest.approx(solved(updating).cycle_s)
+    assert (solved(waiting).cycle_s > solved(found).cycle_s).all()
+
+
 def test_each_of_four_sends_one_and_a_half_times_the_gradient() -> None:
     found = solved(costs(*[0.1] * 4))
     assert found.cycle_s[0] == pytest.approx(np.full(4, 0.1 + 1.5e6 / RATE + 0.01))
