@@ -30,7 +30,8 @@ from trainings import Setting, make_missing
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
-from backends.frameworks.base import GradientSettings, Replica, framework
+from backends.frameworks.base import Replica, framework
+from backends.frameworks.optimizer import GradientSettings
 from backends.jobs.job import ACCURACY
 from backends.optimizers import sgd
 from backends.strategies.compressors.adaptive import RULES

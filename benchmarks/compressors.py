@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from reporting import Spread, parser, show
 
-from backends.frameworks.base import OptimizerSettings, Replica, Variable, framework
+from backends.frameworks.base import Replica, framework
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, bytes_of

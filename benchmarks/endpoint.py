@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from backends.data.loader import ArraySamples, BatchLoader
-from backends.frameworks.base import OptimizerSettings, Replica, Slots, Variable
+from backends.frameworks.base import Replica
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import OptimizerSettings, Slots
 from backends.network import framing
 from backends.protocol.events import TimeSpent
 from backends.protocol.member_specs import Identity

@@ -16,7 +16,7 @@ from reporting import Spread, mean_seconds, parser, show
 from backends import models
 from backends.data import dataset
 from backends.frameworks import base
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from profilers.cpu_quota import usable_cores
 
 MODELS = "cifar10,cipher,nin,resnet,mobilenet,squeezenet,alexnet"

@@ -17,7 +17,8 @@ from reporting import Spread, parser, show
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
-from backends.frameworks.base import OptimizerSettings, framework, layout_of
+from backends.frameworks.base import framework, layout_of
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.optimizers.sgd import Momentum
 from backends.server.global_model import GlobalModel
 from backends.strategies.compressors.registry import CompressorSpec

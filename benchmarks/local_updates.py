@@ -37,7 +37,8 @@ from reporting import json_lines
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
-from backends.frameworks.base import OptimizerSettings, Replica, framework
+from backends.frameworks.base import Replica, framework
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.optimizers import registry
 from backends.protocol.frames import LocalRound

@@ -23,7 +23,8 @@ from reporting import Spread, parser, show
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
-from backends.frameworks.base import GradientSettings, OptimizerSettings, framework
+from backends.frameworks.base import framework
+from backends.frameworks.optimizer import GradientSettings, OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.network.mailbox import Envelope
 from backends.optimizers.sgd import Momentum

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from reporting import Spread, mean_seconds, parser, show
 
-from backends.frameworks.base import MOMENTUM, Layout, OptimizerSettings, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import MOMENTUM, OptimizerSettings
 from backends.optimizers.sgd import Momentum
 from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense

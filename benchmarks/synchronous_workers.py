@@ -13,7 +13,8 @@ from trainings import Setting
 
 from backends.data.dataset import Dataset
 from backends.data.loader import ArraySamples, BatchSource
-from backends.frameworks.base import GradientSettings, framework
+from backends.frameworks.base import framework
+from backends.frameworks.optimizer import GradientSettings
 from backends.jobs.job import ACCURACY
 from backends.optimizers import sgd
 from backends.training.step import evaluate, step

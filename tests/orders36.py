@@ -14,7 +14,8 @@ import numpy as np
 
 from backends.agent.verbs import ORDERS
 from backends.frameworks import base
-from backends.frameworks.base import Replica, Variable
+from backends.frameworks.base import Replica
+from backends.frameworks.layout import Variable
 from backends.jobs.job import Job as TrainedJob
 from backends.network.framing import WireError
 from backends.optimizers.sgd import Momentum

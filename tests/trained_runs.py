@@ -9,7 +9,8 @@ import numpy as np
 from backends import models
 from backends.data import dataset
 from backends.data.dataset import Dataset
-from backends.frameworks.base import FRAMEWORKS, MOMENTUM, OptimizerSettings, Replica, layout_of
+from backends.frameworks.base import FRAMEWORKS, Replica, layout_of
+from backends.frameworks.optimizer import MOMENTUM, OptimizerSettings
 from backends.training import checkpoint
 from planner.json_records import save
 from planner.paths import RunFolder

@@ -4,7 +4,8 @@ import threading
 from typing import Any, Callable, Dict, NamedTuple
 
 from backends.agent.member_life import LiveMember, alive, await_go
-from backends.frameworks.base import OWN, Replica
+from backends.frameworks.base import Replica
+from backends.frameworks.optimizer import OWN
 from backends.hosting import single_device
 from backends.hosting.run_host import RunHost
 from backends.network import framing

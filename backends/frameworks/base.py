@@ -1,100 +1,19 @@
 """A framework builds replicas of a model and computes gradients with them."""
 
 import abc
-import functools
 import importlib
-import operator
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
+
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import OptimizerSettings, Slots
 
 #: Arrays that a member or a server keeps between steps, in a fixed order.
 Arrays = Tuple[np.ndarray, ...]
 
 #: Framework name on the command line -> the module that alone may import that framework.
 FRAMEWORKS = {"torch": "backends.pytorch", "tensorflow": "backends.tensorflow"}
-
-
-class Variable(NamedTuple):
-    """One named array inside a flat buffer: shape, and its elements [start, start + size)."""
-
-    name: str
-    shape: Tuple[int, ...]
-    start: int
-    size: int
-
-    @property
-    def span(self) -> Tuple[int, int]:
-        """Start and end of its elements in the flat buffer."""
-        return self.start, self.start + self.size
-
-    @property
-    def part(self) -> slice:
-        """Its elements in the flat buffer."""
-        return slice(*self.span)
-
-
-def elements(shape: Sequence[int]) -> int:
-    """How many an array of this shape has."""
-    return int(functools.reduce(operator.mul, shape, 1))
-
-
-def consecutive(named_shapes: Iterable[Tuple[str, Sequence[int]]]) -> Tuple[Variable, ...]:
-    """Variables of these names and shapes, one after the other in a flat buffer."""
-    found: List[Variable] = []
-    start = 0
-    for name, shape in named_shapes:
-        found.append(Variable(name, tuple(shape), start, elements(shape)))
-        start += found[-1].size
-    return tuple(found)
-
-
-class Layout(NamedTuple):
-    """The arrays that lie one after the other in flat buffers.
-
-    The members and checkpoints of a run must agree on it.
-    """
-
-    variables: Tuple[Variable, ...]  # in the buffer of weights
-    state_variables: Tuple[Variable, ...]  # in the buffer of state
-
-    def check(self) -> None:
-        """Raises ValueError unless all elements have one place each."""
-        for variables in self:
-            end = 0
-            for variable in variables:
-                if variable.start != end or variable.size != elements(variable.shape):
-                    raise ValueError("%s does not lie behind the one before it, or has another size" % variable.name)
-                end += variable.size
-
-    @property
-    def parameters(self) -> int:
-        """Number of trained elements."""
-        return sum(variable.size for variable in self.variables)
-
-    @property
-    def state(self) -> int:
-        """Number of elements that are not trained."""
-        return sum(variable.size for variable in self.state_variables)
-
-
-#: Optimizers by name. OWN is that of a user's job, in the framework's own types.
-SGD, LARS, ADAM, ADAMW, OWN = "sgd", "lars", "adam", "adamw", "own"
-OPTIMIZERS = (SGD, LARS, ADAM, ADAMW, OWN)
-#: Those that step by the change of a round of local updates.
-NESTEROV, DELAYED_NESTEROV = "nesterov", "delayed-nesterov"
-#: What each optimizer keeps from step to step: arrays of (parameters,), and the number of updates.
-MOMENTUM, FIRST_MOMENT, SECOND_MOMENT, UPDATES = "momentum", "first-moment", "second-moment", "updates"
-BUFFER = "buffer"
-SLOT_NAMES: Dict[str, Tuple[str, ...]] = {
-    SGD: (MOMENTUM,),
-    LARS: (MOMENTUM,),
-    ADAM: (FIRST_MOMENT, SECOND_MOMENT, UPDATES),
-    ADAMW: (FIRST_MOMENT, SECOND_MOMENT, UPDATES),
-    OWN: (),  # each member keeps what it knows, as bytes
-    NESTEROV: (MOMENTUM,),
-    DELAYED_NESTEROV: (MOMENTUM, BUFFER, UPDATES),
-}
 
 #: What a member keeps of its job's own optimizer, among its arrays in a checkpoint.
 OWN_STATE = "optimizer"
@@ -104,66 +23,6 @@ NO_GRADIENT = (
     "the loss does not depend on the trained parameters; compute it of the model's outputs, "
     "without detach(), item() or no_grad()"
 )
-
-#: What an optimizer keeps, by the names and in the order of SLOT_NAMES, all float32.
-Slots = Dict[str, np.ndarray]
-
-
-class GradientSettings(NamedTuple):
-    """What is done to a gradient g where it is computed: rate (clipped g + weight_decay w).
-
-    clip_norm: the gradient of all weights is scaled down to this norm; None for no limit.
-    """
-
-    rate: float = 1.0
-    weight_decay: float = 0.0
-    clip_norm: Optional[float] = None
-
-
-class OptimizerSettings(NamedTuple):
-    """An optimizer and its numbers; those of other optimizers are not used.
-
-    sgd: u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v. While the rate stays this
-    is torch.optim.SGD; when it changes, what is in v keeps its rate (Sutskever et al., 2013). Thus
-    workers send u, and a server has only the sums left to do.
-    lars, adam, adamw: see ``backends.optimizers``. They need g itself, as ``own`` does.
-    nesterov, delayed-nesterov: see ``backends.optimizers.nesterov``; delay: updates of the latter
-        between two steps of its momentum.
-    """
-
-    rate: float = 0.01
-    momentum: float = 0.9
-    weight_decay: float = 0.0
-    kind: str = SGD
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    clip_norm: Optional[float] = None
-    delay: int = 1
-
-    @property
-    def in_gradients(self) -> GradientSettings:
-        """What gradients include where they are computed; nothing else is left to do for SGD."""
-        rate, weight_decay = (self.rate, self.weight_decay) if self.kind == SGD else (1.0, 0.0)
-        return GradientSettings(rate, weight_decay, self.clip_norm)
-
-    @property
-    def changes_all(self) -> bool:
-        """Whether an update also changes weights whose gradient is 0."""
-        if self.kind in (ADAM, ADAMW, OWN):
-            return True
-        return bool(self.momentum or (self.kind == LARS and self.weight_decay))
-
-
-def slot_shapes(kind: str, parameters: int) -> List[Tuple[int]]:
-    """The shapes of what an optimizer keeps, in the order of SLOT_NAMES."""
-    return [(1,) if name == UPDATES else (parameters,) for name in SLOT_NAMES[kind]]
-
-
-def zero_slots(kind: str, parameters: int) -> Slots:
-    """What an optimizer keeps before its first update."""
-    shapes = slot_shapes(kind, parameters)
-    return {name: np.zeros(shape, np.float32) for name, shape in zip(SLOT_NAMES[kind], shapes)}
 
 
 class AcceleratorMemory(NamedTuple):
@@ -198,6 +57,7 @@ class Replica(abc.ABC):
     weights: np.ndarray
     gradients: np.ndarray
     state: np.ndarray
+    _own: Any = None
 
     def compute_in(self, precision: str) -> None:
         """Compute later gradients in bf16 or fp16; weights and gradients stay float32.
@@ -274,10 +134,21 @@ class Replica(abc.ABC):
 
     def own_state(self) -> np.ndarray:
         """What the job's own optimizer and scheduler keep, (n,) uint8."""
-        raise ValueError(NO_OPTIMIZER)
+        state: np.ndarray = self._own_optimizer().state()
+        return state
 
     def set_own_state(self, state: np.ndarray) -> None:
         """Go on from what they kept. Raises ValueError where that cannot be read."""
+        self._own_optimizer().set_state(state)
+
+    def _own_optimizer(self) -> Any:
+        """The job's own optimizer, made when it is first used: most runs have no use for it."""
+        if self._own is None:
+            self._own = self._make_own_optimizer()
+        return self._own
+
+    def _make_own_optimizer(self) -> Any:
+        """With ``step``, ``state`` and ``set_state``. Raises ValueError where the job has none."""
         raise ValueError(NO_OPTIMIZER)
 
 

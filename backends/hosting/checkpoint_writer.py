@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from backends.frameworks.base import Layout
+from backends.frameworks.layout import Layout
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint

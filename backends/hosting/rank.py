@@ -16,7 +16,8 @@ from typing import Callable, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import OWN, Replica, layout_of
+from backends.frameworks.base import Replica, layout_of
+from backends.frameworks.optimizer import OWN
 from backends.frameworks.process_group import ProcessGroup
 from backends.hosting import single_device
 from backends.hosting.rank_batches import RankBatches

@@ -6,7 +6,8 @@ import threading
 import time
 from typing import Any, Dict, List, Optional
 
-from backends.frameworks.base import Arrays, Layout
+from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout
 from backends.hosting.checkpoint_writer import CheckpointWriter
 from backends.hosting.membership import Membership
 from backends.hosting.step_queue import WorkQueue

@@ -6,7 +6,9 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from backends.data.arrivals import StreamEnded, WaitInterrupted, never
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import LARS, OWN, OWN_STATE, Layout, Replica, Slots, layout_of
+from backends.frameworks.base import OWN_STATE, Replica, layout_of
+from backends.frameworks.layout import Layout
+from backends.frameworks.optimizer import LARS, OWN, Slots
 from backends.hosting.member_stats import MemberStats
 from backends.hosting.run_state import RunState
 from backends.hosting.step_queue import StepQueue, WorkItem, resumed_queue

@@ -7,14 +7,15 @@ from typing import Sequence
 
 import numpy as np
 
-from backends.frameworks.adam_factors import AdamFactors, factors
-from backends.frameworks.base import (
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import (
     ADAM,
     FIRST_MOMENT,
     SECOND_MOMENT,
     UPDATES,
+    AdamFactors,
     OptimizerSettings,
-    Variable,
+    factors,
     zero_slots,
 )
 from backends.optimizers.base import FlatOptimizer

@@ -4,7 +4,7 @@ import abc
 
 import numpy as np
 
-from backends.frameworks.base import OptimizerSettings, Slots
+from backends.frameworks.optimizer import OptimizerSettings, Slots
 
 
 class FlatOptimizer(abc.ABC):

@@ -5,7 +5,8 @@ from typing import Sequence
 
 import numpy as np
 
-from backends.frameworks.base import LARS, MOMENTUM, OptimizerSettings, Variable, zero_slots
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import LARS, MOMENTUM, OptimizerSettings, zero_slots
 from backends.optimizers import sgd
 from backends.optimizers.base import FlatOptimizer
 

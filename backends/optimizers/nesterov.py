@@ -7,14 +7,14 @@ from typing import Sequence
 
 import numpy as np
 
-from backends.frameworks.base import (
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import (
     BUFFER,
     DELAYED_NESTEROV,
     MOMENTUM,
     NESTEROV,
     UPDATES,
     OptimizerSettings,
-    Variable,
     zero_slots,
 )
 from backends.optimizers.base import FlatOptimizer

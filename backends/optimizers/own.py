@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from backends.frameworks.base import OWN, OptimizerSettings, Replica, zero_slots
+from backends.frameworks.base import Replica
+from backends.frameworks.optimizer import OWN, OptimizerSettings, zero_slots
 from backends.optimizers.base import FlatOptimizer
 
 

@@ -2,7 +2,8 @@
 
 from typing import Callable, Dict, Sequence
 
-from backends.frameworks.base import ADAM, ADAMW, DELAYED_NESTEROV, LARS, NESTEROV, SGD, Variable
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import ADAM, ADAMW, DELAYED_NESTEROV, LARS, NESTEROV, SGD
 from backends.optimizers.adam import Adam
 from backends.optimizers.base import FlatOptimizer
 from backends.optimizers.lars import Lars

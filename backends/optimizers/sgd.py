@@ -4,7 +4,8 @@ from typing import Sequence
 
 import numpy as np
 
-from backends.frameworks.base import MOMENTUM, SGD, OptimizerSettings, Variable, zero_slots
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import MOMENTUM, SGD, OptimizerSettings, zero_slots
 from backends.optimizers.base import FlatOptimizer
 
 #: Elements handled at once: a block of the velocity, which is used three times, stays in a

@@ -2,7 +2,8 @@
 
 from typing import Any, Dict, Optional
 
-from backends.frameworks.base import Arrays, slot_shapes
+from backends.frameworks.base import Arrays
+from backends.frameworks.optimizer import slot_shapes
 from backends.hosting.member_stats import MemberStats
 from backends.hosting.run_host import RunHost
 from backends.network import framing

@@ -8,7 +8,8 @@ from typing import Any, Callable, Deque, Dict, Optional, Sequence, Tuple
 
 from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import OWN, OWN_STATE, Arrays, OptimizerSettings, Replica, layout_of
+from backends.frameworks.base import OWN_STATE, Arrays, Replica, layout_of
+from backends.frameworks.optimizer import OWN, OptimizerSettings
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
 from backends.peers.exchanges.base import Exchange

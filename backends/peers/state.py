@@ -5,7 +5,9 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import SLOT_NAMES, Arrays, Layout
+from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout
+from backends.frameworks.optimizer import SLOT_NAMES
 from backends.hosting.member_stats import MemberStats
 from backends.hosting.run_host import HostedRunState
 from backends.hosting.step_queue import RunProgress

@@ -5,7 +5,7 @@ from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Variable, consecutive
+from backends.frameworks.layout import Variable, consecutive
 from backends.profiling.thread_timer import timed
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec

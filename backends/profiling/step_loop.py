@@ -4,7 +4,8 @@ import time
 from typing import Optional
 
 from backends.data.loader import BatchSource
-from backends.frameworks.base import SGD, GradientSettings, OptimizerSettings, Replica
+from backends.frameworks.base import Replica
+from backends.frameworks.optimizer import SGD, GradientSettings, OptimizerSettings
 from backends.profiling import update_costs
 from backends.training import step
 from backends.training.compute_clock import clock_of

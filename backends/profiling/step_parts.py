@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import OWN
+from backends.frameworks.optimizer import OWN
 from backends.profiling import codec_profile, own_messages, update_costs
 from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe

@@ -9,7 +9,8 @@ from typing import Any, Callable, List, Tuple, TypeVar
 from backends import models
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
-from backends.frameworks.base import OWN, SGD, Replica, framework
+from backends.frameworks.base import Replica, framework
+from backends.frameworks.optimizer import OWN, SGD
 from backends.profiling import batch_curve, step_parts
 from backends.profiling.evaluation_speed import evaluation_s
 from backends.profiling.step_loop import SETTINGS, StepLoop

@@ -5,7 +5,9 @@ from typing import Callable, Dict, List
 
 import numpy as np
 
-from backends.frameworks.base import ADAM, LARS, OWN, SGD, Layout, OptimizerSettings, Replica, Variable
+from backends.frameworks.base import Replica
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import ADAM, LARS, OWN, SGD, OptimizerSettings
 from backends.optimizers import registry
 from backends.optimizers.own import JobOptimizer
 from backends.profiling.thread_timer import timed

@@ -6,7 +6,8 @@ checked on arrival (``backends.network.framing``).
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from backends.frameworks.base import GradientSettings, Layout, OptimizerSettings
+from backends.frameworks.layout import Layout
+from backends.frameworks.optimizer import GradientSettings, OptimizerSettings
 from backends.protocol.streams import StreamPosition
 
 #: Kinds of work that a member is given: a step, an evaluation, the end of the run; and among peers

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 
 from backends.frameworks.process_group import ExchangeTime, GroupSettings, OnWait
-from backends.pytorch import gpu_event
+from backends.pytorch.ready_shares import gpu_event
 from profilers import thread_times
 
 Hook = Callable[[Any, Any], Any]
@@ -68,7 +68,7 @@ class BucketReduction:
 
 def _now(on_gpu: bool) -> Any:
     """Seconds on the processor; on a GPU an event behind all work that was given to it."""
-    return gpu_event.recorded() if on_gpu else time.perf_counter()
+    return gpu_event() if on_gpu else time.perf_counter()
 
 
 def reduce_bucket(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

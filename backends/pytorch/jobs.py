@@ -14,11 +14,10 @@ from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.streams import SampleStream
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job, LoadedJob
+from backends.jobs.trial import TRIED, require_batch, require_one, require_pair, require_tensor
 from backends.jobs.user_job import ARGUMENTS, UserJob, require_arguments, type_in_words
 from backends.pytorch.labels import labels_of
 
-#: Samples of the batch that a job is tried with: batch normalisation cannot learn from one.
-TRIED = 2
 NO_DATA = "its %s is %s; give a torch.utils.data.Dataset or IterableDataset"
 
 
@@ -87,12 +86,7 @@ def _collate(samples: List[Any]) -> Any:
 
 
 def _forward(module: nn.Module, batch: Any) -> Tuple[Any, Any]:
-    """A batch is (inputs ..., targets); others need the job's own ``forward``."""
-    if not isinstance(batch, (tuple, list)) or len(batch) < 2:
-        raise ValueError(
-            "a batch of its data is %s and not (inputs, targets); "
-            "give the job forward(model, batch), which returns outputs and targets" % type_in_words(batch)
-        )
+    require_batch(batch, (tuple, list))
     return module(*batch[:-1]), batch[-1]
 
 
@@ -104,26 +98,19 @@ def _try(job: Job, name: str, data: Any) -> None:
     job.model.eval()
     with torch.no_grad():
         found = job.forward(job.model, as_tensors(first[1]))
-        if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise ValueError("its forward returns %s; it must return outputs and targets" % type_in_words(found))
+        require_pair(found)
         loss = job.loss(*found)
-        if not isinstance(loss, torch.Tensor):
-            raise ValueError(
-                "its loss gives %s; it must give a tensor, the mean over the samples" % type_in_words(loss)
-            )
-        _require_one(loss, "loss")
+        require_tensor(loss, isinstance(loss, torch.Tensor))
+        require_one(loss, _elements(loss), "loss")
         for metric_name, metric in job.metrics.items():
-            _require_one(metric.function(*found), "metric %s" % metric_name)
+            value = metric.function(*found)
+            require_one(value, _elements(value), "metric %s" % metric_name)
 
 
-def _require_one(value: Any, what: str) -> None:
-    if not isinstance(value, (torch.Tensor, np.generic, np.ndarray, float, int)):
-        raise ValueError("its %s gives %s; it must give one number" % (what, type_in_words(value)))
-    elements = value.numel() if isinstance(value, torch.Tensor) else np.size(value)
-    if elements != 1:
-        raise ValueError(
-            "its %s gives %d numbers for a batch; it must give one, the mean over the samples" % (what, elements)
-        )
+def _elements(value: Any) -> Optional[int]:
+    if isinstance(value, torch.Tensor):
+        return int(value.numel())
+    return int(np.size(value)) if isinstance(value, (np.generic, np.ndarray, float, int)) else None
 
 
 def _require_float32(model: nn.Module) -> None:

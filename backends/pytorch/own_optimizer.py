@@ -6,6 +6,7 @@ from typing import Any, List
 import numpy as np
 import torch
 
+from backends.frameworks.base import NO_OPTIMIZER
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
 from backends.jobs.user_job import takes, type_in_words
@@ -15,10 +16,11 @@ UNREADABLE = "the state of the job's optimizer cannot be read: %s"
 
 
 class TorchOptimizer:
-    """A torch.optim optimizer of the job's. Raises JobFailure where it is none."""
+    """A torch.optim optimizer of the job's. Raises JobFailure for another, ValueError for none."""
 
     def __init__(self, job: Job, parameters: List[torch.nn.Parameter]) -> None:
-        assert job.optimizer is not None, "the caller has looked"
+        if job.optimizer is None:
+            raise ValueError(NO_OPTIMIZER)
         self._optimizer: Any = job.optimizer(parameters)
         if not hasattr(self._optimizer, "step") or not hasattr(self._optimizer, "state_dict"):
             raise refusal(

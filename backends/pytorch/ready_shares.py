@@ -6,8 +6,6 @@ from typing import Any, Callable, List, Sequence
 import numpy as np
 import torch
 
-from backends.pytorch import gpu_event
-
 
 def ready_shares(parameters: Sequence[torch.nn.Parameter], compute: Callable[[], Any], on_gpu: bool) -> np.ndarray:
     """As ``Replica.ready_shares``. A parameter that gets no gradient is ready at the end.
@@ -37,9 +35,16 @@ def ready_shares(parameters: Sequence[torch.nn.Parameter], compute: Callable[[],
     return np.array([1.0 if mark is None else _between(began, mark, on_gpu) / total for mark in marks])
 
 
+def gpu_event() -> Any:
+    """An event behind all work that was given to the GPU so far; two of them tell milliseconds."""
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
 def _now(on_gpu: bool) -> Any:
     """Processor seconds of this process; on a GPU an event behind all work that was given to it."""
-    return gpu_event.recorded() if on_gpu else time.process_time()
+    return gpu_event() if on_gpu else time.process_time()
 
 
 def _between(began: Any, ended: Any, on_gpu: bool) -> float:

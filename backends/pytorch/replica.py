@@ -5,16 +5,9 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 import numpy as np
 import torch
 
-from backends.frameworks.base import (
-    NO_GRADIENT,
-    NO_OPTIMIZER,
-    OWN,
-    OptimizerSettings,
-    Replica,
-    Slots,
-    Variable,
-    consecutive,
-)
+from backends.frameworks.base import NO_GRADIENT, Replica
+from backends.frameworks.layout import Variable, consecutive
+from backends.frameworks.optimizer import OWN, OptimizerSettings, Slots
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
 from backends.pytorch.jobs import as_tensors
@@ -53,7 +46,6 @@ class TorchReplica(Replica):
             parameter.grad = self._gradients[place.part].view(place.shape)
         self.training_loss: Callable[[Any], torch.Tensor] = self.loss
         self._update = FlatUpdate(self._weights, self._gradients)
-        self._own: Optional[TorchOptimizer] = None
         self._host_weights, self._host_gradients, self._host_state = (
             _host(tensor) for tensor in (self._weights, self._gradients, self._state)
         )
@@ -193,18 +185,8 @@ class TorchReplica(Replica):
         self._own_optimizer().step()
         weights[:] = self._weights.cpu().numpy()
 
-    def own_state(self) -> np.ndarray:
-        return self._own_optimizer().state()
-
-    def set_own_state(self, state: np.ndarray) -> None:
-        self._own_optimizer().set_state(state)
-
-    def _own_optimizer(self) -> TorchOptimizer:
-        if self._own is None:
-            if self._job.optimizer is None:
-                raise ValueError(NO_OPTIMIZER)
-            self._own = TorchOptimizer(self._job, [each for each in self.module.parameters() if each.requires_grad])
-        return self._own
+    def _make_own_optimizer(self) -> TorchOptimizer:
+        return TorchOptimizer(self._job, [each for each in self.module.parameters() if each.requires_grad])
 
     def _synchronise(self) -> None:
         if self.accelerator == "cuda":

@@ -7,8 +7,7 @@ from typing import Dict
 
 import torch
 
-from backends.frameworks.adam_factors import factors
-from backends.frameworks.base import (
+from backends.frameworks.optimizer import (
     FIRST_MOMENT,
     MOMENTUM,
     SECOND_MOMENT,
@@ -17,6 +16,7 @@ from backends.frameworks.base import (
     UPDATES,
     OptimizerSettings,
     Slots,
+    factors,
     slot_shapes,
 )
 

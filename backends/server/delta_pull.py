@@ -4,7 +4,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.message import DENSE, HALF, LOW_RANK, QUANTIZED, SPANS, Message, dense, spans
 
 

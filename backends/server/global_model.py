@@ -5,7 +5,9 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import MOMENTUM, SGD, Arrays, Layout, OptimizerSettings
+from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout
+from backends.frameworks.optimizer import MOMENTUM, SGD, OptimizerSettings
 from backends.network import framing
 from backends.optimizers.base import FlatOptimizer
 from backends.protocol.frames import InitialWeightsRequest, RequestedArrays

@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence, Union
 
 import numpy as np
 
-from backends.frameworks.base import Layout
+from backends.frameworks.layout import Layout
 from backends.hosting.member_stats import MemberStats
 from backends.hosting.run_host import RunHost
 from backends.hosting.step_queue import WorkItem

@@ -6,7 +6,9 @@ from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import DELAYED_NESTEROV, SGD, Arrays, GradientSettings, Layout, OptimizerSettings
+from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout
+from backends.frameworks.optimizer import DELAYED_NESTEROV, SGD, GradientSettings, OptimizerSettings
 from backends.hosting.run_host import HostedRunState
 from backends.hosting.step_queue import StepQueue, WorkItem, resumed_queue
 from backends.optimizers import registry

@@ -2,7 +2,7 @@
 
 from typing import Dict, Sequence, Tuple
 
-from backends.frameworks.base import ADAM, ADAMW, DELAYED_NESTEROV, LARS, OPTIMIZERS, OWN
+from backends.frameworks.optimizer import ADAM, ADAMW, DELAYED_NESTEROV, LARS, OPTIMIZERS, OWN
 from backends.strategies.compressors.registry import COMPRESSORS
 from backends.strategies.local_updates import LOCAL, OUTER, LocalSpec
 from backends.strategies.name_and_options import name_of, one_of

@@ -8,7 +8,7 @@ w - w_i as others send a gradient, and the mean of all changes is the step of an
 import math
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
-from backends.frameworks.base import DELAYED_NESTEROV, NESTEROV, OptimizerSettings
+from backends.frameworks.optimizer import DELAYED_NESTEROV, NESTEROV, OptimizerSettings
 from backends.strategies.name_and_options import count, name_of, number, options_of, typed, yes_or_no
 
 #: Steps and seconds of a round where neither a plan nor the operator names them.

@@ -3,7 +3,17 @@
 import math
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from backends.frameworks.base import ADAM, ADAMW, LARS, MOMENTUM, OPTIMIZERS, OWN, SGD, SLOT_NAMES, OptimizerSettings
+from backends.frameworks.optimizer import (
+    ADAM,
+    ADAMW,
+    LARS,
+    MOMENTUM,
+    OPTIMIZERS,
+    OWN,
+    SGD,
+    SLOT_NAMES,
+    OptimizerSettings,
+)
 from backends.strategies.name_and_options import name_of, number, options_of, typed
 
 #: Learning rates by default: those of the examples here, and Kingma and Ba's.

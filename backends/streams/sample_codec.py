@@ -11,7 +11,7 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.data.loader import SampleSet
-from backends.frameworks.base import elements
+from backends.frameworks.layout import elements
 
 
 class SampleCodec(abc.ABC):

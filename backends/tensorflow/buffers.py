@@ -11,7 +11,7 @@ from typing import Iterator, List, Sequence, Tuple
 import numpy as np
 import tensorflow as tf
 
-from backends.frameworks.base import Variable, consecutive
+from backends.frameworks.layout import Variable, consecutive
 
 #: Alignment in bytes that TensorFlow is built with (EIGEN_MAX_ALIGN_BYTES).
 ALIGNMENT = 64

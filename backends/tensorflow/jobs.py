@@ -1,17 +1,15 @@
 """A user's job in TensorFlow: a model, its data sets, a loss and metrics."""
 
 import inspect
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import tensorflow as tf
 
 from backends.jobs.job import Job, LoadedJob, Metric
+from backends.jobs.trial import TRIED, require_batch, require_one, require_pair, require_tensor
 from backends.jobs.user_job import UserJob, type_in_words
 from backends.tensorflow.datasets import DatasetSamples
 from backends.tensorflow.user_model import UserNetwork, call_arguments, is_module
-
-#: Samples of the batch that a job is tried with.
-TRIED = 2
 
 
 def load_job(user: UserJob) -> LoadedJob:
@@ -78,11 +76,7 @@ def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
     for_training, for_evaluation = call_arguments(user.model)
 
     def forward(batch: Any, training: bool) -> Tuple[Any, Any]:
-        if not isinstance(batch, tuple) or len(batch) < 2:
-            raise ValueError(
-                "a batch of its data is %s and not (inputs, targets); "
-                "give the job forward(model, batch), which returns outputs and targets" % type_in_words(batch)
-            )
+        require_batch(batch, tuple)
         inputs = batch[0] if len(batch) == 2 else list(batch[:-1])
         return user.model(inputs, **(for_training if training else for_evaluation)), batch[-1]
 
@@ -92,28 +86,21 @@ def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
 def _try(user: UserJob, data: DatasetSamples, loss: Callable[[Any, Any], Any], metrics: Dict[str, Metric]) -> None:
     first = next(batch for _, batch in data.batches(TRIED))
     found = _forward(user)(first, False)
-    if not isinstance(found, (tuple, list)) or len(found) != 2:
-        raise ValueError("its forward returns %s; it must return outputs and targets" % type_in_words(found))
+    require_pair(found)
     outputs, targets = found
     found_loss = loss(outputs, targets)
-    if not tf.is_tensor(found_loss):
-        raise ValueError(
-            "its loss gives %s; it must give a tensor, the mean over the samples" % type_in_words(found_loss)
-        )
-    _require_one(found_loss, "loss")
+    require_tensor(found_loss, tf.is_tensor(found_loss))
+    require_one(found_loss, _elements(found_loss), "loss")
     for name, metric in metrics.items():
-        _require_one(metric.function(outputs, targets), "metric %s" % name)
+        value = metric.function(outputs, targets)
+        require_one(value, _elements(value), "metric %s" % name)
 
 
-def _require_one(value: Any, what: str) -> None:
+def _elements(value: Any) -> Optional[int]:
     try:
-        elements = int(tf.size(tf.cast(value, tf.float32)).numpy())
+        return int(tf.size(tf.cast(value, tf.float32)).numpy())
     except (TypeError, ValueError, tf.errors.OpError):
-        raise ValueError("its %s gives %s; it must give one number" % (what, type_in_words(value))) from None
-    if elements != 1:
-        raise ValueError(
-            "its %s gives %d numbers for a batch; it must give one, the mean over the samples" % (what, elements)
-        )
+        return None
 
 
 def _require_float32(network: UserNetwork) -> None:

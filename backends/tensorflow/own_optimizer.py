@@ -1,22 +1,25 @@
 """The Keras optimizer that a job brings, and what it keeps as bytes."""
 
 import io
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from backends.frameworks.base import NO_OPTIMIZER
 from backends.jobs.failure import refusal
 from backends.jobs.user_job import type_in_words
 
 
 class KerasOptimizer:
-    """A Keras optimizer of the job's. Raises JobFailure where it is none.
+    """A Keras optimizer of the job's. Raises JobFailure for another, ValueError for none.
 
     variables: as the model has them, Keras's own in Keras 3.
     """
 
-    def __init__(self, make: Callable[[Any], Any], variables: Sequence[Any]) -> None:
+    def __init__(self, make: Optional[Callable[[Any], Any]], variables: Sequence[Any]) -> None:
+        if make is None:
+            raise ValueError(NO_OPTIMIZER)
         self._variables = list(variables)
         self._optimizer: Any = make(self._variables)
         if not hasattr(self._optimizer, "apply_gradients"):

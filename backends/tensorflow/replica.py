@@ -5,7 +5,8 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 import tensorflow as tf
 
-from backends.frameworks.base import NO_OPTIMIZER, OWN, OptimizerSettings, Replica, Slots
+from backends.frameworks.base import Replica
+from backends.frameworks.optimizer import OWN, OptimizerSettings, Slots
 from backends.jobs.job import Job
 from backends.tensorflow.buffers import ConcatenatedCopies, PerVariableCopies, aligned, end, places
 from backends.tensorflow.mixed_precision import computing_in, require
@@ -39,7 +40,6 @@ class TensorFlowReplica(Replica):
         self._state_copies.fetch(self._state_copies.pack(self._kept), self.state)
         self._packed: List[tf.Tensor] = []
         self._state: Optional[List[tf.Tensor]] = None
-        self._own: Optional[KerasOptimizer] = None
         self._updated = False
         self._steps = 0
         self._precision = FP32
@@ -116,18 +116,8 @@ class TensorFlowReplica(Replica):
         self.fetch()
         weights[:] = self.weights
 
-    def own_state(self) -> np.ndarray:
-        return self._own_optimizer().state()
-
-    def set_own_state(self, state: np.ndarray) -> None:
-        self._own_optimizer().set_state(state)
-
-    def _own_optimizer(self) -> KerasOptimizer:
-        if self._own is None:
-            if self._job.optimizer is None:
-                raise ValueError(NO_OPTIMIZER)
-            self._own = KerasOptimizer(self._job.optimizer, self._job.model.module.trainable_variables)
-        return self._own
+    def _make_own_optimizer(self) -> KerasOptimizer:
+        return KerasOptimizer(self._job.optimizer, self._job.model.module.trainable_variables)
 
     def _trace_gradient(self, batch: Any, rate: tf.Tensor, decay: Optional[tf.Tensor], step: tf.Tensor) -> Any:
         network = self._job.model

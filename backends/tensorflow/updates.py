@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Sequence
 import numpy as np
 import tensorflow as tf
 
-from backends.frameworks.adam_factors import factors
-from backends.frameworks.base import (
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import (
     FIRST_MOMENT,
     MOMENTUM,
     SECOND_MOMENT,
@@ -15,7 +15,7 @@ from backends.frameworks.base import (
     UPDATES,
     OptimizerSettings,
     Slots,
-    Variable,
+    factors,
 )
 from backends.tensorflow.buffers import end
 

@@ -4,7 +4,8 @@ from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Layout, elements
+from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout, elements
 from backends.network.framing import Connection, WireError, as_bytes
 from backends.protocol.frames import ArraySpec, NamedArrays
 

@@ -18,7 +18,9 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from backends.frameworks.base import OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Arrays, Layout, Slots, Variable
+from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Slots
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Evaluated
 from backends.protocol.json_messages import record

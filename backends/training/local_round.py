@@ -8,7 +8,8 @@ import numpy as np
 
 from backends.data.arrivals import SamplesMissing
 from backends.data.loader import BatchSource
-from backends.frameworks.base import OWN, Arrays, OptimizerSettings, Replica, zero_slots
+from backends.frameworks.base import Arrays, Replica
+from backends.frameworks.optimizer import OWN, OptimizerSettings, zero_slots
 from backends.protocol.frames import LocalRound
 from backends.strategies.strategy import Strategy
 from backends.training.compute_clock import clock_of

@@ -5,7 +5,7 @@ import math
 import statistics
 from typing import Deque, Dict, Mapping, NamedTuple, Sequence
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.protocol.frames import LocalRound
 from backends.strategies.local_updates import AVERAGE, EVERY, SECONDS, LocalSpec, OuterSpec
 

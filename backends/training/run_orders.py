@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Tuple
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.protocol.member_specs import HostAddress, Identity, MemberSpec
 from backends.training.run_settings import RunSettings
 from backends.training.run_spec import RunSpec

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, NamedTuple, Optional
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.protocol.frames import EVALUATE
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_settings import RunSettings

@@ -7,7 +7,8 @@ from typing import Any, Callable, DefaultDict, NamedTuple
 from backends.data.arrivals import never
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.data.micro_batches import SplitBatch, parts_of
-from backends.frameworks.base import GradientSettings, Replica
+from backends.frameworks.base import Replica
+from backends.frameworks.optimizer import GradientSettings
 from backends.protocol.frames import Scores
 from backends.training.compute_clock import clock_of
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import ExportError
-from planner.export import graph_files, safetensors_file
+from planner.export import onnx_torchscript_keras as graph_files
+from planner.export import safetensors_file
 from planner.export.trained_model import TrainedModel, TrainedRun
 
 #: Frameworks as they are called.
@@ -37,10 +38,20 @@ def _alone(content: Callable[[TrainedModel], bytes]) -> Callable[[TrainedModel, 
 
 FORMATS = {
     ".pt": ExportFormat(
-        "TorchScript", "torch", (), ("torch",), _alone(graph_files.torchscript), graph_files.torchscript_lines
+        "TorchScript",
+        "torch",
+        (),
+        ("torch",),
+        _alone(graph_files.torchscript),
+        graph_files.torchscript_lines,
     ),
     ".onnx": ExportFormat(
-        "ONNX", "torch", ("onnx", "onnxscript"), ("onnxruntime",), _alone(graph_files.onnx), graph_files.onnx_lines
+        "ONNX",
+        "torch",
+        ("onnx", "onnxscript"),
+        ("onnxruntime",),
+        _alone(graph_files.onnx),
+        graph_files.onnx_lines,
     ),
     ".safetensors": ExportFormat(
         "safetensors",
@@ -51,7 +62,12 @@ FORMATS = {
         safetensors_file.lines,
     ),  # fmt: skip
     ".keras": ExportFormat(
-        "Keras", "tensorflow", (), ("tensorflow",), _alone(graph_files.keras), graph_files.keras_lines
+        "Keras",
+        "tensorflow",
+        (),
+        ("tensorflow",),
+        _alone(graph_files.keras),
+        graph_files.keras_lines,
     ),
 }
 

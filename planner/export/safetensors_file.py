@@ -10,7 +10,7 @@ from pathlib import Path
 from backends.models.user_source import locate
 from planner.errors import ExportError
 from planner.export.torch_source import MARK, torch_source
-from planner.export.trained_model import CLASSES, TrainedModel, metadata
+from planner.export.trained_model import CLASSES, TrainedModel, metadata, torch_replica
 
 
 def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
@@ -30,7 +30,7 @@ def files(model: TrainedModel, path: Path) -> dict[Path, bytes]:
                 f"--to {path}: the module would be written to {source}, which is another file; rename one"
             )
         made[source] = torch_source(model.description, model.image_dtype, path.name).encode()
-    arrays = export.arrays(model.replica)  # type: ignore[arg-type]
+    arrays = export.arrays(torch_replica(model.replica))
     return {path: save(arrays, {"format": "pt", **metadata(model)}), **made}
 
 

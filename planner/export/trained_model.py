@@ -2,7 +2,7 @@
 
 import contextlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backends import models
 from backends.frameworks.base import FRAMEWORKS, Replica, framework, layout_of
@@ -19,6 +19,10 @@ from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train.orders import Options
+
+if TYPE_CHECKING:  # to import a framework takes seconds
+    from backends.pytorch.replica import TorchReplica
+    from backends.tensorflow.replica import TensorFlowReplica
 
 RUN_REMEDY = "name a run folder that `planner train` made"
 #: The text of ``metadata`` with the names of the classes, a line each, in the order of the outputs.
@@ -124,19 +128,39 @@ def _of_job(run: TrainedRun, plan: Plan, classes: str | None) -> TrainedModel:
     """The model of a job; its tensors are those of a first test batch."""
     job = trained_job(plan, run.folder.checkpoint)
     names = job.loaded.classes if classes is None else class_names(classes, "", len(classes.split(",")))
-    if plan.framework == "torch":
-        from backends.pytorch.job_export import signature
-
-        found, made = signature(job.replica, job.loaded)  # type: ignore[arg-type]
-    else:
-        from backends.tensorflow.export import signature as keras_signature
-
-        found, made = keras_signature(job.replica, job.loaded)  # type: ignore[arg-type]
+    found, made = _signature(plan.framework, job)
     inputs = tuple(
         TensorDescription(f"input_{place}", dtype, (None, *shape[1:])) for place, (dtype, shape) in enumerate(found)
     )
     output = TensorDescription("output", made[0], (None, *made[1][1:]))
     return TrainedModel(run, None, job.replica, names, inputs, output, job.notes, job)
+
+
+def _signature(framework: str, job: TrainedJob) -> tuple[list[Any], Any]:
+    """(type, shape for a batch of one) of each input of the job's model, and of its output."""
+    if framework == "torch":
+        from backends.pytorch import export
+
+        return export.signature(export.of_job(torch_replica(job.replica), job.loaded))
+    from backends.tensorflow.export import signature
+
+    return signature(keras_replica(job.replica), job.loaded)
+
+
+def torch_replica(replica: Replica) -> "TorchReplica":
+    """A replica that PyTorch has built."""
+    from backends.pytorch.replica import TorchReplica
+
+    assert isinstance(replica, TorchReplica), "formats of torch are written of torch's replicas"
+    return replica
+
+
+def keras_replica(replica: Replica) -> "TensorFlowReplica":
+    """A replica that TensorFlow has built."""
+    from backends.tensorflow.replica import TensorFlowReplica
+
+    assert isinstance(replica, TensorFlowReplica), "Keras's files are written of TensorFlow's replicas"
+    return replica
 
 
 def _changes(run: TrainedRun) -> tuple[str, ...]:

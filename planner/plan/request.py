@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from backends.frameworks.base import OWN
+from backends.frameworks.optimizer import OWN
 from backends.strategies.engine import OWN_ENGINE, Engine
 from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.presets import SERVERLESS

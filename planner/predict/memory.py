@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.frameworks.base import LARS, OWN, SGD, SLOT_NAMES, UPDATES
+from backends.frameworks.optimizer import LARS, OWN, SGD, SLOT_NAMES, UPDATES
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats, Ints

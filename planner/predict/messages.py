@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from backends.frameworks.base import ADAM, ADAMW, DELAYED_NESTEROV, NESTEROV, SGD, Variable, consecutive
+from backends.frameworks.layout import Variable, consecutive
+from backends.frameworks.optimizer import ADAM, ADAMW, DELAYED_NESTEROV, NESTEROV, SGD
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.message import DENSE, bytes_of
 from backends.strategies.strategy import Strategy

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.data.partition import Partition
-from backends.frameworks.base import MOMENTUM, SLOT_NAMES
+from backends.frameworks.optimizer import MOMENTUM, SLOT_NAMES
 from backends.jobs.job import ACCURACY
 from backends.protocol.member_specs import IID, HostAddress, InjectionOrder, MemberSpec, StreamOrder
 from backends.strategies.data_injection import InjectionSpec

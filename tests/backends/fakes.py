@@ -9,7 +9,9 @@ import numpy as np
 
 from backends.data.loader import ArraySamples, BatchSource
 from backends.data.micro_batches import BatchPart, SplitBatch
-from backends.frameworks.base import SGD, SLOT_NAMES, OptimizerSettings, Replica, Slots, Variable
+from backends.frameworks.base import Replica
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import SGD, SLOT_NAMES, OptimizerSettings, Slots
 from backends.jobs.job import ACCURACY, Job
 from backends.optimizers import registry
 from backends.optimizers.base import FlatOptimizer

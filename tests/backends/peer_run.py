@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from backends.data.loader import ArraySamples, BatchLoader, BatchSource
-from backends.frameworks.base import OptimizerSettings, Replica
+from backends.frameworks.base import Replica
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.network import framing
 from backends.network.mailbox import Mailbox
 from backends.optimizers import registry

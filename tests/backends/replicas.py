@@ -7,7 +7,8 @@ import pytest
 
 from backends.data import dataset
 from backends.frameworks import base
-from backends.frameworks.base import FRAMEWORKS, OptimizerSettings, Replica
+from backends.frameworks.base import FRAMEWORKS, Replica
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.models.layers import BatchNorm, Concat, Conv, Dense, Dropout, Flatten, Model, Relu, Residual
 from tests.backends.fakes import CLASSES, Softmax
 from tests.installed import computes_with

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.hosting import single_device
 from backends.protocol.events import Joined
 from backends.strategies.strategy import Strategy

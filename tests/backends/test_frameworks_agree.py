@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from backends import models
-from backends.frameworks.base import OptimizerSettings, framework, layout_of
+from backends.frameworks.base import framework, layout_of
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.models import zoo
 from backends.models.layers import Dense
 from tests.backends.replicas import SMALL, batch_for, close, without_dropout

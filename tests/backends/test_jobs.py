@@ -13,7 +13,8 @@ import pytest
 
 from backends.data import background
 from backends.data.loader import BatchSource
-from backends.frameworks.base import OWN, GradientSettings, OptimizerSettings, Replica, framework
+from backends.frameworks.base import Replica, framework
+from backends.frameworks.optimizer import OWN, GradientSettings, OptimizerSettings
 from backends.jobs.failure import JobFailure
 from backends.profiling import step_profile
 from backends.profiling.step_loop import StepLoop

@@ -8,7 +8,7 @@ import pytest
 
 from backends import models
 from backends.frameworks import base
-from backends.frameworks.base import SGD, OptimizerSettings
+from backends.frameworks.optimizer import SGD, OptimizerSettings
 from backends.protocol.member_specs import ReplicaSpec
 from backends.training.workload import workload
 from profilers.file_tree import FileTree

@@ -6,7 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from backends.frameworks.base import MOMENTUM, SGD, GradientSettings, OptimizerSettings, framework
+from backends.frameworks.base import framework
+from backends.frameworks.optimizer import MOMENTUM, SGD, GradientSettings, OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.training.step import combine_parts
 from tests.backends.fakes import split

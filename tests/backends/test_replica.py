@@ -7,7 +7,7 @@ from backends import models
 from backends.data import dataset as data
 from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks import base
-from backends.frameworks.base import ADAM, ADAMW, MOMENTUM, SGD, GradientSettings, OptimizerSettings
+from backends.frameworks.optimizer import ADAM, ADAMW, MOMENTUM, SGD, GradientSettings, OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.models import shapes
 from backends.optimizers import registry, sgd

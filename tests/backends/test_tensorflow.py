@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from backends import models
-from backends.frameworks.base import MOMENTUM, SGD, OptimizerSettings, framework
+from backends.frameworks.base import framework
+from backends.frameworks.optimizer import MOMENTUM, SGD, OptimizerSettings
 from backends.models.layers import (
     AveragePool,
     BatchNorm,

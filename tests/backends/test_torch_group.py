@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import GradientSettings, OptimizerSettings
+from backends.frameworks.optimizer import GradientSettings, OptimizerSettings
 from backends.network import framing
 from backends.training.step import gradient
 from tests.backends.rank_run import drawn
@@ -133,7 +133,7 @@ def test_a_torch_that_was_built_without_torch_distributed_is_named(monkeypatch):
 GROUPS_OF_ONE = """
 import functools, os, sys, threading
 from backends import pytorch
-from backends.frameworks.base import GradientSettings
+from backends.frameworks.optimizer import GradientSettings
 from backends.training.step import combine_parts
 from tests.backends.replicas import batch_for, small_replica
 

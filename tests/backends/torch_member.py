@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from backends.data import loader
-from backends.frameworks.base import GradientSettings, OptimizerSettings
+from backends.frameworks.optimizer import GradientSettings, OptimizerSettings
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
 from backends.pytorch import process_group, require_process_group

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from backends.frameworks import base
-from backends.frameworks.base import MOMENTUM, SGD, OptimizerSettings
+from backends.frameworks.optimizer import MOMENTUM, SGD, OptimizerSettings
 
 IMAGES = 8
 

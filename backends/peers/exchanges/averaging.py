@@ -2,7 +2,7 @@
 
 from typing import Optional
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
 from backends.strategies import aggregation_rules
 from backends.strategies.message import WHOLE, whole

@@ -3,7 +3,8 @@
 import abc
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
-from backends.frameworks.base import Arrays, OptimizerSettings, Replica
+from backends.frameworks.base import Arrays, Replica
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.network.mailbox import Envelope, Mailbox
 from backends.optimizers.base import FlatOptimizer
 from backends.strategies.strategy import Strategy

@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, OptimizerSettings
+from backends.frameworks.base import Arrays
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies.aggregation_rules import FACTORS, WITH_MEAN

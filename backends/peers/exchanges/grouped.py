@@ -7,7 +7,7 @@ from typing import Callable, Optional, Sequence
 
 import numpy as np
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies.message import DENSE, WHOLE, Message, add, dense, put
 from backends.strategies.topologies.registry import GroupedTopology

@@ -6,7 +6,7 @@ Source: AD-PSGD, Lian et al., 2018, Alg. 1.
 import threading
 from typing import Optional
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies import aggregation_rules

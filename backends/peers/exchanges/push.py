@@ -5,7 +5,7 @@ Source: SGP, Assran et al., 2019, Alg. 1.
 
 from typing import Optional, Sequence
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies.aggregation_rules import PushSum
 from backends.strategies.message import add, dense

@@ -3,7 +3,7 @@
 import itertools
 from typing import Optional
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
 from backends.strategies import allreduce
 from backends.strategies.aggregation_rules import FACTORS, WITH_MEAN

@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.base import Compressor, Wrapper
 from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.top_k import TopK

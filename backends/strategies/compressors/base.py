@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.message import DENSE, Message, bytes_of
 
 

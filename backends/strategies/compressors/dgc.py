@@ -9,7 +9,7 @@ from typing import Optional, Sequence
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.top_k import TopK
 from backends.strategies.message import Message
 

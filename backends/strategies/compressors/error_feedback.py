@@ -4,7 +4,7 @@ from typing import Iterator, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.magnitude import BLOCK
 from backends.strategies.message import Message, dense, spans, sparse

@@ -5,7 +5,7 @@ from typing import Optional, Sequence
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import blocks
 from backends.strategies.message import SPARSE, Message, bytes_of

@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import SAMPLE, above, few_exceed, greatest, likely
 from backends.strategies.message import DENSE, SPARSE, Message, bytes_of

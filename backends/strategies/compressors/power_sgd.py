@@ -10,7 +10,7 @@ from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies import low_rank
 from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.message import LOW_RANK, Message, bytes_of

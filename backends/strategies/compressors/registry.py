@@ -3,7 +3,7 @@
 import inspect
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.adaptive import Adaptive
 from backends.strategies.compressors.ako import Ako
 from backends.strategies.compressors.base import Compressor

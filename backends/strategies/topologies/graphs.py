@@ -5,7 +5,7 @@ from typing import List, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.name_and_options import whole_number
 from backends.strategies.topologies.base import SERVER, MessageLoad, Topology
 

@@ -10,7 +10,8 @@ import pytest
 from backends.agent import roles
 from backends.agent.main import AgentTask
 from backends.data import dataset
-from backends.frameworks.base import FRAMEWORKS, OptimizerSettings
+from backends.frameworks.base import FRAMEWORKS
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.network import framing
 from backends.protocol.events import Built, Joined, Listening, MemberTelemetry, Ready
 from backends.protocol.member_specs import HostAddress, InjectionOrder, MemberSpec, ReplicaSpec

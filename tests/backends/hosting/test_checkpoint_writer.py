@@ -6,7 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import MOMENTUM
 from backends.hosting import checkpoint_writer
 from backends.hosting.checkpoint_writer import CheckpointWriter
 from backends.protocol.events import CheckpointFailed, CheckpointWritten

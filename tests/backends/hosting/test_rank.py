@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.frameworks.process_group import GroupError
 from backends.protocol.events import CheckpointWritten, Diverged, Evaluated, Joined, Progress
 from backends.training import checkpoint

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Layout, OptimizerSettings, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.network import framing
 from backends.protocol.events import Dropped, Joined, Refused, Replaced, Silent
 from backends.protocol.frames import Done, Gradient, WorkerEvaluation, WorkerHello

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from backends.data.loader import ArraySamples
-from backends.frameworks.base import MOMENTUM, OptimizerSettings
+from backends.frameworks.optimizer import MOMENTUM, OptimizerSettings
 from backends.hosting import single_device
 from backends.protocol.events import CheckpointWritten, Diverged
 from backends.strategies import sample_streams

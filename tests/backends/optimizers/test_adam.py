@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.frameworks.base import ADAM, ADAMW, FIRST_MOMENT, SECOND_MOMENT, UPDATES, OptimizerSettings, Variable
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import ADAM, ADAMW, FIRST_MOMENT, SECOND_MOMENT, UPDATES, OptimizerSettings
 from backends.optimizers import adam
 from backends.optimizers.adam import Adam
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings, Variable
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.optimizers import lars
 from backends.optimizers.lars import apply, scale, trust
 

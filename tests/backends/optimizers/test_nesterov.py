@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import DELAYED_NESTEROV, NESTEROV, OptimizerSettings, Variable
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import DELAYED_NESTEROV, NESTEROV, OptimizerSettings
 from backends.optimizers.nesterov import DelayedNesterov, Nesterov
 
 ONE = (Variable("w", (1,), 0, 1),)

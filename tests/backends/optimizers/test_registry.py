@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OWN, SLOT_NAMES, GradientSettings, OptimizerSettings, Variable, slot_shapes
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import OWN, SLOT_NAMES, GradientSettings, OptimizerSettings, slot_shapes
 from backends.optimizers.registry import OPTIMIZERS, build
 
 VARIABLES = (Variable("w", (2, 2), 0, 4), Variable("b", (2,), 4, 2))

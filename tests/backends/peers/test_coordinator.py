@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Layout, Variable, layout_of
+from backends.frameworks.base import layout_of
+from backends.frameworks.layout import Layout, Variable
 from backends.protocol.events import Dropped, Refused
 from backends.protocol.frames import Finish, PeerHello, PeerStep, PeerStepDone, WeightsOffer, WeightsReply
 from backends.training.array_transfer import receive_named, send_named

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings, Variable
+from backends.frameworks.layout import Variable
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.protocol.events import Dropped
 from backends.protocol.frames import LocalRound

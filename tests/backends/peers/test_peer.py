@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.network.mailbox import RUN_OVER
 from backends.peers.exchanges import gradients

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import MOMENTUM
 from backends.hosting.member_stats import MemberStats
 from backends.peers.state import ORPHANED, PeerRunState
 from backends.protocol.events import Diverged, Evaluated

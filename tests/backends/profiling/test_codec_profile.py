@@ -1,6 +1,6 @@
 """What choosing and taking in messages costs a device."""
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.profiling import codec_profile
 from backends.strategies.compressors.registry import COMPRESSORS
 

@@ -2,7 +2,7 @@
 
 import time
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.profiling.step_loop import StepLoop
 from tests.backends.fakes import DrawnBatches, Softmax
 

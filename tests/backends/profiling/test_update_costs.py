@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OWN
+from backends.frameworks.optimizer import OWN
 from backends.profiling import update_costs
 from tests.backends.fakes import Softmax, images
 

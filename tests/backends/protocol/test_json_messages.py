@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.frameworks.base import GradientSettings, Layout, OptimizerSettings, Variable, consecutive
+from backends.frameworks.layout import Layout, Variable, consecutive
+from backends.frameworks.optimizer import GradientSettings, OptimizerSettings
 from backends.protocol import events, frames, json_messages, orders
 from backends.protocol.json_messages import decode, encode, encode_list, record
 from backends.protocol.member_specs import DataPart, HostAddress, Identity, MemberSpec, ReplicaSpec

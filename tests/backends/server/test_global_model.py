@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import ADAM, LARS, SGD, Layout, OptimizerSettings, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import ADAM, LARS, SGD, OptimizerSettings
 from backends.optimizers import registry
 from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense, sparse

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.protocol.events import Joined
 from backends.protocol.frames import LocalRound

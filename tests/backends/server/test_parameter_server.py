@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from backends.data.loader import ArraySamples
-from backends.frameworks.base import OptimizerSettings, layout_of
+from backends.frameworks.base import layout_of
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.network import framing
 from backends.protocol.events import CheckpointWritten, Diverged, Dropped, Joined, Silent

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.protocol.events import CheckpointWritten, Dropped, Joined, Replaced
 from backends.protocol.frames import WorkerEvaluation, WorkerStep

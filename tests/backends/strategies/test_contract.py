@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.network.framing import as_bytes
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import buffers, whole

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.frameworks.base import DELAYED_NESTEROV, NESTEROV
+from backends.frameworks.optimizer import DELAYED_NESTEROV, NESTEROV
 from backends.strategies.local_updates import LocalSpec, OuterSpec, automatic_momentum
 from backends.strategies.strategy import Strategy
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.strategies.optimizer_spec import OptimizerSpec
 
 

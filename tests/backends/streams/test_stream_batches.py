@@ -10,7 +10,7 @@ import pytest
 from backends.data.arrivals import WaitInterrupted
 from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.streams import SampleStream
-from backends.frameworks.base import GradientSettings
+from backends.frameworks.optimizer import GradientSettings
 from backends.hosting import single_device
 from backends.protocol.events import Joined, Left, MemberProgress
 from backends.protocol.member_specs import StreamOrder

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from hypothesis.extra import numpy as arrays
 
-from backends.frameworks.base import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, UPDATES, Layout, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, UPDATES
 from backends.protocol.events import Evaluated
 from backends.protocol.json_messages import record
 from backends.training import checkpoint

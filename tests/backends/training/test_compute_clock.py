@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.frameworks.base import GradientSettings
+from backends.frameworks.optimizer import GradientSettings
 from backends.training import step
 from backends.training.compute_clock import ComputeClock, clock_of
 from tests.backends.fakes import DrawnBatches, Softmax

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import ADAM, OptimizerSettings
+from backends.frameworks.optimizer import ADAM, OptimizerSettings
 from backends.protocol.frames import LocalRound
 from backends.training.local_round import LocalUpdates, RoundAbandoned
 from tests.backends.fakes import BATCH, Diverging, DrawnBatches, Softmax, train_on_all

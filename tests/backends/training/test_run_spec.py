@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.hosting.step_queue import WorkItem, resumed_queue
 from backends.protocol.frames import EVALUATE, STEP
 from backends.training.lr_schedule import RateSchedule

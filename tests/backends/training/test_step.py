@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backends.data.loader import ArraySamples
-from backends.frameworks.base import GradientSettings
+from backends.frameworks.optimizer import GradientSettings
 from backends.jobs.job import ACCURACY
 from backends.protocol.events import TimeSpent
 from backends.training import step

@@ -137,7 +137,7 @@ class TestWithTorch:
         moody += "            return x if len(x) == 2 else -x\n    net.__class__ = Moody\n    return net, "
         file.write_text(file.read_text().replace("    return net, ", moody))
         problem = planner("export", "run", "--to", "model.pt").problem()
-        assert "traced with one batch, it computes something else for another one of 1 images" in problem
+        assert "traced with one batch, it computes something else for another one of 1 samples" in problem
         assert not Path("model.pt").exists()
 
     def test_a_disk_that_is_full_keeps_the_older_file(self, planner: Planner, run_folder: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import MOMENTUM
 from backends.protocol.events import CheckpointWritten
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint

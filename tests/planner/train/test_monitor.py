@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import MOMENTUM
 from backends.frameworks.process_group import BROKEN
 from backends.protocol.events import CheckpointWritten, Evaluated, Joined, Left, Progress, RunAccount
 from backends.protocol.orders import RemoveFile

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.data.dataset import Dataset
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.protocol.member_specs import ReplicaSpec
 from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import MOMENTUM, Layout, Variable
+from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.optimizer import MOMENTUM
 from backends.protocol.events import Evaluated
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.adaptive import RULES, Adaptive
 from backends.strategies.compressors.dense import Float16
 from backends.strategies.compressors.gaia import Gaia

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.ako import Ako
 from backends.strategies.message import DENSE, SPANS, bytes_of
 

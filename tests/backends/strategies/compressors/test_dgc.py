@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import consecutive
+from backends.frameworks.layout import consecutive
 from backends.strategies.compressors.dgc import DeepGradientCompression
 from backends.strategies.compressors.momentum_correction import MomentumCorrection
 from backends.strategies.compressors.registry import CompressorSpec

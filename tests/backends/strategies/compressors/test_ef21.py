@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import consecutive
+from backends.frameworks.layout import consecutive
 from backends.strategies.compressors.ef21 import EF21
 from backends.strategies.compressors.momentum_correction import MomentumCorrection
 from backends.strategies.message import SPARSE, whole

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.layer_drop import LayerDrop, threshold
 from backends.strategies.message import DENSE, SPANS, whole
 

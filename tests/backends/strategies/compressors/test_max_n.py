@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies.compressors.max_n import LEAST, MaxN
 from backends.strategies.message import DENSE, SPARSE, bytes_of
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.frameworks.base import consecutive
+from backends.frameworks.layout import consecutive
 from backends.strategies import low_rank
 from backends.strategies.compressors.power_sgd import PowerSGD
 from backends.strategies.message import DENSE, bytes_of, whole

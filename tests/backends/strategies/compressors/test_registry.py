@@ -6,7 +6,7 @@ import pkgutil
 
 import pytest
 
-from backends.frameworks.base import Variable
+from backends.frameworks.layout import Variable
 from backends.strategies import compressors
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.momentum_correction import MomentumCorrection

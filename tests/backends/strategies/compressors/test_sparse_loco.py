@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.frameworks.base import consecutive
+from backends.frameworks.layout import consecutive
 from backends.strategies import quantized
 from backends.strategies.compressors.sparse_loco import SparseLoCo
 from backends.strategies.message import DENSE, bytes_of, sound, whole

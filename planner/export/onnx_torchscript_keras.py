@@ -10,8 +10,12 @@ gives.
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from planner.export.trained_model import CLASSES, TrainedModel, metadata
+from planner.export.trained_model import CLASSES, TrainedModel, keras_replica, metadata, torch_replica
+
+if TYPE_CHECKING:
+    from backends.pytorch.export import Exported
 
 #: The entry of files of TorchScript and Keras that holds the class names, a name a line.
 CLASSES_FILE = "classes.txt"
@@ -19,12 +23,9 @@ CLASSES_FILE = "classes.txt"
 
 def torchscript(model: TrainedModel) -> bytes:
     """The file's content. Raises ValueError where the model cannot be traced."""
-    from backends.pytorch import export, job_export
+    from backends.pytorch import onnx_torchscript
 
-    names, replica = {CLASSES_FILE: "\n".join(model.classes)}, model.replica
-    if model.job is not None:
-        return job_export.torchscript(replica, model.job.loaded, names)  # type: ignore[arg-type]
-    return export.torchscript(replica, model.image_dtype, names)  # type: ignore[arg-type]
+    return onnx_torchscript.torchscript(_exported(model), {CLASSES_FILE: "\n".join(model.classes)})
 
 
 def torchscript_lines(model: TrainedModel, path: Path) -> tuple[str, ...]:
@@ -44,12 +45,9 @@ def torchscript_lines(model: TrainedModel, path: Path) -> tuple[str, ...]:
 
 def onnx(model: TrainedModel) -> bytes:
     """The file's content. Raises ValueError where torch cannot write it."""
-    from backends.pytorch import export, job_export
+    from backends.pytorch import onnx_torchscript
 
-    told, replica = metadata(model), model.replica
-    if model.job is not None:
-        return job_export.onnx(replica, model.job.loaded, told)  # type: ignore[arg-type]
-    return export.onnx(replica, model.image_dtype, told)  # type: ignore[arg-type]
+    return onnx_torchscript.onnx(_exported(model), metadata(model))
 
 
 def onnx_lines(model: TrainedModel, path: Path) -> tuple[str, ...]:
@@ -70,10 +68,8 @@ def keras(model: TrainedModel) -> bytes:
     Raises ValueError for what is no Keras model.
     """
     from backends.tensorflow import export
-    from backends.tensorflow.replica import TensorFlowReplica
 
-    assert isinstance(model.replica, TensorFlowReplica), "Keras's files are written of TensorFlow's replicas"
-    return export.keras_file(model.replica, model.image_dtype, {CLASSES_FILE: "\n".join(model.classes)})
+    return export.keras_file(keras_replica(model.replica), model.image_dtype, {CLASSES_FILE: "\n".join(model.classes)})
 
 
 def keras_lines(model: TrainedModel, path: Path) -> tuple[str, ...]:
@@ -89,3 +85,12 @@ def keras_lines(model: TrainedModel, path: Path) -> tuple[str, ...]:
         f"images = {tensors}  # put yours here",
         "print(classes[int(tf.argmax(model(images)[0]))])",
     )
+
+
+def _exported(model: TrainedModel) -> "Exported":
+    from backends.pytorch import export
+
+    replica = torch_replica(model.replica)
+    if model.job is not None:
+        return export.of_job(replica, model.job.loaded)
+    return export.of_images(replica, model.image_dtype)
