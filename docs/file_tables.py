@@ -33,7 +33,9 @@ def job(source: str) -> str:
     """The first sentence of a module's docstring, on one line; empty without one."""
     text = ast.get_docstring(ast.parse(source)) or ""
     paragraph = " ".join(text.partition("\n\n")[0].split())
-    return re.split(r"(?<=[.?])\s", paragraph)[0].rstrip(".").replace("|", r"\|").replace("``", "`")
+    return (
+        re.split(r"(?<=[.?])(?<!\bEq\.)(?<!\bal\.)\s", paragraph)[0].rstrip(".").replace("|", r"\|").replace("``", "`")
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Each fact comes from a command or a file, and a pure function parses it.
 """
 
+import importlib
 import importlib.util
 import os
 import platform
@@ -10,7 +11,7 @@ import re
 import shutil
 import subprocess
 import time
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from profilers import cpu_quota, mixed_precision, process_memory, procfs, sensors, tegra
 from profilers.file_tree import FileTree, Unavailable
@@ -153,3 +154,30 @@ def command_output(command: List[str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace")
+
+
+def package_versions(names: Sequence[str]) -> Dict[str, Optional[str]]:
+    """The version of each package by its name on the package index; None where it is absent."""
+    return {name: _version(name) for name in names}
+
+
+def _version(name: str) -> Optional[str]:
+    try:
+        metadata: Any = importlib.import_module("importlib.metadata")
+    except ImportError:  # before Python 3.8
+        return _by_setuptools(name)
+    try:
+        return str(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _by_setuptools(name: str) -> Optional[str]:
+    try:
+        resources: Any = importlib.import_module("pkg_resources")
+    except ImportError:
+        return None
+    try:
+        return str(resources.get_distribution(name).version)
+    except (resources.DistributionNotFound, resources.RequirementParseError):
+        return None

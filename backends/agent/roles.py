@@ -12,8 +12,7 @@ from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
 from backends.optimizers import registry
-from backends.optimizers.base import FlatOptimizer
-from backends.optimizers.own import JobOptimizer
+from backends.optimizers.base import FlatOptimizer, JobOptimizer
 from backends.peers.coordinator import PeerCoordinator
 from backends.peers.exchanges.base import ExchangeParts
 from backends.peers.exchanges.registry import exchange

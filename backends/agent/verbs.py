@@ -12,7 +12,7 @@ from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, stream_rate, throughput
 from backends.protocol import orders
 from backends.training import run_orders
-from profilers import addresses_and_ports, device_facts, installed_packages
+from profilers import addresses_and_ports, device_facts
 from profilers.records.device import Facts
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
@@ -47,7 +47,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.FindCache: leftovers.find_cache,
     orders.FindFile: lambda task, order: files.find(order.name, order.digest),
     orders.FindFreePort: lambda task, order: addresses_and_ports.free_port(),
-    orders.FindPackages: lambda task, order: installed_packages.versions(order.names),
+    orders.FindPackages: lambda task, order: device_facts.package_versions(order.names),
     orders.FindMissing: projects.find_missing,
     orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
     run_orders.HostRun: roles.host_run,

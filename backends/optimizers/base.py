@@ -1,10 +1,11 @@
-"""An optimizer updates flat weights in place; each kind is a class of its own."""
+"""An optimizer updates flat weights in place: one of planner's own, or that of a user's job."""
 
 import abc
 
 import numpy as np
 
-from backends.frameworks.optimizer import OptimizerSettings, Slots
+from backends.frameworks.base import Replica
+from backends.frameworks.optimizer import OWN, OptimizerSettings, Slots, zero_slots
 
 
 class FlatOptimizer(abc.ABC):
@@ -21,3 +22,14 @@ class FlatOptimizer(abc.ABC):
 
         gradients: as ``OptimizerSettings.in_gradients`` tells, the mean or sum over all workers.
         """
+
+
+class JobOptimizer(FlatOptimizer):
+    """The optimizer that a job brings, in the framework's own types; rates are its own as well."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.slots = zero_slots(OWN, replica.weights.size)
+        self._replica = replica
+
+    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimizer: OptimizerSettings) -> None:
+        self._replica.own_step(weights, gradients)

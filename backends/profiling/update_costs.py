@@ -9,7 +9,7 @@ from backends.frameworks.base import Replica
 from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import ADAM, LARS, OWN, SGD, OptimizerSettings
 from backends.optimizers import registry
-from backends.optimizers.own import JobOptimizer
+from backends.optimizers.base import JobOptimizer
 from backends.profiling.thread_timer import timed
 from backends.server.global_model import GlobalModel
 from backends.strategies import message

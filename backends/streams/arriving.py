@@ -1,13 +1,13 @@
 """Samples arrive in a thread of their own, and a training loop waits until there are enough."""
 
+import collections
 import contextlib
 import threading
 import time
-from typing import Callable, List, Optional
+from typing import Callable, Deque, List, Optional, Tuple
 
 from backends.data.arrivals import Arrivals, StreamEnded, WaitInterrupted, never
 from backends.protocol.streams import StreamPosition, StreamStatistics
-from backends.streams.arrival_rate import ArrivalRate
 from backends.streams.buffer import SampleBuffer
 from backends.streams.sample_codec import SampleCodec
 from backends.streams.source import SampleSource, StreamRecord
@@ -16,8 +16,38 @@ from backends.streams.source import SampleSource, StreamRecord
 TICK_S = 0.1
 #: Seconds between attempts to reach a source.
 RETRY_S = 1.0
+#: Seconds over which arrivals are counted: a rate that changes shows within this time.
+WINDOW_S = 5.0
+#: Seconds without which there is no rate yet.
+LEAST_S = 1.0
 #: What a stream says whose source has delivered everything.
 AT_ITS_END = "the stream has ended"
+
+
+class ArrivalRate:
+    """Samples a second, over the last ``WINDOW_S`` seconds.
+
+    clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began_s = clock()
+        self._arrivals: Deque[Tuple[float, int]] = collections.deque()
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        """So many samples have arrived now."""
+        self._arrivals.append((self._clock(), count))
+        self._count += count
+
+    def per_second(self) -> Optional[float]:
+        """The rate; None before it was measured for ``LEAST_S``."""
+        now_s = self._clock()
+        while self._arrivals and self._arrivals[0][0] <= now_s - WINDOW_S:
+            self._count -= self._arrivals.popleft()[1]
+        lasted_s = min(WINDOW_S, now_s - self._began_s)
+        return None if lasted_s < LEAST_S else self._count / lasted_s
 
 
 class ArrivingSamples(Arrivals):

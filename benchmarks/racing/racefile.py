@@ -30,7 +30,7 @@ class Environment(NamedTuple):
 
 
 class Race(NamedTuple):
-    """One race. All paths are relative to its file.
+    """One race. All paths are relative to its ``file``.
 
     seconds: of training, of every run; evaluate_s: between two evaluations, on ``test_images`` of
     the test set; rates: learning rates, all of which every strategy tries in the environment
@@ -40,8 +40,7 @@ class Race(NamedTuple):
     seconds; rate_of: learning rates of strategies for which the best is known, which try no others.
     """
 
-    name: str
-    folder: str
+    file: str
     model: str
     data: str
     batch: int
@@ -57,9 +56,14 @@ class Race(NamedTuple):
     schedule: str = "constant"
     rate_of: dict[str, float] = {}
 
+    @property
+    def name(self) -> str:
+        """That of its file."""
+        return Path(self.file).stem
+
     def path(self, name: str) -> Path:
         """Of a file that is named in the race file."""
-        return (Path(self.folder) / name).resolve()
+        return (Path(self.file).parent / name).resolve()
 
     @property
     def model_name(self) -> str:
@@ -83,7 +87,7 @@ def load(path: Path) -> Race:
     """Read a race file. Raises RecordError naming what does not fit."""
     try:
         table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        race = decode(Race, {**table, "name": path.stem, "folder": str(path.parent)})
+        race = decode(Race, {**table, "file": str(path)})
     except (OSError, tomllib.TOMLDecodeError, RecordError) as error:
         raise RecordError(f"{path}: {error}; see benchmarks/racing/*.toml") from error
     for label in (race.tune_in, *(each.alone_in for each in race.environments if each.alone_in)):

@@ -12,10 +12,9 @@ from planner.paths import RunFolder
 from planner.profile.power_readings import uncertainty
 from planner.provenance import Provenance
 from planner.units import joules, number, percent, seconds, watts
-from planner.views import partition
 from planner.views.advice import named
-from planner.views.injection import injection_table
 from planner.views.notes import few, legend
+from planner.views.samples import injection_table, partition_table
 from planner.views.streams import stream_table
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from planner.views.training import metric_text
@@ -153,7 +152,7 @@ def _samples(result: Mapping[str, Any]) -> list[TextTable]:
         {name: part[key] for name, part in result["workers"].items() if part.get(key)} for key in ("stream", "injected")
     )
     return [
-        *([partition.table(result["partition"])] if "partition" in result else []),
+        *([partition_table(result["partition"])] if "partition" in result else []),
         *([stream_table(streams, "streams of samples")] if streams else []),
         *([injection_table(injected)] if injected else []),
     ]

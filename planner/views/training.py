@@ -23,7 +23,7 @@ from planner.profile.power_readings import window_watts
 from planner.train.events import LogFailed, MemberGivenUp, MemberLost
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, number, percent, seconds, watts
-from planner.views.injection import injection_columns, injection_table
+from planner.views.samples import injection_columns, injection_table
 from planner.views.streams import stream_columns, stream_table
 from planner.views.tables import EMULATED_NOTE, TextTable, marked
 from profilers.records.readings import Window

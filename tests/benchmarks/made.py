@@ -7,7 +7,7 @@ from benchmarks.racing.records import RACE, TUNING, Finished, Outcome, Setting, 
 def race(**changes: object) -> Race:
     """Two strategies in two environments, two seeds, two rates."""
     environments = tuple(Environment(label, f"{label}.toml", ("fast", "slow")) for label in ("here", "there"))
-    made = Race("test", "/races", "net", "images", 32, 20.0, 2.0, 100, 0.7, 2, (0.01, 0.02), "here", environments)
+    made = Race("/races/test.toml", "net", "images", 32, 20.0, 2.0, 100, 0.7, 2, (0.01, 0.02), "here", environments)
     return made._replace(**changes)
 
 

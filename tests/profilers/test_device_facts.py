@@ -1,6 +1,7 @@
 """Facts are parsed from recorded texts, and collected on the real machine without its tools."""
 
 import sys
+from importlib import metadata
 
 import pytest
 
@@ -102,3 +103,8 @@ def test_the_output_of_an_absent_or_failing_program_is_empty(tmp_path):
 def test_the_board_of_a_pc_is_the_product(plant):
     assert device_facts.board(plant({"sys/class/dmi/id/product_name": "Precision 3650\n"})) == "Precision 3650"
     assert isinstance(device_facts.board(FileTree("/")), (str, type(None)))
+
+
+def test_installed_packages_have_their_version_and_others_none():
+    found = device_facts.package_versions(["numpy", "no-such-package"])
+    assert found == {"numpy": metadata.version("numpy"), "no-such-package": None}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.streams.arrival_rate import WINDOW_S, ArrivalRate
+from backends.streams.arriving import WINDOW_S, ArrivalRate
 from tests.backends.stream_sources import HandClock
 
 

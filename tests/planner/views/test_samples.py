@@ -1,7 +1,7 @@
 """A row a device with what it gave to others and received, while a run goes on and at its end."""
 
 from backends.protocol.streams import InjectionStatistics
-from planner.views.injection import injection_columns, injection_table
+from planner.views.samples import injection_columns, injection_table
 from tests.planner.screens import WIDTHS, row, shown
 
 ONE = InjectionStatistics(30, 9000, 50, 15000, 40, 10, 2, 1, {"pc": 30, "nano": 30})

@@ -1,4 +1,4 @@
-"""This view shows which samples the devices of a run gave one another, a row for each device."""
+"""This view shows which samples the devices of a run held, and which they gave one another."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,8 @@ from planner.train.injection import injected_result
 from planner.units import bytes_text
 from planner.views.tables import TextTable
 
+#: Most labels that are shown of a device, those of most samples.
+MOST_LABELS = 8
 _COUNTS = ("received", "used", "dropped", "malformed")
 
 
@@ -31,3 +33,22 @@ def injection_table(injected: Mapping[str, Mapping[str, Any]]) -> TextTable:
             bytes_text(each["received_bytes"]),
         )  # fmt: skip
     return made
+
+
+def partition_table(division: Mapping[str, Any]) -> TextTable:
+    """A row a device: its samples, and how many of each label.
+
+    division: a ``DataDivision`` as in result.json.
+    """
+    made = TextTable(
+        f"data by --partition {division['partition']}", ("device", "samples", "labels"), left=("device", "labels")
+    )
+    for name, labels in division["labels"].items():
+        made.add_row(name, f"{sum(labels.values()):,}", _labels(labels))
+    return made
+
+
+def _labels(labels: Mapping[str, int]) -> str:
+    most = sorted(labels, key=lambda label: -labels[label])[:MOST_LABELS]
+    texts = [f"{label}: {labels[label]:,}" for label in labels if label in most]
+    return ", ".join(texts + [f"{len(labels) - len(most)} more"] * (len(labels) > len(most)))
