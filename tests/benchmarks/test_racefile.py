@@ -35,7 +35,7 @@ def test_every_race_that_comes_along_can_be_run(path: Path) -> None:
 
 
 def test_paths_are_relative_to_the_race_file(tmp_path: Path) -> None:
-    race = load(RACES[0])._replace(folder=str(tmp_path), model="net.py:net")
+    race = load(RACES[0])._replace(file=str(tmp_path / "race.toml"), model="net.py:net")
     assert race.model_name == f"{tmp_path.resolve()}/net.py:net"
     assert race._replace(model="cipher").model_name == "cipher"
 
