@@ -11,20 +11,20 @@ Phases = Tuple[float, float, float]
 
 PROTOCOLS = ("adaptive", "paper")
 #: Most and fewest steps of a warm-up, and the seconds after which it ends, steady or not.
-WARMUP_LIMIT, WARMUP_MINIMUM, WARMUP_S = 300, 2, 1.5
+WARMUP_LIMIT, WARMUP_MINIMUM, WARMUP_S = 300, 2, 1.0
 #: Fewest steps that are timed, and the most.
 TIMED_MINIMUM, TIMED_LIMIT = 3, 3000
 #: Shortest window. The speed of a machine changes from second to second, which the spread of
 #: neighbouring steps does not show.
 WINDOW_S = 1.0
 #: Seconds after which timing ends though the mean is not precise.
-LONGEST_S = 4.0
+LONGEST_S = 2.0
 #: Seconds between two checks of the precision: a check takes as long as a short step.
 CHECK_S = 0.5
 #: Half of the 95 % interval of the mean step, as a share of it, that is precise enough.
 PRECISION = 0.03
 #: Steps of the warm-up of a repeat.
-REPEAT_WARMUP = 5
+REPEAT_WARMUP = 2
 #: Gu et al., section IV: steps 1-300 warm up, 301-400 are timed, counters are sampled over 401-500.
 PAPER_STEPS = (300, 100, 100)
 
@@ -47,7 +47,7 @@ class StepTimes(NamedTuple):
 class StepProgress(NamedTuple):
     """Progress: ``steps`` of a stage have been made.
 
-    stage: ``warm-up``, ``timed``, ``counters``, or of a repeat ``ready``, ``waiting``, ``again``.
+    stage: ``ready``, ``warm-up``, ``timed``, ``counters``, or of a repeat ``again``.
     step_s: median step; 0 before one.
     """
 
@@ -96,7 +96,7 @@ def measure_repeat(
     begins: Callable[[], bool] = lambda: True,
     clock: Callable[[], float] = time.monotonic,
 ) -> StepTimes:
-    """Repeat a measurement: 5 steps of warm-up, then steps for so many seconds, one at least.
+    """Repeat a measurement: a few steps of warm-up, then steps for so many seconds, one at least.
 
     Between both it tells of the stage ``ready``, and makes steps that do not count until it
     ``begins``.

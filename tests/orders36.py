@@ -12,6 +12,7 @@ import types
 
 import numpy as np
 
+from backends.agent.main import AgentTask
 from backends.agent.verbs import ORDERS
 from backends.frameworks import base
 from backends.frameworks.base import Replica
@@ -80,16 +81,16 @@ class LeastSquares(Replica):
         self._momentum.slots = slots
 
 
-class Job:
-    """One order, as an agent has it: told to go when it is made."""
+class Job(AgentTask):
+    """One order, told to go when it is made."""
 
     def __init__(self):
+        super().__init__(self._note)
         self.heard = threading.Condition()
         self.events = []
-        self.go, self.stopping = threading.Event(), threading.Event()
         self.go.set()
 
-    def emit(self, event):
+    def _note(self, event):
         with self.heard:
             self.events.append(event)
             self.heard.notify_all()

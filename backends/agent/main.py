@@ -34,6 +34,8 @@ from profilers.records.json_values import json_value
 SILENCE_S = 30.0
 #: How long running jobs get to end by themselves when the controller is gone.
 GRACE_S = 1.0
+#: How often a task that waits for the go order looks whether it was stopped.
+GO_TICK_S = 0.1
 
 
 class AgentTask:
@@ -47,6 +49,12 @@ class AgentTask:
         self.emit = emit
         self.go = threading.Event()
         self.stopping = threading.Event()
+
+    def await_go(self) -> None:
+        """Wait for the go order. Raises InterruptedError where the task is stopped before."""
+        while not self.go.wait(GO_TICK_S):
+            if self.stopping.is_set():
+                raise InterruptedError("stopped before it was told to go")
 
 
 class Input:

@@ -13,9 +13,6 @@ from backends.training.step_watch import LEAST_LIMITS, StepWatch
 from backends.training.telemetry import TelemetrySender
 from backends.training.workload import MemberData, Workload, code_of, member_data, workload
 
-#: How often a task that waits for the go order looks whether it was stopped.
-GO_TICK_S = 0.1
-
 
 class LiveMember(NamedTuple):
     """A member that may take up its role.
@@ -53,7 +50,7 @@ def _prepare(task: Any, member: MemberSpec) -> Tuple[Workload, MemberData]:
     with code_of(member.replica):
         own = member_data(member, loaded, files.fetch, _claimed)
     task.emit(Ready(own.labels, own.division))
-    await_go(task)
+    task.await_go()
     return loaded, own.data
 
 
@@ -61,10 +58,3 @@ def _claimed(name: str) -> str:
     """The path of a name in the cache, kept from `planner clean` while this process runs."""
     files.claim(name)
     return files.path(name)
-
-
-def await_go(task: Any) -> None:
-    """Wait for the go order. Raises InterruptedError where the task is stopped before."""
-    while not task.go.wait(GO_TICK_S):
-        if task.stopping.is_set():
-            raise InterruptedError("stopped before the run began")

@@ -3,7 +3,7 @@
 import threading
 from typing import Any, Callable, Dict, NamedTuple
 
-from backends.agent.member_life import LiveMember, alive, await_go
+from backends.agent.member_life import LiveMember, alive
 from backends.frameworks.base import Replica
 from backends.frameworks.optimizer import OWN
 from backends.hosting import single_device
@@ -48,7 +48,7 @@ def host_run(task: Any, order: HostRun) -> RunAccount:
     host: RunHost = kind(order.spec, order.identity, task.emit)
     listener = framing.listen(order.address)
     task.emit(Listening(listener.getsockname()[1]))
-    await_go(task)  # the run's clock starts with the word, not with the listening
+    task.await_go()  # the run's clock starts with the word, not with the listening
     return host.run(listener, task.stopping.is_set)
 
 

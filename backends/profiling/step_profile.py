@@ -39,6 +39,7 @@ Made = TypeVar("Made")
 def time_steps(task: Any, order: TimeSteps) -> StepProfile:
     """Measure one model at one batch size; emits progress.
 
+    It waits for the word to go on once the model is built and its memory is known.
     Where that batch size does not fit into the memory, a smaller one is measured.
     Raises ValueError for what does not fit together, MemoryError where no batch size fits.
     """
@@ -62,6 +63,8 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         first_steps_s.append(sum(loop.step()))
 
     drawn.batch = batch = probe.largest(order.batch, _at(drawn, first_step))
+    task.emit(StepTimed("ready", len(first_steps_s), 0.0))
+    task.await_go()
     windows: List[Window] = []
     sampler = Sampler()
     window_s = SENSED_S if sampler.reads_power else steptime.WINDOW_S

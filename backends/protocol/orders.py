@@ -229,7 +229,10 @@ class LoopbackEnds(NamedTuple):
 
 
 class TimeSteps(NamedTuple):
-    """Measure a model's steps at one batch size, as long as ``protocol`` asks for."""
+    """Measure a model's steps at one batch size, as long as ``protocol`` asks for.
+
+    The model is built, and the memory of its steps measured, before the word to go on.
+    """
 
     replica: ReplicaSpec
     batch: int

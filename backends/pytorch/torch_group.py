@@ -33,9 +33,10 @@ WAIT_S = 1800.0
 CONNECT_S = 30.0
 #: Longest wait of the first member until all others have left.
 LEAVE_S = 10.0
-#: Pairs of gradients, without and with DistributedDataParallel, that are timed; and first ones that
-#: are not, for it fills its buckets anew after the first.
-PAIRS, WARM_PAIRS = 7, 2
+#: Pairs of gradients, without and with DistributedDataParallel: fewest and most that are timed, and
+#: seconds for all but the fewest; and first ones that are not timed, for it fills its buckets anew
+#: after the first.
+FEWEST_PAIRS, MOST_PAIRS, PAIRS_S, WARM_PAIRS = 3, 7, 0.5, 2
 #: Seconds after which an ended group is freed. That joins its threads while it holds the lock of
 #: the interpreter, and just after the last work one of them may still be waiting for this lock.
 FREED_AFTER_S = 1.0
@@ -83,15 +84,22 @@ def _in_group_of_one(replica: TorchReplica, draw: Draw) -> float:
         module = _wrapped(_TrainingLoss(replica, _waits_for_nobody))
         hook = (None, default_hooks.allreduce_hook)
         module.register_comm_hook(BucketReduction(hook, 1.0, False, threads, _waits_for_nobody), reduce_bucket)
-        compute, differences = functools.partial(_gradient, replica), []
-        for _ in range(WARM_PAIRS + PAIRS):
+        compute = functools.partial(_gradient, replica)
+
+        def added_s() -> float:
             replica.training_loss = alone
             alone_s = _cpu_s(draw(), compute, ())
             replica.training_loss = module
-            differences.append(_cpu_s(draw(), compute, threads) - alone_s)
+            return _cpu_s(draw(), compute, threads) - alone_s
+
+        for _ in range(WARM_PAIRS):
+            added_s()
+        began_s, found = time.monotonic(), [added_s() for _ in range(FEWEST_PAIRS)]
+        while len(found) < MOST_PAIRS and time.monotonic() - began_s < PAIRS_S:
+            found.append(added_s())
     finally:
         _end_group()
-    return max(0.0, statistics.median(differences[WARM_PAIRS:]))
+    return max(0.0, statistics.median(found))
 
 
 def _waits_for_nobody(waits: bool) -> None:

@@ -5,9 +5,9 @@ They share its memory and often its processors: containers, or a GPU and the cor
 
 from collections.abc import Iterable, Mapping
 
-from backends.protocol.events import StepTimed
 from planner.agents.call import Call
 from planner.errors import RemoteError
+from planner.profile.step_timing import await_ready
 from profilers import stats
 from profilers.records.readings import Samples
 from profilers.records.steps import Contention, Repeat
@@ -28,7 +28,7 @@ def together(calls: Mapping[str, Call], silence_s: float) -> tuple[dict[str, Rep
     still to begin. silence_s: after which a device counts as hung.
     """
     for call in calls.values():
-        _await_ready(call, silence_s)
+        await_ready(call, silence_s)
     found: dict[str, Repeat] = {}
     failed: dict[str, RemoteError] = {}
     for name, call in calls.items():
@@ -51,10 +51,3 @@ def contention(names: Iterable[str], alone: Samples, made: Samples) -> Contentio
     return Contention(
         tuple(names), stats.mean(made.values) / stats.mean(alone.values), stats.standard_error(made.values)
     )
-
-
-def _await_ready(call: Call, silence_s: float) -> None:
-    """Wait until the device makes steps, has failed, or is silent, which its result shows."""
-    event = call.event(silence_s)
-    while event is not None and not (isinstance(event, StepTimed) and event.stage == "ready"):
-        event = call.event(silence_s)

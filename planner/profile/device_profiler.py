@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from backends.protocol.orders import CollectFacts, MeasureIdle, RemoveFile, StartFramework, WatchStream
 from planner.agents.call import Call
@@ -27,6 +27,8 @@ from profilers.records.readings import StreamRate, Window
 from profilers.records.steps import Repeat, StepProfile
 from profilers.stats import mean
 
+#: Seconds of idling that are enough for counters, where no sensor tells watts.
+COUNTED_S = 1.0
 #: Seconds for which arriving samples are counted.
 WATCHED_S = 10.0
 #: Seconds without an answer after which a device counts as hung.
@@ -58,8 +60,9 @@ class DeviceProfiler:
             return
         self._show(device.name, "idle power", None)
         began = time.monotonic()
+        lasting_s = self._request.idle_s if self._facts_of(device).sensors else min(self._request.idle_s, COUNTED_S)
         try:
-            idle: Window = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
+            idle: Window = agent.call(MeasureIdle(lasting_s), ANSWER_S)
         except PlannerError as error:
             self._recorder.fail(device.name, str(error))
             return
@@ -78,20 +81,48 @@ class DeviceProfiler:
                 self._show(device.name, "importing", None)
                 self._import(device, agent, self._framework(device))
 
-    def measure(self, device: Device, agent: AgentClient) -> None:
-        """Count what arrives in streams, and time all models."""
+    def watch(self, device: Device, agent: AgentClient) -> None:
+        """Count what arrives in streams. A device without the precision that is asked for fails."""
         try:
-            self._check_precision(device)
+            self._request.check_precision(self._facts_of(device))
             self._stream(device, agent)
-            for model in self._request.models:
-                self._model(device, agent, model)
         except PlannerError as error:
             self._recorder.fail(device.name, str(error))
-            return
+
+    def begin(self, device: Device, agent: AgentClient, model: str) -> Call | None:
+        """Let a device build a model; None where it is timed already, or cannot be."""
+        try:
+            framework = self._framework(device)
+        except PlanError as error:
+            self._fail_model(device, model, str(error))
+            return None
+        if self._is_timed(device, model):
+            self._show(device.name, f"{model}: measured before", None)
+            self._recorder.note(device.name, failures=self._other_failures(device, model))
+            return None
+        with self._failing(device, model):
+            self._import(device, agent, framework)
+            return self._timer.begin(device, agent, model, framework)
+        return None
+
+    def measure(self, device: Device, call: Call, model: str) -> None:
+        """Time a model that the device has built. The call is that of ``begin``."""
+        began = time.monotonic()
+        with self._failing(device, model):
+            measured = self._timer.whole(device, call, model)
+            known, part = self._known(device), timing_of(model, measured.framework)
+            self._recorder.note(
+                device.name,
+                steps=(*self._other_steps(device, model), measured),
+                took_s={**known.took_s, part: time.monotonic() - began},
+                failures=self._other_failures(device, model),
+            )
+            self._show(device.name, f"{model} {seconds(_step_s(measured))} a step", 1.0)
+
+    def conclude(self, device: Device) -> None:
+        """A device on which no model can be timed has failed."""
         known = self._known(device)
-        if known.steps or not self._request.models:
-            self._show(device.name, self._told(device), 1.0)
-        else:
+        if known.error is None and not known.steps and self._request.models:
             reasons = "; ".join(f"{model}: {reason}" for model, reason in known.failures.items())
             self._recorder.fail(device.name, reasons)
 
@@ -132,11 +163,6 @@ class DeviceProfiler:
         took = {**known.took_s, part: known.took_s.get(part, 0.0) + took_s}
         steps = tuple(by if each is timed else each for each in known.steps)
         self._recorder.note(device.name, steps=steps, took_s=took)
-
-    def _told(self, device: Device) -> str:
-        """What is told of a device that is done."""
-        timed = self._current(device)
-        return ", ".join(f"{each.model} {seconds(_step_s(each))} a step" for each in timed) or "done"
 
     def _current(self, device: Device) -> list[StepProfile]:
         """The timings of what this request asks for; none without a framework for it."""
@@ -192,9 +218,6 @@ class DeviceProfiler:
             self._recorder.note(device.name, startup=startup.with_framework(framework, took_s))
         self._imported.add((device.name, framework))
 
-    def _check_precision(self, device: Device) -> None:
-        self._request.check_precision(self._facts_of(device))
-
     def _stream(self, device: Device, agent: AgentClient) -> None:
         """Count the samples that arrive, if this was asked for. Where none do, the rest goes on."""
         name, spec = device.name, self._request.stream
@@ -214,33 +237,33 @@ class DeviceProfiler:
         took = {**self._known(device).took_s, "stream": time.monotonic() - began}
         self._recorder.note(name, streams={**others, spec.named(name): found}, took_s=took)
 
-    def _model(self, device: Device, agent: AgentClient, model: str) -> None:
-        """Time one model. Its failure, for want of memory say, leaves other models as they are."""
-        name, before = device.name, self._known(device)
-        failures = {other: reason for other, reason in before.failures.items() if other != model}
-        self._recorder.note(name, failures=failures)
+    @contextlib.contextmanager
+    def _failing(self, device: Device, model: str) -> Iterator[None]:
+        """A model that fails, for want of memory say, leaves other models as they are."""
         try:
-            framework = self._framework(device)
-        except PlanError as error:
-            self._recorder.fail(name, f"{model}: {error}", failures={**failures, model: str(error)})
-            return
-        if self._is_timed(device, model):
-            self._show(name, f"{model}: measured before", None)
-            return
-        part, same = timing_of(model, framework), self._timings(device, model)
-        others = tuple(steps for steps in before.steps if steps not in same)
-        took = {other: took_s for other, took_s in before.took_s.items() if other != part}
-        began = time.monotonic()
-        try:
-            self._import(device, agent, framework)
-            measured = self._timer.whole(device, agent, model, framework)
+            yield
         except AgentError as error:
-            reason = without_device_name(name, error)
-            failed = {**failures, model: reason}
-            self._recorder.fail(name, f"{model}: {reason}", steps=others, took_s=took, failures=failed)
-            return
-        took[part] = time.monotonic() - began
-        self._recorder.note(name, steps=(*others, measured), took_s=took)
+            took, part = self._known(device).took_s, timing_of(model, self._framework(device))
+            self._recorder.note(
+                device.name,
+                steps=self._other_steps(device, model),
+                took_s={other: took_s for other, took_s in took.items() if other != part},
+            )
+            self._fail_model(device, model, without_device_name(device.name, error))
+        except PlannerError as error:
+            self._recorder.fail(device.name, str(error))
+
+    def _fail_model(self, device: Device, model: str, reason: str) -> None:
+        failures = {**self._other_failures(device, model), model: reason}
+        self._recorder.fail(device.name, f"{model}: {reason}", failures=failures)
+
+    def _other_failures(self, device: Device, model: str) -> dict[str, str]:
+        return {other: reason for other, reason in self._known(device).failures.items() if other != model}
+
+    def _other_steps(self, device: Device, model: str) -> tuple[StepProfile, ...]:
+        """All timings but those of the model as it is asked for."""
+        same = self._timings(device, model)
+        return tuple(steps for steps in self._known(device).steps if steps not in same)
 
     def _framework(self, device: Device) -> str:
         """The framework that the device trains with. Raises PlanError where it has none."""

@@ -1,5 +1,6 @@
 """profile.json holds everything that was measured of a fleet, with its raw samples."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -70,6 +71,11 @@ class DeviceProfile(NamedTuple):
         got = max((_cores_got(step) for step in self.steps if step.accelerator == "cpu"), default=usable)
         return got if 0 < got < NOTICEABLE * min(1.0, usable) else usable
 
+    @property
+    def reached_at(self) -> tuple[Any, ...]:
+        """What tells the machine that it is on, and its address there."""
+        return tuple(self.device.get(key) for key in ("host", "port", "data_address", "data_interface"))
+
     def failed(self, models: Iterable[str]) -> bool:
         """Whether the device can be used for none of these models."""
         return self.error is not None or all(model in self.failures for model in models)
@@ -117,11 +123,22 @@ class Profile(NamedTuple):
         return self._replace(devices={**self.devices, name: self.devices[name]._replace(**changes)})
 
     def with_link(self, result: LinkProfile | IncastProfile, now_s: float) -> "Profile":
-        """The profile with an incast, or a link, which keeps the date of its first probe."""
+        """The profile with an incast, or a link, which keeps the date of its first probe.
+
+        A link within a machine is its loopback, which is that of all devices there.
+        """
         if isinstance(result, IncastProfile):
             return self._replace(incasts=(*self.incasts, result._replace(measured_s=now_s)))
-        others = (link for link in self.links if (link.source, link.target) != (result.source, result.target))
-        return self._replace(links=(*others, result._replace(measured_s=result.measured_s or now_s)))
+        machine, made = self.beside(result.source), result._replace(measured_s=result.measured_s or now_s)
+        alike = itertools.permutations(machine, 2) if result.target in machine else [(result.source, result.target)]
+        new = {ends: made._replace(source=ends[0], target=ends[1]) for ends in alike}
+        others = (link for link in self.links if (link.source, link.target) not in new)
+        return self._replace(links=(*others, *new.values()))
+
+    def beside(self, name: str) -> tuple[str, ...]:
+        """The devices on one machine with this one, itself included: others reach all alike."""
+        own = self.devices[name].reached_at
+        return tuple(other for other, device in self.devices.items() if device.reached_at == own)
 
     def with_link_seconds(self, took_s: float) -> "Profile":
         """The profile after so many more seconds of measuring links."""

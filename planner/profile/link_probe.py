@@ -41,7 +41,7 @@ class ProbeLengths(NamedTuple):
 
     throughput_s: float = 0.5
     limit_s: float = 0.6
-    enough_s: float = 0.15
+    enough_s: float = 0.1
     turns: int = 2
     turn_s: float = 0.15
 
@@ -62,16 +62,20 @@ class Outstanding(NamedTuple):
         names: Iterable[str],
         have_pairs: Collection[Flow] = (),
         have_incasts: Collection[tuple[str, str]] = (),
+        beside: Collection[str] = (),
     ) -> "Outstanding":
         """The links of a hub with others, both ways, but for those that were measured before.
 
-        Two devices have no incast.
+        Of others ``beside`` the hub, on its machine, one stands for all: all links between them
+        are one loopback. They have no incast, nor have fewer than two others.
         """
         others = [name for name in names if name != hub]
-        pairs = [pair for other in others for pair in ((hub, other), (other, hub))]
-        incasts = [(hub, direction) for direction in ("in", "out") if len(others) > 1]
+        apart = [name for name in others if name not in beside]
+        pairs = [pair for other in apart for pair in ((hub, other), (other, hub)) if pair not in have_pairs]
+        loopback = [(hub, other) for other in others if other in beside and (hub, other) not in have_pairs]
+        incasts = [(hub, direction) for direction in ("in", "out") if len(apart) > 1]
         return cls(
-            tuple(pair for pair in pairs if pair not in have_pairs),
+            (*loopback[:1], *pairs),
             tuple(incast for incast in incasts if incast not in have_incasts),
         )
 

@@ -18,7 +18,7 @@ from planner.fleet.device import Device, Fleet
 from planner.profile import reuse, step_timing
 from planner.profile.contention import together, window_s
 from planner.profile.device_profiler import DeviceProfiler
-from planner.profile.file import DeviceProfile, Profile, kernels_of, load_profile, machines_of
+from planner.profile.file import DeviceProfile, Profile, kernels_of, load_profile
 from planner.profile.fleet_power import FleetPowerModels
 from planner.profile.hub import hub_of
 from planner.profile.link_probe import LinkProber, Outstanding, Result
@@ -86,10 +86,11 @@ class Profiler:
         pool.open(self._chosen)
         for name, error in pool.errors.items():
             self.recorder.note(name, error=str(error))
-        self._in_turn(pool, machines_of, self._devices.identify)
+        self._at_once(pool, self._devices.identify)
         self._at_once(pool, self._devices.idle)
         self._at_once(pool, lambda device, agent: self._devices.start(device, agent, pool.reached_s[device.name]))
-        self._in_turn(pool, kernels_of, self._devices.measure)
+        self._at_once(pool, self._devices.watch)
+        self._time_alone(pool)
         self.recorder.save()
         self._time_together(pool)
         prober = self._links(pool)
@@ -103,30 +104,34 @@ class Profiler:
         working = self._working(pool)
         in_parallel(working, lambda name: work(pool.devices[name], working[name]), at_once=max(1, len(working)))
 
-    def _in_turn(
-        self,
-        pool: AgentPool,
-        groups_of: Callable[[Mapping[str, DeviceProfile]], Mapping[str, tuple[str, ...]]],
-        work: Callable[[Device, AgentClient], None],
-    ) -> None:
-        """Run ``work`` on groups of devices in parallel, on those of one group in turn.
+    def _time_alone(self, pool: AgentPool) -> None:
+        """Time all models on every device, on those that share a kernel in turn."""
+        kernels = kernels_of(self._known(pool))
+        in_parallel(kernels, lambda first: self._time_in_turn(pool, kernels[first]))
 
-        They would disturb each other. Devices that failed are left out.
+    def _time_in_turn(self, pool: AgentPool, names: Sequence[str]) -> None:
+        """Time all models on devices of one kernel, which build each of them at the same time.
+
+        Nothing else computes there while one of them is timed.
         """
-
-        def in_turn(first: str) -> None:
-            for name in groups[first]:
-                if self.recorder.profile.devices[name].error is None:
-                    work(pool.devices[name], pool.agents[name])
-
-        able = [device.name for device in self._chosen if device.name in pool.agents]
-        groups = groups_of({name: self.recorder.profile.devices[name] for name in able})
-        in_parallel(groups, in_turn)
+        for model in self._request.models:
+            calls = {
+                name: call
+                for name in names
+                if self.recorder.profile.devices[name].error is None
+                and (call := self._devices.begin(pool.devices[name], pool.agents[name], model))
+            }
+            for call in calls.values():
+                step_timing.await_ready(call, step_timing.SILENCE_S)
+            for name, call in calls.items():
+                self._devices.measure(pool.devices[name], call, model)
+        for name in names:
+            self._devices.conclude(pool.devices[name])
 
     def _time_together(self, pool: AgentPool) -> None:
         """Time models on devices that share a kernel while all of these compute."""
-        known = {name: self.recorder.profile.devices[name] for name in self._working(pool)}
-        for model, names in itertools.product(self._request.models, kernels_of(known).values()):
+        kernels = kernels_of(self._known(pool))
+        for model, names in itertools.product(self._request.models, kernels.values()):
             timed = {name: each for name in names if (each := self._devices.timed(pool.devices[name], model))}
             known_names = [set(each.contention.names) if each.contention else set() for each in timed.values()]
             if len(timed) > 1 and not all(set(timed) <= names for names in known_names):
@@ -206,10 +211,14 @@ class Profiler:
         able = [each.name for each in self._chosen if each.name in pool.agents and devices[each.name].error is None]
         return {name: pool.agents[name] for name in able}
 
+    def _known(self, pool: AgentPool) -> dict[str, DeviceProfile]:
+        return {name: self.recorder.profile.devices[name] for name in self._working(pool)}
+
     def _outstanding(self, hub: str, names: Mapping[str, AgentClient]) -> Outstanding:
         profile = self.recorder.profile
         have = {(link.source, link.target) for link in profile.links}
-        return Outstanding.with_hub(hub, names, have, {(incast.host, incast.direction) for incast in profile.incasts})
+        measured = {(incast.host, incast.direction) for incast in profile.incasts}
+        return Outstanding.with_hub(hub, names, have, measured, profile.beside(hub))
 
     def _add_link(self, result: Result) -> None:
         self.recorder.change(lambda profile: profile.with_link(result, time.time()))

@@ -19,6 +19,13 @@ from profilers.records.steps import StepProfile
 SILENCE_S = 600.0
 
 
+def await_ready(call: Call, silence_s: float) -> None:
+    """Wait until the device has all ready, has failed, or is silent, which its result shows."""
+    event = call.event(silence_s)
+    while event is not None and not (isinstance(event, StepTimed) and event.stage == "ready"):
+        event = call.event(silence_s)
+
+
 class StepTimer(NamedTuple):
     """Times models on the devices of a fleet. fingerprints: of each model."""
 
@@ -26,12 +33,18 @@ class StepTimer(NamedTuple):
     fingerprints: dict[str, str]
     on_progress: OnProgress
 
-    def whole(self, device: Device, agent: AgentClient, model: str, framework: str) -> StepProfile:
-        """Measure everything that a prediction needs of a model. Raises RemoteError."""
+    def begin(self, device: Device, agent: AgentClient, model: str, framework: str) -> Call:
+        """Let a device build a model, and wait until it is told to time it. Raises RemoteError."""
+        self.on_progress(device.name, f"{model}: building", None)
         replica = self._replica(device, agent, model, framework)
         authority = Authority()
         ends = LoopbackEnds(authority.identity(SERVER), authority.identity(device.name))
-        call = agent.start(TimeSteps(replica, self.request.batch, self.request.protocol, ends))
+        return agent.start(TimeSteps(replica, self.request.batch, self.request.protocol, ends))
+
+    def whole(self, device: Device, call: Call, model: str) -> StepProfile:
+        """Measure all that a prediction needs of a model that is built. Raises RemoteError."""
+        if not call.ended:
+            call.go()
 
         def progress(event: StepTimed) -> None:
             what = "parts of a step" if event.stage == "parts" else f"{event.stage} step {event.steps}"

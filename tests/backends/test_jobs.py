@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from backends.agent.main import AgentTask
 from backends.data import background
 from backends.data.loader import BatchSource
 from backends.frameworks.base import Replica, framework
@@ -507,15 +508,12 @@ def test_a_job_may_bring_its_optimizer(tmp_path, kind) -> None:
     assert not np.array_equal(weights, replica.weights)
 
 
-class Hurried:
+class Hurried(AgentTask):
     """A task of profiling that is told to go on from the first."""
 
     def __init__(self) -> None:
-        self.go, self.stopping = threading.Event(), threading.Event()
+        super().__init__(lambda event: None)
         self.go.set()
-
-    def emit(self, event: object) -> None:
-        pass
 
 
 @pytest.mark.parametrize("kind", [pytest.param("torch"), pytest.param("tensorflow", marks=needs("tensorflow"))])

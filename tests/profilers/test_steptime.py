@@ -49,7 +49,7 @@ def test_the_paper_protocol_takes_300_and_100_and_100_steps():
     assert (times.steady, times.precise, times.reason) == (False, False, "protocol")
 
 
-@pytest.mark.parametrize("step_s, warmup, timed", [(0.004, 125, 250), (0.11, 15, 10), (0.3, 6, 4), (2.0, 2, 3)])
+@pytest.mark.parametrize("step_s, warmup, timed", [(0.004, 125, 250), (0.11, 10, 10), (0.3, 4, 4), (2.0, 2, 3)])
 def test_quiet_steps_are_timed_for_a_second_and_three_times(step_s, warmup, timed):
     steps = Steps(itertools.repeat(step_s))
     times = steptime.measure(steps, "adaptive", steps.hooks())
@@ -70,14 +70,14 @@ def test_very_short_steps_are_timed_three_thousand_times():
 
 
 def test_noisy_steps_are_timed_until_their_mean_is_known_within_three_percent():
-    noise = np.random.default_rng(0).normal(0.05, 0.005, 900)
+    noise = np.random.default_rng(0).normal(0.05, 0.004, 900)
     times = steptime.measure(Steps(noise))
     totals = np.sum([times.gradient_s.values, times.copy_s.values, times.update_s.values], axis=0)
-    assert times.precise and 40 <= len(totals) < 80
+    assert times.precise and 20 < len(totals) <= 40
     assert np.mean(totals) == pytest.approx(0.05, rel=0.04)
 
 
-def test_steps_that_never_settle_are_flagged_and_end_after_four_seconds():
+def test_steps_that_never_settle_are_flagged_and_end_in_time():
     times = steptime.measure(Steps(0.01 * 1.05**n for n in itertools.count()))
     assert (times.steady, times.precise, times.reason) == (False, False, "limit")
     assert sum(times.gradient_s.values) < 2 * steptime.LONGEST_S
@@ -94,27 +94,27 @@ def repeated(steps, seconds, **options):
     return steptime.measure_repeat(steps, seconds, steps.hooks(), clock=lambda: steps.passed, **options)
 
 
-def test_a_repeat_warms_up_for_five_steps_and_then_lasts_as_long_as_asked():
+def test_a_repeat_warms_up_for_two_steps_and_then_lasts_as_long_as_asked():
     steps = Steps(itertools.repeat(0.25))
     times = repeated(steps, 2.0)
-    assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (5, 8)
-    assert steps.window == [5, 13] and steps.stages[-1] == ("again", 8)
+    assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (2, 8)
+    assert steps.window == [2, 10] and steps.stages[-1] == ("again", 8)
 
 
 def test_steps_do_not_count_until_a_repeat_is_told_to_begin():
     steps = Steps(itertools.repeat(0.25))
     times = repeated(steps, 1.0, begins=lambda: steps.taken >= 20)
     assert steps.window == [20, 24] and len(times.gradient_s.values) == 4
-    assert ("ready", 5) in steps.stages
+    assert ("ready", 2) in steps.stages
 
 
 def test_a_repeat_stops_when_asked():
     steps = Steps(itertools.repeat(0.1))
-    times = steptime.measure_repeat(steps, 1.0, steps.hooks(stop_after=3))
-    assert (len(times.gradient_s.warmup), times.gradient_s.values, times.reason) == (3, (), "stopped")
+    times = steptime.measure_repeat(steps, 1.0, steps.hooks(stop_after=2))
+    assert (len(times.gradient_s.warmup), times.gradient_s.values, times.reason) == (2, (), "stopped")
 
 
-@pytest.mark.parametrize("after, warmup, timed, window", [(7, 7, 0, []), (20, 18, 2, [18, 20])])
+@pytest.mark.parametrize("after, warmup, timed, window", [(7, 7, 0, []), (14, 12, 2, [12, 14])])
 def test_a_stopped_measurement_returns_its_steps(after, warmup, timed, window):
     steps = Steps(itertools.repeat(0.1))
     times = steptime.measure(steps, "adaptive", steps.hooks(stop_after=after))
@@ -127,7 +127,7 @@ def test_the_window_is_closed_when_a_step_fails():
     steps = Steps([0.1] * 20)  # StopIteration at the 21st
     with pytest.raises(StopIteration):
         steptime.measure(steps, "adaptive", steps.hooks())
-    assert steps.window == [18, 21]
+    assert steps.window == [12, 21]
 
 
 def test_an_unknown_protocol_is_named_with_the_known_ones():

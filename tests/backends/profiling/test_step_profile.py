@@ -2,13 +2,13 @@
 to.
 """
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backends import models
+from backends.agent.main import AgentTask
 from backends.frameworks import base
 from backends.profiling import batch_curve, step_parts, step_profile, update_costs
 from backends.protocol.events import StepTimed
@@ -23,15 +23,15 @@ from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
 
 
-class Job:
+class Job(AgentTask):
     """An order whose word to go on comes with the event of a stage."""
 
-    def __init__(self, ends_wait_at: str = "") -> None:
-        self.go, self.stopping = threading.Event(), threading.Event()
+    def __init__(self, ends_wait_at: str = "ready") -> None:
+        super().__init__(self._note)
         self.events: list[StepTimed] = []
         self._ends_wait_at = ends_wait_at
 
-    def emit(self, event: StepTimed) -> None:
+    def _note(self, event: StepTimed) -> None:
         self.events.append(event)
         if event.stage == self._ends_wait_at:
             self.go.set()

@@ -58,7 +58,7 @@ def measured(folder: Path, agent: Answers, stream: StreamSpec | None, before: De
     timer = StepTimer(request, {}, lambda *_: None)
     profiler = DeviceProfiler(request, timer, recorder)
     profiler.start(PC, cast(AgentClient, agent), 2.5)
-    profiler.measure(PC, cast(AgentClient, agent))
+    profiler.watch(PC, cast(AgentClient, agent))
     recorder.save()
     return load_profile(folder / "profile.json").devices["pc"]
 
@@ -149,5 +149,5 @@ def test_an_import_that_fails_is_tried_again_and_noted_where_the_model_is_timed(
     agent = cast(AgentClient, Imports(True, True))
     profiler.start(PC, agent, 2.5)
     assert recorder.profile.devices["pc"].failures == {}
-    profiler.measure(PC, agent)
+    assert profiler.begin(PC, agent, "net") is None
     assert recorder.profile.devices["pc"].failures == {"net": "No module named 'torch'"}

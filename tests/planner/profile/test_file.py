@@ -47,6 +47,16 @@ def test_devices_of_one_address_are_one_machine_and_those_without_are_each_their
     assert machines_of(devices) == {"a": ("a", "c"), "b": ("b",), "d": ("d",), "e": ("e",)}
 
 
+def test_a_link_within_a_machine_is_that_of_all_devices_there() -> None:
+    devices = {"a": device("pc"), "b": device("tx2"), "c": device("pc"), "d": device("pc")}
+    made = profiles.profile(devices)._replace(links=()).with_link(profiles.link("a", "c"), 7.0)
+    ends = {(link.source, link.target) for link in made.links}
+    assert ends == {(one, other) for one in "acd" for other in "acd" if one != other}
+    assert {link.measured_s for link in made.links} == {7.0}
+    apart = made.with_link(profiles.link("a", "b"), 8.0)
+    assert {(link.source, link.target) for link in apart.links} == {*ends, ("a", "b")}
+
+
 def test_devices_of_one_machine_take_turns_and_machines_run_in_parallel() -> None:
     devices = {"a": device("pc", idle=2.0, net=30.0), "b": device("pc", net=10.0), "c": device("tx2", net=40.0)}
     assert profiles.profile(devices).profiling_s() == 42.0 + 5.0

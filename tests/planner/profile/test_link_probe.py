@@ -98,6 +98,12 @@ def test_what_was_measured_before_is_not_measured_again() -> None:
     assert Outstanding.with_hub("b", ["a", "b", "c"], rest.pairs + (("a", "b"), ("b", "c"))).pairs == ()
 
 
+def test_devices_on_the_machine_of_the_hub_have_one_loopback_and_no_incast() -> None:
+    probes = Outstanding.with_hub("b", "abcd", beside="abc")
+    assert probes == ((("b", "a"), ("b", "d"), ("d", "b")), ())
+    assert Outstanding.with_hub("b", "abc", [("b", "a")], beside="abc").pairs == (("b", "c"),)
+
+
 def test_two_devices_have_no_incast_and_one_has_no_link() -> None:
     assert Outstanding.with_hub("a", ["a", "b"]).incasts == ()
     assert Outstanding.with_hub("a", ["a"]).names == ()

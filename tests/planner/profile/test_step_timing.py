@@ -8,16 +8,25 @@ from backends.protocol.orders import RepeatSteps, TimeSteps
 from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.profile.request import ProfileRequest
-from planner.profile.step_timing import StepTimer
+from planner.profile.step_timing import StepTimer, await_ready
 from tests.planner import profiles
 
 PC = Device(name="pc")
 
 
 class Order:
-    """An order under way: it gives an event, then its answer."""
+    """An order under way, which is ready. Told to go, it gives an event, then its answer."""
+
+    ended, told = False, False
+
+    def event(self, silence_s: float) -> StepTimed:
+        return StepTimed("ready", 6, 0.0)
+
+    def go(self) -> None:
+        self.told = True
 
     def result(self, timeout_s: float, on_event: Callable[[StepTimed], None]) -> Any:
+        assert self.told
         on_event(StepTimed("timed", 50, 0.1))
         return profiles.step(model="as shipped", fingerprint="")
 
@@ -39,9 +48,11 @@ def timer(shown: list[Any]) -> StepTimer:
 
 def test_a_timing_states_the_model_as_requested_and_progress_its_stage() -> None:
     shown: list[Any] = []
-    timed = timer(shown).whole(PC, cast(AgentClient, Agent()), "net", "torch")
+    call = timer(shown).begin(PC, cast(AgentClient, Agent()), "net", "torch")
+    await_ready(call, 1.0)
+    timed = timer(shown).whole(PC, call, "net")
     assert (timed.model, timed.fingerprint) == ("net", "abc")
-    assert shown == [("pc", "net: timed step 50", None)]
+    assert shown == [("pc", "net: building", None), ("pc", "net: timed step 50", None)]
 
 
 def test_a_model_is_timed_again_at_the_batch_size_that_fitted() -> None:
