@@ -31,11 +31,13 @@ from racing.planner_run import ranked_for
 from racing.racefile import Environment, Race, load
 from reporting import parser, show
 
+from backends.training.run_settings import RunSettings
 from planner.errors import PlannerError
 from planner.json_records import load as load_record
-from planner.plan.request import AUTO, RecommendRequest
 from planner.plan.strategy_search import EQUAL, Candidate, best_of, candidates
-from planner.predict.sample_efficiency import NONE, REMEDY, SHIPPED, SampleEfficiencies
+from planner.plan.texts import AUTO
+from planner.predict.request import RecommendRequest
+from planner.predict.sample_efficiency import NONE, REMEDY, SHIPPED, Learning, SampleEfficiencies
 from planner.profile.file import Profile, load_profile
 
 #: Steps of a device alone where none was raced: how many matters little but to batches that grow.
@@ -139,7 +141,9 @@ def _of_all(place: Place, out: Path) -> str:
     """What `--strategy auto` chooses there among all, by what comes with the program."""
     profile, rates = _profiled(place, out)
     known = load_record(SampleEfficiencies, SHIPPED, REMEDY)
-    request = RecommendRequest({"time": 1.0}, steps=place.steps, rates=rates, training_samples=place.samples)
+    request = RecommendRequest(
+        {"time": 1.0}, RunSettings(steps=place.steps), rates=rates, learning=Learning(place.samples)
+    )
     best = best_of(profile, request, AUTO, known)
     workers = len(best.row(1).config.workers)
     return ALONE if workers == 1 else f"{best.inputs_at(1).strategy.text} ({workers})"
@@ -163,12 +167,12 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> tuple[str, f
         rounds=load_record(SampleEfficiencies, SHIPPED, REMEDY).rounds,
     )
     request = RecommendRequest(
-        {"time": 1.0}, steps=place.steps, rates=rates, training_samples=place.samples,
-        critical_batch=known.synchronous.images,
+        {"time": 1.0}, RunSettings(steps=place.steps), rates=rates,
+        learning=Learning(place.samples, critical_batch=known.synchronous.images),
     )  # fmt: skip
     seconds: dict[str, float] = {}
     for name, text, efficiencies in _raced(candidates(known), (*environment.strategies, *place.reached)):
-        ranked, at = ranked_for(text, profile, request._replace(**efficiencies))
+        ranked, at = ranked_for(text, profile, request._replace(learning=request.learning._replace(**efficiencies)))
         seconds[name] = min(ranked.row(at).prediction.time_s, seconds.get(name, math.inf))
     chosen = min(seconds, key=seconds.__getitem__, default="none")
     return chosen, seconds.get(chosen, math.nan)
@@ -179,7 +183,7 @@ def _raced(found: Sequence[Candidate], names: Sequence[str]) -> Iterator[tuple[s
     for each in found:
         name = each.name if each.rounds_efficiency else each.strategy.text
         if name in names:
-            worth = {"sample_efficiency": each.sample_efficiency, "rounds_efficiency": each.rounds_efficiency}
+            worth = {"sample_efficiency": each.sample_efficiency, "rounds": each.rounds_efficiency}
             yield name, each.strategy.text, worth
     if ALONE in names:
         yield ALONE, ALONE, {"sample_efficiency": 1.0}

@@ -17,13 +17,16 @@ from reporting import Spread, parser, show
 from backends.data import dataset as data
 from backends.protocol.events import Progress
 from backends.strategies.presets import PRESETS
+from backends.training.run_settings import RunSettings
 from planner.agents.call import Event
 from planner.fleet.device import Fleet
 from planner.fleet.file import load_fleet
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
-from planner.plan.request import RecommendRequest, parse_strategy
+from planner.plan.texts import parse_strategy
+from planner.predict.request import RecommendRequest
+from planner.predict.sample_efficiency import Learning
 from planner.profile.file import Profile, load_profile
 from planner.train.launch import Launch
 from planner.train.orders import Options
@@ -68,8 +71,8 @@ def _plan(name: str, profile: Profile, dataset: data.Dataset, options: argparse.
     steps = 1000
     for _ in range(2):
         request = RecommendRequest(
-            {"time": 1.0}, steps=steps, include=list(profile.devices), strategy=parse_strategy(name),
-            training_samples=len(dataset.train_labels),
+            {"time": 1.0}, RunSettings(steps=steps, strategy=parse_strategy(name)), include=list(profile.devices),
+            learning=Learning(len(dataset.train_labels)),
         )  # fmt: skip
         plan = make_plan(recommend(profile, request), options.fleet)
         steps = max(1, round(steps * options.seconds / plan.prediction.time_s))

@@ -26,7 +26,7 @@ from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.json_records import save
 from planner.plan.recommend import recommend
-from planner.plan.request import RecommendRequest
+from planner.predict.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.remote import connect
 from profilers.records.readings import Samples

@@ -10,10 +10,9 @@ from backends.streams.spec import StreamSpec
 class RunSettings(NamedTuple):
     """What is run; each of these may change how long a step is predicted to take.
 
-    model: a known one, FILE.py:function of a user's, or a user's job.
+    model: a known one, FILE.py:function of a user's, or a user's job; "" for the one of a profile.
     job: whether it is a job.
-    steps: of all members together.
-    batch: samples of a usual step.
+    steps: of all members together; batch: samples of a usual step; 0 for those of a profile.
     strategy: how members exchange updates, with the optimizer.
     engine: what moves the gradients. The strategy of torch.distributed is an all-reduce.
     clip_norm: to which gradients are scaled down; None for no limit.
@@ -25,8 +24,8 @@ class RunSettings(NamedTuple):
 
     model: str = ""
     job: bool = False
-    steps: int = 1
-    batch: int = 1
+    steps: int = 0
+    batch: int = 0
     strategy: Strategy = PARAMETER_SERVER
     engine: Engine = OWN_ENGINE
     clip_norm: Optional[float] = None

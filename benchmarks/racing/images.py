@@ -9,7 +9,7 @@ from lab.spec import load_spec
 
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlannerError
-from planner.plan.request import parse_strategy
+from planner.plan.texts import parse_strategy
 from planner.predict.batches import mean_batch
 from planner.train.training_data import load_dataset
 

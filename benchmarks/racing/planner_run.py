@@ -8,11 +8,14 @@ from typing import Any
 
 from backends.jobs.job import ACCURACY
 from backends.strategies.sample_streams import draw_rate
+from backends.training.run_settings import RunSettings
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest, parse_strategy, parse_stream
+from planner.plan.texts import parse_strategy, parse_stream
+from planner.predict.request import RecommendRequest
+from planner.predict.sample_efficiency import Learning
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from planner.train.launch import Launch
@@ -54,7 +57,9 @@ def stream_of(live: LiveEnvironment, seed: int) -> str | None:
 def _predicted(strategy: str, live: LiveEnvironment, steps: int, stream: str | None) -> Plan:
     samples = len(live.dataset.train_labels)
     parsed = None if stream is None else parse_stream(stream)
-    request = RecommendRequest({"time": 1.0}, steps=steps, rates=live.rates, training_samples=samples, stream=parsed)
+    request = RecommendRequest(
+        {"time": 1.0}, RunSettings(steps=steps, stream=parsed), rates=live.rates, learning=Learning(samples)
+    )
     ranked, place = ranked_for(strategy, live.profile, request)
     return make_plan(ranked, str(live.fleet.path), place)
 
@@ -65,7 +70,7 @@ def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tu
     Raises PlanError.
     """
     if strategy != ALONE:
-        request = request._replace(include=tuple(profile.devices), strategy=parse_strategy(strategy))
+        request = request.setting(strategy=parse_strategy(strategy))._replace(include=tuple(profile.devices))
         return recommend(profile, request), 1
     ranked = recommend(profile, request)
     return ranked, next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.training.run_settings import RunSettings
 from benchmarks.recorded import Audit, Fleet
 from planner.arrays import Bools, Floats
-from planner.plan.request import RecommendRequest, parse_engine, parse_strategy
+from planner.plan.texts import parse_engine, parse_strategy
 from planner.predict.clusters import Candidates
 from planner.predict.cycle import kind_of
 from planner.predict.inputs import Inputs
+from planner.predict.request import RecommendRequest
 from planner.predict.run import predict
 from planner.predict.training import prepare
 
@@ -98,18 +100,14 @@ def _as_good_as_best(case: Case, chosen: int) -> bool:
 
 
 def _case(fleet: Fleet, audit: Audit) -> Case:
-    asked = RecommendRequest(allow_plaintext=True, strategy=parse_strategy(audit.strategy)).by(
-        parse_engine(audit.engine)
-    )
-    inputs, _ = prepare(
-        fleet.profile, fleet.model, None, audit.batch,
-        strategy=asked.strategy, engine=asked.engine, allow_plaintext=asked.allow_plaintext,
-    )  # fmt: skip
+    settings = RunSettings(fleet.model, batch=audit.batch, strategy=parse_strategy(audit.strategy))
+    request = RecommendRequest(settings=settings, allow_plaintext=True).by(parse_engine(audit.engine))
+    inputs, _ = prepare(fleet.profile, request)
     number = {name: 1 << at for at, name in enumerate(inputs.names)}
     runs = audit.runs
     return Case(
         fleet=fleet.fleet,
-        kind=kind_of(asked.strategy, asked.engine),
+        kind=kind_of(inputs.strategy, inputs.engine),
         model_bytes=fleet.model_bytes,
         inputs=inputs,
         candidates=Candidates(

@@ -48,12 +48,14 @@ def audit(
     recommend` count on the errors seen, which audit.json here keeps. Ctrl-C shows what is measured.
     """
     from backends.strategies.engine import OWN
+    from backends.training.run_settings import RunSettings
     from planner.audit.runs import Audit, steady_batches
     from planner.fleet.device import require_trust
     from planner.fleet.file import load_fleet
     from planner.plan.rank import METRICS, one_metric
     from planner.plan.recommend import recommend
-    from planner.plan.request import RecommendRequest, optimizer_of_job, parse_engine, parse_strategy, without_server
+    from planner.plan.texts import optimizer_of_job, parse_engine, parse_strategy, without_server
+    from planner.predict.request import RecommendRequest
     from planner.profile.file import load_profile
 
     options.check_known("--metric", metric, METRICS)
@@ -63,8 +65,9 @@ def audit(
     optimizer = optimizer_of_job(profile, job or model, optimizer)
     chosen = steady_batches(parse_strategy(without_server(strategy, optimizer, engine)[0]))
     request = RecommendRequest(
-        None if metric is None else one_metric(metric), job or model, framework, batch=batch_size,
-        include=include or (), exclude=exclude or (), strategy=chosen, optimizer=optimizer, allow_plaintext=True,
+        None if metric is None else one_metric(metric),
+        RunSettings(job or model or "", batch=batch_size or 0, strategy=chosen), optimizer=optimizer,
+        framework=framework, include=include or (), exclude=exclude or (), allow_plaintext=True,
     )  # fmt: skip
     ranked = recommend(profile, request.by(parse_engine(engine)))
     if engine != OWN:

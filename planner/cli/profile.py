@@ -61,11 +61,12 @@ def profile(
 ) -> None:
     """Time training steps on every device and measure the links."""
     from backends.frameworks.base import FRAMEWORKS
+    from backends.training.run_settings import RunSettings
     from planner import console
     from planner.fleet.file import load_fleet
     from planner.jobs.reference import find_job
     from planner.plan.refine import next_wanted
-    from planner.plan.request import RecommendRequest
+    from planner.predict.request import RecommendRequest
     from planner.profile.profiler import Profiler
     from planner.profile.request import ProfileRequest
     from planner.views import profile as view
@@ -99,7 +100,7 @@ def profile(
     )
     refined = functools.partial(
         next_wanted,
-        request=RecommendRequest(model=models[-1] if models else None, framework=request.framework),
+        request=RecommendRequest(settings=RunSettings(models[-1] if models else ""), framework=request.framework),
         budget_s=None if budget is None else _seconds(budget),
     )
     with console.one_bar(detail) as on_progress:
@@ -123,7 +124,7 @@ def _seconds(budget: str) -> float:
 
 def _watched(stream: str) -> "StreamSpec":
     """The stream whose samples are to be counted. Raises PlanError for one that has none."""
-    from planner.plan.request import parse_stream
+    from planner.plan.texts import parse_stream
 
     found = parse_stream(stream)
     if found.source == "replay":

@@ -67,13 +67,16 @@ def recommend(
 ) -> None:
     """Predict every possible cluster, rank them, and plan the best."""
     from backends.strategies.engine import OWN
+    from backends.training.run_settings import RunSettings
     from planner import console
     from planner.json_records import save
     from planner.plan import report
     from planner.plan.engine_search import best_of
     from planner.plan.recommend import make_plan
-    from planner.plan.request import RecommendRequest, optimizer_of_job, parse_stream, without_server
+    from planner.plan.texts import optimizer_of_job, parse_stream, without_server
     from planner.predict.interval import newest as newest_errors
+    from planner.predict.request import RecommendRequest
+    from planner.predict.run import Bill
     from planner.predict.sample_efficiency import newest
     from planner.profile.file import load_profile
     from planner.views import ranking
@@ -83,14 +86,17 @@ def recommend(
     if csv and as_json:
         raise PlanError("--csv and --json: choose one of them")
     request = RecommendRequest(
-        _weights(metric, weights), model=job or model, framework=framework, steps=steps, batch=batch_size,
-        server=server, include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
-        rates=_rates(rate or []), global_batch=global_batch, clip_norm=clip_norm,
-        allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
-        stream=None if stream is None else parse_stream(stream), rates_seed=seed, errors=newest_errors(Path()),
+        _weights(metric, weights),
+        RunSettings(
+            job or model or "", steps=steps or 0, batch=batch_size or 0, clip_norm=clip_norm,
+            stream=None if stream is None else parse_stream(stream), rates_seed=seed,
+        ),
+        global_batch, framework=framework, server=server, include=include or (), exclude=exclude or (),
+        rates=_rates(rate or []), allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
+        bill=Bill(count_idle, base_watts), errors=newest_errors(Path()),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
-    optimizer = optimizer_of_job(profile, request.model, optimizer)
+    optimizer = optimizer_of_job(profile, job or model, optimizer)
     strategy, noted = without_server(strategy, optimizer, engine)
     ranked = best_of(profile, request._replace(optimizer=optimizer), engine, strategy, newest(Path()))
     ranked = replace(ranked, notes=(*noted, *ranked.notes))

@@ -3,10 +3,10 @@
 import numpy as np
 
 from planner.errors import PlanError
-from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates, enumerate_clusters, of_peers
 from planner.predict.cycle import shared_batches
 from planner.predict.inputs import Inputs
+from planner.predict.request import RecommendRequest
 from planner.predict.training import Training
 from planner.units import bytes_text
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest
+from planner.predict.request import RecommendRequest
 from planner.profile.file import Profile
 
 #: Rates of every device's link between which the limit is looked for, bytes/s.

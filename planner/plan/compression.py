@@ -8,7 +8,7 @@ that is tried, be it because an exchange is short, or because something else tak
 from backends.strategies.compressors.registry import CompressorSpec
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest
+from planner.predict.request import RecommendRequest
 from planner.profile.file import Profile
 
 #: Shares of the elements of methods that exchange every step.
@@ -34,7 +34,7 @@ def recommend_compressed(profile: Profile, request: RecommendRequest) -> Recomme
         return recommend(profile, request)
     least_s, chosen = None, request
     for value in reversed(values):
-        asked = request._replace(strategy=request.strategy.with_part("compressor", _with_option(given, name, value)))
+        asked = request.setting(strategy=request.strategy.with_part("compressor", _with_option(given, name, value)))
         time_s = _quickest_s(recommend(profile, _of_bounded_rounds(asked)))
         if time_s is None:  # there is no cluster to choose for
             break
@@ -54,7 +54,7 @@ def _of_bounded_rounds(request: RecommendRequest) -> RecommendRequest:
     local = request.strategy.local
     if not local or local.every is not None or local.seconds is not None:
         return request
-    return request._replace(strategy=request.strategy.with_part("local", LONGEST_ROUND))
+    return request.setting(strategy=request.strategy.with_part("local", LONGEST_ROUND))
 
 
 def _quickest_s(found: Recommendation) -> float | None:

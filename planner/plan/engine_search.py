@@ -14,7 +14,8 @@ from planner.plan import strategy_search
 from planner.plan.rank import rank
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import AUTO, RecommendRequest, parse_engine, parse_strategy
+from planner.plan.texts import AUTO, parse_engine, parse_strategy
+from planner.predict.request import RecommendRequest
 from planner.predict.sample_efficiency import SampleEfficiencies
 from planner.profile.file import Profile
 
@@ -46,7 +47,9 @@ def _of_both(
         parse_strategy(strategy)  # a misspelt one is no reason to choose torch
     by_torch = request.by(TORCH_ENGINE)
     if strategy == AUTO:  # which counts the images that synchronous workers need
-        by_torch = by_torch._replace(sample_efficiency=1.0, critical_batch=efficiencies.synchronous.images)
+        by_torch = by_torch._replace(
+            learning=by_torch.learning._replace(sample_efficiency=1.0, critical_batch=efficiencies.synchronous.images)
+        )
     try:
         own = strategy_search.best_of(profile, request, strategy, efficiencies)
     except PlanError as error:

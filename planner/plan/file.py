@@ -12,12 +12,6 @@ from planner.predict.run import Prediction, run_time
 from planner.profile.startup import Startup
 from planner.provenance import Provenance
 
-#: What torch.distributed does, as a strategy, by the batching of its engine.
-TORCH_EXCHANGES = {
-    "fixed": Strategy.from_text("allreduce"),
-    "stream": Strategy.from_text("allreduce:batching=stream,aggregation=rates"),
-}
-
 
 class PlannedStream(NamedTuple):
     """The stream of a member's samples as predicted.

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 
 from backends.strategies.engine import OWN, Engine
-from backends.training.run_settings import RunSettings
 from planner import units
 from planner.errors import PlanError, RecordError
 from planner.json_records import decode
 from planner.plan.admissible import admissible
 from planner.plan.file import Plan
 from planner.plan.rank import exponents, rank
-from planner.plan.recommendation import Part, Recommendation
-from planner.plan.request import RecommendRequest, training_samples, with_optimizer
+from planner.plan.recommendation import Recommendation
 from planner.plan.shared_batch import weighing_samples
-from planner.predict.batches import RunLength
+from planner.plan.standing import Part
+from planner.plan.texts import with_optimizer
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
+from planner.predict.request import RecommendRequest
 from planner.predict.run import Bill, predict
 from planner.predict.training import prepare
 from planner.predict.watts import idle_watts
@@ -34,38 +34,27 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     """Predict and rank every admissible cluster. PlanError tells what stands in the way."""
     request.check()
     strategy = with_optimizer(request.strategy, request.optimizer)
-    if request.global_batch is not None and request.engine.name == OWN:
+    if request.global_batch is not None and request.settings.engine.name == OWN:
         strategy = weighing_samples(strategy)
-    steps = profile.steps_planned if request.steps is None else request.steps
-    samples = training_samples(profile, request.model, request.training_samples)
-    run = RunLength(
-        steps, samples, request.sample_efficiency, request.critical_batch, request.rounds_efficiency,
-        rates_seed=request.rates_seed,
-    )  # fmt: skip
-    inputs, training = prepare(
-        profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
-        request.engine, request.allow_plaintext, request.global_batch, request.clip_norm is not None,
-        request.stream,
-    )  # fmt: skip
+    inputs, training = prepare(profile, request.setting(strategy=strategy))
     candidates, memory_notes = admissible(inputs, training, request)
     weights, notes = _weights(inputs, candidates, request.weights)
-    extra_w = request.base_watts + (_idle_of_left_out(profile, inputs) if request.count_idle else 0.0)
-    bill = Bill(request.count_idle, extra_w)
-    predictions = predict(inputs, candidates, steps, bill)
+    bill = request.bill
+    if bill.count_idle:
+        bill = bill._replace(extra_w=bill.extra_w + _idle_of_left_out(profile, inputs))
+    predictions = predict(inputs, candidates, training.settings.steps, bill)
     ranking = rank([predictions], weights)
     if not math.isfinite(ranking.score[ranking.order[0]]):
         raise PlanError(f"no cluster has a finite {metric_name(weights)}: {STRANGE_NUMBERS}")
     found = Recommendation(
         metric=metric_name(weights),
         weights=weights,
-        steps=steps,
-        parts=(Part(inputs, training, predictions, steps, bill, request.errors),),
+        parts=(Part(inputs, training, predictions, bill, request.errors),),
         ranking=ranking,
-        notes=(*notes, *memory_notes, *training.notes, *_energy_note(weights, extra_w + request.count_idle)),
+        notes=(*notes, *memory_notes, *training.notes, *_energy_note(weights, bill)),
         details=training.details,
-        profiling_s=profile.profiling_s(training.model),
-        engine=request.engine.text,
-        clip_norm=request.clip_norm,
+        profiling_s=profile.profiling_s(training.settings.model),
+        engine=request.settings.engine.text,
     )
     return replace(found, details=(*_round_note(found), *found.details))
 
@@ -92,19 +81,12 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
     Raises PlanError where numbers of the profile are so far off that it could not be read again.
     """
     row, workers = recommendation.row(place), recommendation.workers(place)
-    inputs, training, standing = recommendation.inputs_at(place), recommendation.training_at(place), row.standing
-    run = RunSettings(
-        model=training.model,
-        job=training.job,
+    training, standing = recommendation.training_at(place), row.standing
+    run = training.settings._replace(
         steps=round(math.fsum(worker.steps for worker in workers)),
         batch=row.config.batch,
-        strategy=inputs.strategy,
+        strategy=recommendation.inputs_at(place).strategy,
         engine=Engine.from_text(row.engine),
-        clip_norm=recommendation.clip_norm,
-        micro_batch=training.micro_batch,
-        precision=training.precision,
-        stream=None if inputs.streams is None else inputs.streams.spec,
-        rates_seed=inputs.run.rates_seed,
     )
     made = Plan(
         schema=SCHEMA,
@@ -161,9 +143,9 @@ def _weights(
     return weights, []
 
 
-def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[str]:
+def _energy_note(weights: Mapping[str, float], bill: Bill) -> list[str]:
     time, power = exponents(weights)
-    if counted_besides or power < time or not power:
+    if bill.count_idle or bill.extra_w or power < time or not power:
         return []
     return [
         "devices left out count as switched off, which favours one device alone; "

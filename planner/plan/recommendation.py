@@ -8,62 +8,24 @@ from typing import NamedTuple
 import numpy as np
 
 from backends.strategies.engine import OWN
+from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
 from planner.plan.file import PlannedStream, PlannedWorker
-from planner.plan.rank import Ranking, exponents
+from planner.plan.rank import Ranking
+from planner.plan.standing import Contender, Part, Standing, standings
 from planner.plan.streams import planned_streams
 from planner.predict import cycle
-from planner.predict.clusters import Candidates, ClusterConfig
+from planner.predict.clusters import ClusterConfig
 from planner.predict.inputs import Inputs
-from planner.predict.interval import RECORDED, ModelErrors, Spread, spread
 from planner.predict.kinds.cycles import BOTTLENECKS, COMPUTE
-from planner.predict.run import Bill, Factors, Prediction, Predictions, factors
+from planner.predict.run import Factors, Prediction, factors
 from planner.predict.training import Training
 from planner.provenance import Provenance
-from profilers.stats import Z95
 
 #: The part of ``compute`` that a gradient waits for its batch to be read.
 DATA = "data"
 #: What waits for samples that arrive in streams add to a cycle.
 STREAM = "stream"
-
-
-class Part(NamedTuple):
-    """The clusters that one engine trains: what they are predicted from, and the predictions.
-
-    bill: watts that count besides those of members; errors: of the model.
-    """
-
-    inputs: Inputs
-    training: Training
-    predictions: Predictions
-    steps: int
-    bill: Bill
-    errors: ModelErrors = RECORDED
-
-    def spread(self, rows: Sequence[int]) -> Spread:
-        """The spread of some of the candidates."""
-        candidates = self.predictions.candidates.at(np.array(rows, np.int64))
-        return spread(self.inputs, candidates, self.steps, self.bill, self.errors)
-
-    def candidate(self, index: int) -> Candidates:
-        """One of the candidates, alone."""
-        return self.predictions.candidates.at(np.array([index]))
-
-
-class Standing(NamedTuple):
-    """What a ranking says of one cluster.
-
-    score: of the metric; interval: its 95 % bounds; tie: whether the best may be no better.
-    time_uncertainty, energy_uncertainty: half of the 95 % interval, as a share; None for energy
-        where watts are unknown.
-    """
-
-    score: float
-    interval: tuple[float, float]
-    tie: bool
-    time_uncertainty: float
-    energy_uncertainty: float | None
 
 
 class Row(NamedTuple):
@@ -97,19 +59,17 @@ class Recommendation:
     parts: the clusters of each engine, which the ranking counts one part after the other.
     notes: what may change what the operator does, the most important first.
     details: how the figures came about.
-    engine, clip_norm: as they were asked for.
+    engine: its text as it was asked for.
     """
 
     metric: str
     weights: Mapping[str, float]
-    steps: int
     parts: tuple[Part, ...]
     ranking: Ranking
     notes: tuple[str, ...]
     profiling_s: float
     details: tuple[str, ...] = ()
     engine: str = OWN
-    clip_norm: float | None = None
     _standings: dict[int, Standing] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -124,6 +84,11 @@ class Recommendation:
     def training(self) -> Training:
         """That of the first engine's clusters."""
         return self.parts[0].training
+
+    @property
+    def settings(self) -> RunSettings:
+        """Those of the first engine's runs, as they were asked for."""
+        return self.training.settings
 
     @property
     def frameworks(self) -> dict[str, str]:
@@ -201,29 +166,11 @@ class Recommendation:
     def _stand(self, places: Sequence[int]) -> None:
         """Work out the standings at these places that are not known yet."""
         missing = [place for place in places if place not in self._standings]
-        if not missing:
-            return
-        time, power = exponents(self.weights)
-        best_part, best_index = self._cluster(1)
-        best = best_part.spread([best_index])
-        scores, least = self.ranking.score[self.ranking.order], float(self.ranking.score[self.ranking.order[0]])
-        for part in self.parts:
-            here = [(place, index) for place in missing for each, index in [self._cluster(place)] if each is part]
-            if not here:
-                continue
-            drawn = part.spread([index for _, index in here])
-            deviation, apart = drawn.deviation(time, power), drawn.apart(best, time, power)
-            time_deviation, energy_deviation = drawn.deviation(1.0, 0.0), drawn.deviation(1.0, 1.0)
-            for at, (place, _) in enumerate(here):
-                score = float(scores[place - 1])
-                factor = math.exp(Z95 * float(deviation[at]))
-                self._standings[place] = Standing(
-                    score=score,
-                    interval=(score / factor, score * factor),
-                    tie=math.log(score / least) <= Z95 * float(apart[at]) + 1e-9,
-                    time_uncertainty=math.expm1(Z95 * float(time_deviation[at])),
-                    energy_uncertainty=_half_interval(float(energy_deviation[at])),
-                )
+        if missing:
+            scores = self.ranking.score[self.ranking.order]
+            rows = {place: Contender(*self._cluster(place), float(scores[place - 1])) for place in missing}
+            best = Contender(*self._cluster(1), float(scores[0]))
+            self._standings.update(standings(rows, best, self.weights))
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
         part, index = self._cluster(place)
@@ -350,11 +297,6 @@ def _worker(part: Part, index: int, device: int, found: Factors, gradient_s: flo
         startup=part.training.startups[device],
         evaluation_s=_known(part.training.evaluation_s[device]),
     )
-
-
-def _half_interval(deviation: float) -> float | None:
-    """Half of a 95 % interval, as a share; None where it is unknown."""
-    return None if math.isnan(deviation) else math.expm1(Z95 * deviation)
 
 
 def _known(value: float) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from planner.errors import PlanError
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation, Row
-from planner.plan.request import RecommendRequest
+from planner.predict.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.profile.refinement import LinkWanted, StepsWanted, Wanted
 
@@ -61,4 +61,4 @@ def _steps(ranked: Recommendation, rows: Sequence[Row]) -> list[Wanted]:
     names = {name for row in rows for name in row.config.workers}
     errors = dict(zip(ranked.inputs.names, ranked.inputs.errors.gradient.tolist(), strict=True))
     unsure = sorted((name for name in names if errors[name] >= LEAST_ERROR), key=lambda name: -errors[name])
-    return [StepsWanted(name, ranked.training.model) for name in unsure]
+    return [StepsWanted(name, ranked.settings.model) for name in unsure]

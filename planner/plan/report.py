@@ -4,7 +4,7 @@ from typing import Any
 
 from backends.strategies.engine import OWN
 from planner.plan.recommendation import Recommendation, Row
-from planner.plan.request import AUTO
+from planner.plan.texts import AUTO
 from planner.provenance import Provenance
 from profilers.records.json_values import json_value
 
@@ -14,7 +14,7 @@ def to_json(recommendation: Recommendation, top: int = 0) -> dict[str, Any]:
     rows = recommendation.rows(top or len(recommendation))
     return {
         "metric": recommendation.metric,
-        "model": recommendation.training.model,
+        "model": recommendation.settings.model,
         **({} if recommendation.engine == OWN else {"engine": recommendation.engine}),
         "strategy": recommendation.inputs.strategy.as_text(),
         "frameworks": recommendation.frameworks,

@@ -16,7 +16,8 @@ from planner.plan.break_even import least_of_clusters, rate_note
 from planner.plan.compression import recommend_compressed
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import AUTO, RecommendRequest, parse_strategy
+from planner.plan.texts import AUTO, parse_strategy
+from planner.predict.request import RecommendRequest
 from planner.predict.sample_efficiency import RoundsEfficiency, SampleEfficiencies, Source, images_factor
 from planner.profile.file import Profile
 from profilers.stats import Z95
@@ -50,13 +51,15 @@ def best_of(
 ) -> Recommendation:
     """``recommend`` for the strategy of that text, or the best candidate for ``auto``."""
     if strategy != AUTO:
-        return recommend_compressed(profile, request._replace(strategy=parse_strategy(strategy)))
-    request = request._replace(critical_batch=efficiencies.synchronous.images)
+        return recommend_compressed(profile, request.setting(strategy=parse_strategy(strategy)))
     found, failed = [], None
     for each in candidates(efficiencies):
-        asked = request._replace(
-            strategy=each.strategy, sample_efficiency=each.sample_efficiency, rounds_efficiency=each.rounds_efficiency
+        learning = request.learning._replace(
+            sample_efficiency=each.sample_efficiency,
+            critical_batch=efficiencies.synchronous.images,
+            rounds=each.rounds_efficiency,
         )
+        asked = request.setting(strategy=each.strategy)._replace(learning=learning)
         try:
             found.append((each, asked, recommend(profile, asked)))
         except PlanError as error:  # such as peers that do not all reach one another
@@ -125,7 +128,7 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
 
 
 def _where(source: Source, best: Recommendation) -> str:
-    other = "" if source.model == best.training.model else f", not with {best.training.model}"
+    other = "" if source.model == best.settings.model else f", not with {best.settings.model}"
     measured = f"with {source.model} on {source.data} to {source.target:.0%} accuracy"
     places = "; ".join(part for part in (", ".join(source.environments), source.date) if part)
     used = best.inputs.strategy.optimizer

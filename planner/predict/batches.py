@@ -15,11 +15,12 @@ import numpy as np
 from backends.strategies import sample_streams
 from backends.strategies.batching import GROWTH, GlobalBatch
 from backends.strategies.strategy import Strategy
+from backends.training.run_settings import RunSettings
 from planner.arrays import Bools, Floats, Ints
 from planner.predict.contention import KernelContention
 from planner.predict.memory import StepRoom
 from planner.predict.messages import encode_s
-from planner.predict.sample_efficiency import RoundsEfficiency, images_factor
+from planner.predict.sample_efficiency import Learning, images_factor
 from planner.predict.timings import GradientTimes, gradient_times
 from planner.profile.file import Profile
 from profilers.records.steps import StepProfile
@@ -47,37 +48,24 @@ class BatchSizes(NamedTuple):
 class RunLength(NamedTuple):
     """What decides on the number and the batch sizes of a run's steps.
 
-    steps: in all; None for batches as they are at the beginning.
-    training_samples: those of the data set.
-    sample_efficiency: if given, ``steps`` are those of one device alone, and the run makes more: it
-        takes 1 / sample_efficiency times the images of synchronous workers with fixed batches.
-    critical_batch: images, by which ``images_factor`` tells theirs; None where it is unknown.
-    rounds_efficiency: of rounds of local steps, in place of both; None to count all steps alike.
+    steps: in all.
     arriving: mean images of a batch that follows streams; None where none does.
-    rates_seed: of the rates of streams that are drawn.
     """
 
-    steps: int | None = None
-    training_samples: int = TRAINING_SAMPLES
-    sample_efficiency: float | None = None
-    critical_batch: float | None = None
-    rounds_efficiency: RoundsEfficiency | None = None
+    steps: int
+    learning: Learning = Learning(TRAINING_SAMPLES)
     arriving: float | None = None
-    rates_seed: int = 0
-
-
-ANY = RunLength()
 
 
 def of_run(strategy: Strategy, devices: int, usual: int, run: RunLength) -> BatchSizes:
     """Batches of runs of up to ``devices`` members. usual: images of a fixed batch, and of one."""
     images, share = np.full(devices + 1, float(usual)), np.ones(devices + 1)
     for n in range(2, devices + 1):
-        if run.sample_efficiency is None or run.steps is None:
-            rounds = 1.0 if run.steps is None else run.steps / n
-            images[n] = _mean_of(strategy, n, usual, run, rounds=rounds)
+        if run.learning.sample_efficiency is None:
+            images[n] = _mean_of(strategy, n, usual, run, rounds=run.steps / n)
         else:
-            images[n], needed = _settled(strategy, n, usual, run.steps * usual / run.sample_efficiency, run)
+            of_small_steps = run.steps * usual / run.learning.sample_efficiency
+            images[n], needed = _settled(strategy, n, usual, of_small_steps, run)
             share[n] = needed / images[n] / run.steps
     return BatchSizes(images, share)
 
@@ -90,7 +78,7 @@ def _settled(strategy: Strategy, n: int, usual: int, of_small_steps: float, run:
     """
     mean = float(usual)
     for _ in range(_SETTLING):
-        needed = of_small_steps * images_factor(n * mean / usual, usual, run.critical_batch)
+        needed = of_small_steps * images_factor(n * mean / usual, usual, run.learning.critical_batch)
         before, mean = mean, _mean_of(strategy, n, usual, run, images=needed)
         if abs(mean - before) <= 1e-3 * before:
             break
@@ -102,7 +90,7 @@ def _mean_of(
 ) -> float:
     if run.arriving is not None:
         return run.arriving
-    return mean_batch(strategy, n, usual, run.training_samples, rounds, images)
+    return mean_batch(strategy, n, usual, run.learning.training_samples, rounds, images)
 
 
 def of_global(size: int, devices: int, usual: int, run: RunLength) -> BatchSizes:
@@ -112,21 +100,19 @@ def of_global(size: int, devices: int, usual: int, run: RunLength) -> BatchSizes
     as many images, in as many rounds.
     """
     members = np.maximum(1, np.arange(devices + 1))
-    factor = 1.0
-    if run.sample_efficiency is not None:
-        factor = images_factor(size / usual, usual, run.critical_batch) / run.sample_efficiency
+    factor, learning = 1.0, run.learning
+    if learning.sample_efficiency is not None:
+        factor = images_factor(size / usual, usual, learning.critical_batch) / learning.sample_efficiency
     return BatchSizes(size / members, factor * usual * members / size)
 
 
-def notes(strategy: Strategy, run: RunLength, with_stream: bool) -> list[str]:
-    """Notes for the operator on batches that are not fixed.
-
-    with_stream: whether samples arrive, of which other notes tell.
-    """
+def notes(settings: RunSettings, run: RunLength) -> list[str]:
+    """Notes for the operator on batches that are not fixed; of streams others tell."""
+    strategy = settings.strategy
     if strategy.batching == "dynamic":
-        return [f"batch sizes grow as they do on {run.training_samples:,} training samples"]
-    if strategy.batching == "stream" and not with_stream:
-        return [f"batch sizes follow streams of images whose rates are drawn with --seed {run.rates_seed}"]
+        return [f"batch sizes grow as they do on {run.learning.training_samples:,} training samples"]
+    if strategy.batching == "stream" and settings.stream is None:
+        return [f"batch sizes follow streams of images whose rates are drawn with --seed {settings.rates_seed}"]
     return []
 
 

@@ -142,7 +142,7 @@ def settled(inputs: Inputs, candidates: Candidates, index: int) -> Inputs:
 
 def images_factor(inputs: Inputs, candidates: Candidates) -> Floats:
     """(C,) images that rounds of local steps take over those of one device alone; else 1."""
-    efficiency = inputs.run.rounds_efficiency
+    efficiency = inputs.run.learning.rounds
     if efficiency is None:
         return np.ones(candidates.hosts.size)
     members, steps = candidates.members(len(inputs.names)), rounds_of(inputs, candidates).steps

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from backends.strategies.engine import TORCH, Engine
-from backends.strategies.strategy import Strategy
-from backends.streams.spec import StreamSpec
+from backends.strategies.engine import TORCH
+from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
 from planner.predict import batches, memory, messages, streams
 from planner.predict.buckets import has_nccl
 from planner.predict.memory import Further, StepRoom
+from planner.predict.request import RecommendRequest
 from planner.predict.timings import pick_framework, timed_steps
 from planner.profile.file import DeviceProfile, Profile
 from profilers.mixed_precision import FP16
@@ -44,58 +44,45 @@ class Participants(NamedTuple):
                 raise PlanError(f"{option} {name}: {self.left_out[name]}; profile it again or {remedy}")
 
 
-def participants(
-    profile: Profile,
-    model: str,
-    framework: str | None,
-    batch: int | None,
-    strategy: Strategy,
-    engine: Engine,
-    allow_plaintext: bool,
-    global_batch: int | None,
-    clips: bool,
-    stream: StreamSpec | None,
-) -> Participants:
-    """Those of a profile, which may be none; arguments are those of ``costs_of``.
+def participants(profile: Profile, model: str, request: RecommendRequest) -> Participants:
+    """Those of a profile, which may be none. model: one that was profiled.
 
     Raises PlanError where the framework is unknown, or samples arrive at no device.
     """
-    with_torch = engine.name == TORCH
-    framework = TORCH if with_torch and framework is None else framework
+    settings, shares_batch = request.settings, request.global_batch is not None
+    engine = settings.engine
+    framework = request.framework or (TORCH if engine.name == TORCH else None)
     steps, untimed = timed_steps(
-        profile, model, pick_framework(profile, framework, model), batch, any_batch=global_batch is not None
+        profile, model, pick_framework(profile, framework, model), settings.batch or None, any_batch=shares_batch
     )
-    unable = _unable_to_use_torch(profile, steps, engine, allow_plaintext) if with_torch else {}
+    unable = _unable_to_use_torch(profile, steps, request) if engine.name == TORCH else {}
     steps = _without(steps, unable)
-    if clips:
+    if settings.clip_norm is not None:
         steps = {name: messages.clipping(step, engine) for name, step in steps.items()}
-    planned = batch or next((step.planned_batch for step in steps.values()), 1)
+    planned = settings.batch or next((step.planned_batch for step in steps.values()), 1)
     rooms = {
-        name: StepRoom.on(profile.devices[name], step, Further.of_member(step, strategy, engine))
+        name: StepRoom.on(profile.devices[name], step, Further.of_member(step, settings.strategy, engine))
         for name, step in steps.items()
     }
-    if global_batch is None:
-        too_small = memory.too_small(rooms, steps, planned)
-    else:
-        too_small = batches.too_small(profile, steps, rooms)
+    too_small = batches.too_small(profile, steps, rooms) if shares_batch else memory.too_small(rooms, steps, planned)
     steps = _without(steps, too_small)
-    no_stream = {} if stream is None else streams.unknown_rates(profile, steps, stream)
+    no_stream = {} if settings.stream is None else streams.unknown_rates(profile, steps, settings.stream)
     found = Participants(_without(steps, no_stream), planned, rooms, untimed, unable, too_small, no_stream)
     if no_stream and not found.steps:
         raise PlanError(f"--stream: {'; '.join(dict.fromkeys(no_stream.values()))}")
     return found
 
 
-def nobody(found: Participants, profile: Profile, model: str, engine: Engine, batch: int | None) -> PlanError:
+def nobody(found: Participants, profile: Profile, model: str, settings: RunSettings) -> PlanError:
     """The error where no device can take part."""
     reasons = "; ".join(f"{name}: {reason}" for name, reason in found.left_out.items())
     if found.unable:
-        return PlanError(f"--engine {engine.text}: no device can take part ({reasons})")
+        return PlanError(f"--engine {settings.engine.text}: no device can take part ({reasons})")
     if found.too_small:
         return PlanError(f"no device can train {model} ({reasons})")
     is_job = any(step.job for device in profile.devices.values() for step in device.steps if step.model == model)
     named = f" {'--job' if is_job else '--model'} {model}"
-    option = "" if batch is None else f"{named} --batch-size {batch}"
+    option = f"{named} --batch-size {settings.batch}" if settings.batch else ""
     return PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
 
 
@@ -104,25 +91,22 @@ def _without(steps: Mapping[str, StepProfile], reasons: Mapping[str, str]) -> di
 
 
 def _unable_to_use_torch(
-    profile: Profile, steps: Mapping[str, StepProfile], chosen: Engine, allow_plaintext: bool
+    profile: Profile, steps: Mapping[str, StepProfile], request: RecommendRequest
 ) -> dict[str, str]:
-    """The reason by device that cannot take part in a run by torch.distributed.
-
-    allow_plaintext: whether gradients may cross a network as they are.
-    """
-    reasons = {name: _unable(profile.devices[name], step, chosen, allow_plaintext) for name, step in steps.items()}
+    """The reason by device that cannot take part in a run by torch.distributed."""
+    reasons = {name: _unable(profile.devices[name], step, request) for name, step in steps.items()}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
-def _unable(device: DeviceProfile, step: StepProfile, chosen: Engine, allow_plaintext: bool) -> str | None:
+def _unable(device: DeviceProfile, step: StepProfile, request: RecommendRequest) -> str | None:
     if step.framework != "torch":
         return f"torch.distributed trains with torch, and it computes with {step.framework}"
     if step.precision == FP16:
         return "fp16 scales its loss, which torch.distributed cannot do here; profile it with --precision bf16 or fp32"
     if step.collectives == ():
         return f"its torch {step.framework_version} was built without torch.distributed"
-    if chosen.backend == "nccl" and not has_nccl(step):
+    if request.settings.engine.backend == "nccl" and not has_nccl(step):
         return "it has no GPU with NCCL; leave backend=nccl out"
-    if device.device.get("host") is not None and not allow_plaintext:
+    if device.device.get("host") is not None and not request.allow_plaintext:
         return "torch.distributed does not encrypt what crosses its network; allow it with --allow-plaintext"
     return None

@@ -22,6 +22,22 @@ _LEAST = 1e-6
 REMEDY = "make it again with benchmarks/sample_efficiency.py, or remove it"
 
 
+class Learning(NamedTuple):
+    """What decides how many steps of a cluster teach as much as those that were asked for.
+
+    training_samples: those of the data set; 0 for the job's own, or the usual number.
+    sample_efficiency: if given, the steps are those of one device alone, and the run makes more: it
+        takes 1 / sample_efficiency times the images of synchronous workers with fixed batches.
+    critical_batch: images, by which ``images_factor`` tells theirs; None where it is unknown.
+    rounds: of rounds of local steps, in place of both; None to count all steps alike.
+    """
+
+    training_samples: int = 0
+    sample_efficiency: float | None = None
+    critical_batch: float | None = None
+    rounds: "RoundsEfficiency | None" = None
+
+
 class SampleEfficiency(NamedTuple):
     """Geometric mean and bounds of a strategy, over ``pairs`` of runs in one place with one seed.
 

@@ -19,6 +19,7 @@ from backends.streams.buffer import TRUNCATE
 from backends.streams.rate_shape import CONSTANT
 from backends.streams.sample_codec import ArrayCodec, ArrayType
 from backends.streams.spec import StreamSpec
+from backends.training.run_settings import RunSettings
 from planner.arrays import Bools, Floats
 from planner.predict.timings import gradient_times
 from planner.profile.file import Profile
@@ -86,11 +87,10 @@ def unknown_rates(profile: Profile, names: Iterable[str], spec: StreamSpec) -> d
     return reasons
 
 
-def of_devices(profile: Profile, steps: Mapping[str, StepProfile], spec: StreamSpec, seed: int) -> StreamRates:
-    """The streams of the devices in ``steps``, in that order, of which all rates are known.
-
-    seed: of rates that are drawn.
-    """
+def of_devices(profile: Profile, steps: Mapping[str, StepProfile], settings: RunSettings) -> StreamRates:
+    """The streams of the devices in ``steps``, in that order, of which all rates are known."""
+    spec, seed = settings.stream, settings.rates_seed
+    assert spec is not None, "samples arrive in streams"
     return StreamRates(
         spec,
         np.array([_rate(profile, name, spec, seed) for name in steps]),

@@ -1,20 +1,22 @@
 """A training to predict: the inputs of the model from a profile, and what a plan repeats of it."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.engine import OWN_ENGINE, TORCH, Engine
-from backends.strategies.strategy import PARAMETER_SERVER, Strategy
-from backends.streams.spec import StreamSpec
+from backends.strategies.engine import TORCH
+from backends.strategies.strategy import Strategy
+from backends.training.run_settings import RunSettings
 from planner.arrays import Floats
 from planner.predict import batches, buckets, contention, links, memory, messages, streams
-from planner.predict.batches import ANY, Batches, RunLength
+from planner.predict.batches import TRAINING_SAMPLES, Batches, RunLength
 from planner.predict.inputs import Devices, Errors, Inputs, Watts
 from planner.predict.memory import Further, ServerRoom, StepRoom
 from planner.predict.participants import Participants, nobody, participants
+from planner.predict.request import RecommendRequest
+from planner.predict.streams import StreamRates
 from planner.predict.timings import gradient_times, image_s, pick
 from planner.predict.watts import wattage
 from planner.profile import data_wait
@@ -32,93 +34,58 @@ Steps = Mapping[str, StepProfile]
 class Training(NamedTuple):
     """What is trained, and on whom; devices are those of ``Inputs``.
 
+    settings: of the run, with what the profile says where nothing else was asked for.
+    samples: of the data set.
     left_out: the reason by device that cannot be a member.
     too_small_alone: the reason by device that has the memory of a member, but not to train alone.
     what_if: options that ask for something else than what was profiled.
     notes: what may change what the operator does, the most important first; details: how the
         inputs came about.
     server_room: the main memory of hosts of a parameter server.
-    job, samples, micro_batch, precision: as in ``Plan``.
     startups: how runs begin on the devices; evaluation_s: of one sample of the test set, NaN where
         it is unknown.
     """
 
-    model: str
+    settings: RunSettings
     fingerprint: str
+    samples: int | None
     left_out: dict[str, str]
     too_small_alone: dict[str, str]
     what_if: tuple[str, ...]
     notes: tuple[str, ...]
     details: tuple[str, ...]
     server_room: ServerRoom
-    job: bool
-    samples: int | None
-    micro_batch: int
-    precision: str
     startups: tuple[Startup | None, ...]
     evaluation_s: Floats
 
 
-def prepare(
-    profile: Profile,
-    model: str | None = None,
-    framework: str | None = None,
-    batch: int | None = None,
-    rates: Mapping[str, float] | None = None,
-    include: Sequence[str] = (),
-    strategy: Strategy = PARAMETER_SERVER,
-    run: RunLength = ANY,
-    engine: Engine = OWN_ENGINE,
-    allow_plaintext: bool = False,
-    global_batch: int | None = None,
-    clips: bool = False,
-    stream: StreamSpec | None = None,
-) -> tuple[Inputs, Training]:
-    """What every device that was profiled fully takes; arguments are those of ``RecommendRequest``.
-
-    include: devices that must not be left out.
-    run: by which batches may grow.
-    engine: with torch.distributed, ``strategy`` is an all-reduce.
-    allow_plaintext: whether gradients may cross a network as they are.
-    global_batch: images that all members share in a step, in place of ``batch``.
-    clips: whether gradients are clipped by their norm.
-    stream: as which samples arrive.
-    Raises PlanError naming what is missing.
-    """
-    rates = rates or {}
-    model = pick(profile, "model", model)
-    found = participants(
-        profile, model, framework, batch, strategy, engine, allow_plaintext, global_batch, clips, stream
-    )
-    found.check_names(profile, "--rate", rates, "leave the option out")
-    found.check_names(profile, "--include", include, "do not include it")
+def prepare(profile: Profile, request: RecommendRequest) -> tuple[Inputs, Training]:
+    """What every device that was profiled fully takes. Raises PlanError naming what is missing."""
+    model = pick(profile, "model", request.settings.model or None)
+    found = participants(profile, model, request)
+    found.check_names(profile, "--rate", request.rates, "leave the option out")
+    found.check_names(profile, "--include", request.include, "do not include it")
     if not found.steps:
-        raise nobody(found, profile, model, engine, batch)
-    made = _inputs(profile, found, rates, strategy, run, engine, global_batch, stream)
-    return made, _training(profile, found, made, rates, global_batch)
+        raise nobody(found, profile, model, request.settings)
+    first = next(iter(found.steps.values()))
+    settings = request.settings._replace(
+        model=model,
+        job=first.job,
+        steps=request.settings.steps or profile.steps_planned,
+        batch=found.batch,
+        micro_batch=first.micro_batch,
+        precision=first.precision,
+    )
+    made = _inputs(profile, found, request._replace(settings=settings))
+    return made, _training(profile, found, made, settings, request)
 
 
-def _inputs(
-    profile: Profile,
-    found: Participants,
-    rates: Mapping[str, float],
-    strategy: Strategy,
-    run: RunLength,
-    engine: Engine,
-    global_batch: int | None,
-    stream: StreamSpec | None,
-) -> Inputs:
-    steps, names, timed = found.steps, tuple(found.steps), list(found.steps.values())
-    caps = {name: links.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
-    arrivals = None if stream is None else streams.of_devices(profile, steps, stream, run.rates_seed)
-    arriving = None
-    if strategy.batching == "stream":
-        arriving = batches.drawn(names, run.rates_seed) if arrivals is None else arrivals.batches()
-        run = run._replace(arriving=float(arriving.mean()))
-    shares = None
-    if global_batch is not None:
-        shares = batches.shares_of_devices(profile, steps, found.rooms, global_batch, strategy)
-    usual = [found.batch] * len(steps) if shares is None else shares.even().tolist()
+def _inputs(profile: Profile, found: Participants, request: RecommendRequest) -> Inputs:
+    steps, names, timed, settings = found.steps, tuple(found.steps), list(found.steps.values()), request.settings
+    caps = {name: links.cap_bytes_per_s(profile.devices[name], request.rates.get(name)) for name in names}
+    arrivals = None if settings.stream is None else streams.of_devices(profile, steps, settings)
+    run, made = _batches(profile, found, request, arrivals)
+    usual = [found.batch] * len(steps) if made.shares is None else made.shares.even().tolist()
     pairs, link_error = links.of_pairs(profile, steps, caps)
     watts = [wattage(profile.devices[name], step) for name, step in steps.items()]
     gradients = [
@@ -128,7 +95,7 @@ def _inputs(
     return Inputs(
         names=names,
         frameworks=tuple(step.framework for step in timed),
-        devices=_devices(profile, steps, _array(each.seconds for each in gradients), caps, strategy),
+        devices=_devices(profile, steps, _array(each.seconds for each in gradients), caps, settings.strategy),
         pairs=pairs,
         watts=Watts(
             _array(each.idle_w for each in watts),
@@ -143,21 +110,32 @@ def _inputs(
             busy_w=_array(each.busy_error for each in watts),
             stream=np.zeros(len(names)) if arrivals is None else arrivals.error,
         ),
-        message=messages.message_bytes(strategy, timed[0], len(steps)),
-        strategy=strategy,
-        engine=engine,
+        message=messages.message_bytes(settings.strategy, timed[0], len(steps)),
+        strategy=settings.strategy,
+        engine=settings.engine,
         run=run,
-        batches=Batches(
-            usual=found.batch,
-            sizes=batches.of_run(strategy, len(steps), found.batch, run)
-            if shares is None
-            else batches.of_global(shares.size, len(steps), found.batch, run),
-            shares=shares,
-            arriving=arriving,
-        ),
+        batches=made,
         streams=arrivals,
-        torch=buckets.of_steps(timed, engine) if engine.name == TORCH else None,
+        torch=buckets.of_steps(timed, settings.engine) if settings.engine.name == TORCH else None,
     )
+
+
+def _batches(
+    profile: Profile, found: Participants, request: RecommendRequest, arrivals: StreamRates | None
+) -> tuple[RunLength, Batches]:
+    """The run's length and its batches. arrivals: the streams of samples, if they arrive."""
+    steps, settings = found.steps, request.settings
+    samples = request.learning.training_samples or next(iter(steps.values())).samples or TRAINING_SAMPLES
+    run = RunLength(settings.steps, request.learning._replace(training_samples=samples))
+    if request.global_batch is not None:
+        shares = batches.shares_of_devices(profile, steps, found.rooms, request.global_batch, settings.strategy)
+        return run, Batches(found.batch, batches.of_global(shares.size, len(steps), found.batch, run), shares)
+    arriving = None
+    if settings.strategy.batching == "stream":
+        arriving = batches.drawn(tuple(steps), settings.rates_seed) if arrivals is None else arrivals.batches()
+        run = run._replace(arriving=float(arriving.mean()))
+    sizes = batches.of_run(settings.strategy, len(steps), found.batch, run)
+    return run, Batches(found.batch, sizes, arriving=arriving)
 
 
 def _devices(
@@ -186,27 +164,25 @@ def _devices(
 
 
 def _training(
-    profile: Profile, found: Participants, made: Inputs, rates: Mapping[str, float], global_batch: int | None
+    profile: Profile, found: Participants, made: Inputs, settings: RunSettings, request: RecommendRequest
 ) -> Training:
-    steps, batch, first = found.steps, found.batch, next(iter(found.steps.values()))
+    steps, first = found.steps, next(iter(found.steps.values()))
     alone = {
         name: StepRoom.on(profile.devices[name], step, Further.alone(step, made.strategy.optimizer.name))
         for name, step in steps.items()
     }
-    unlike = any(step.planned_batch != batch and global_batch is None for step in steps.values())
+    unlike = request.global_batch is None and any(step.planned_batch != found.batch for step in steps.values())
+    batch_asked = [f"--batch-size {found.batch}"] if unlike else []
     return Training(
-        model=first.model,
+        settings=settings,
         fingerprint=first.fingerprint,
-        left_out=found.left_out,
-        too_small_alone=memory.too_small(alone, steps, global_batch or batch),
-        what_if=(*(f"--rate {name}" for name in rates), *([f"--batch-size {batch}"] if unlike else ())),
-        notes=tuple(_notes(profile, steps, made, rates)),
-        details=tuple(_details(profile, steps, made)),
-        server_room=ServerRoom.among(profile, steps, made.strategy),
-        job=first.job,
         samples=first.samples,
-        micro_batch=first.micro_batch,
-        precision=first.precision,
+        left_out=found.left_out,
+        too_small_alone=memory.too_small(alone, steps, request.global_batch or found.batch),
+        what_if=(*(f"--rate {name}" for name in request.rates), *batch_asked),
+        notes=tuple(_notes(profile, steps, made, request.rates)),
+        details=tuple(_details(profile, steps, made, settings)),
+        server_room=ServerRoom.among(profile, steps, made.strategy),
         startups=tuple(profile.devices[name].startup for name in steps),
         evaluation_s=_array(math.nan if step.evaluation_s is None else step.evaluation_s for step in steps.values()),
     )
@@ -228,14 +204,13 @@ def _notes(profile: Profile, steps: Steps, made: Inputs, rates: Mapping[str, flo
         )
 
 
-def _details(profile: Profile, steps: Steps, made: Inputs) -> Iterable[str]:
-    yield from batches.notes(made.strategy, made.run, made.streams is not None)
+def _details(profile: Profile, steps: Steps, made: Inputs, settings: RunSettings) -> Iterable[str]:
+    yield from batches.notes(settings, made.run)
     if made.streams is not None:
         yield from streams.notes(profile, steps, made.streams, made.batches.arriving is not None)
     yield from contention.notes(profile.devices, steps)
-    precision = next(iter(steps.values())).precision
-    if precision != FP32:
-        yield f"steps compute in {precision}, as they were profiled; weights and gradients stay {FP32}"
+    if settings.precision != FP32:
+        yield f"steps compute in {settings.precision}, as they were profiled; weights and gradients stay {FP32}"
 
 
 def _batch_notes(profile: Profile, steps: Steps, batch: int) -> Iterable[str]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from backends.strategies.engine import OWN
 from backends.strategies.strategy import PARAMETER_SERVER
+from backends.training.run_settings import RunSettings
 from planner.console import OnProgress
 from planner.errors import PlanError
 from planner.fleet.device import Fleet
@@ -15,9 +16,8 @@ from planner.plan.engine_search import best_of
 from planner.plan.file import Plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
-from planner.plan.request import (
+from planner.plan.texts import (
     AUTO,
-    RecommendRequest,
     optimizer_of_job,
     parse_engine,
     parse_optimizer,
@@ -26,7 +26,8 @@ from planner.plan.request import (
     without_server,
 )
 from planner.predict.interval import newest as newest_errors
-from planner.predict.sample_efficiency import newest
+from planner.predict.request import RecommendRequest
+from planner.predict.sample_efficiency import Learning, newest
 from planner.profile.file import DEFAULT_STEPS, Profile
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
@@ -79,12 +80,14 @@ def plan_first(
     framework = asked.framework or (source.job.framework if source.job else None)
     profile = _profiled(asked._replace(model=model, framework=framework), source, fleet, on_profile)
     request = RecommendRequest(
-        one_metric(asked.metric), model, framework, asked.steps or DEFAULT_STEPS, asked.batch or BATCH,
-        training_samples=source.samples,
+        one_metric(asked.metric),
+        RunSettings(
+            model, steps=asked.steps or DEFAULT_STEPS, batch=asked.batch or BATCH, clip_norm=asked.clip_norm,
+            stream=parse_stream(asked.stream) if asked.stream else None, rates_seed=asked.seed,
+        ),
+        optimizer=optimizer_of_job(profile, model, asked.optimizer), framework=framework,
         allow_plaintext=asked.allow_plaintext or fleet.trusted_network,
-        optimizer=optimizer_of_job(profile, model, asked.optimizer), clip_norm=asked.clip_norm,
-        stream=parse_stream(asked.stream) if asked.stream else None, rates_seed=asked.seed,
-        errors=newest_errors(Path()),
+        learning=Learning(source.samples or 0), errors=newest_errors(Path()),
     )  # fmt: skip
     strategy, engine = asked.strategy or PARAMETER_SERVER.text, asked.engine or OWN
     noted: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ WATTS_NOTE = "watts are measured only where a sensor of the whole device measure
 
 def render(ranked: Recommendation, outcomes: Sequence[Outcome], found: Verdict | None) -> RenderableType:
     """A row for each cluster, and whether the choice was right."""
-    title = f"{ranked.training.model}: seconds of a step, {len(outcomes)} of {len(ranked)} clusters by {ranked.metric}"
+    title = f"{ranked.settings.model}: seconds of a step, {len(outcomes)} of {len(ranked)} clusters by {ranked.metric}"
     made = TextTable(title, ("", "server", "workers", *FIGURES), left=("server", "workers"))
     for each in outcomes:
         made.add_row(
@@ -35,7 +35,7 @@ def render(ranked: Recommendation, outcomes: Sequence[Outcome], found: Verdict |
 def to_json(ranked: Recommendation, outcomes: Sequence[Outcome], found: Verdict | None) -> dict[str, Any]:
     """{"model", "metric", "clusters", "hit", "regret"}; the last two may be None."""
     return {
-        "model": ranked.training.model,
+        "model": ranked.settings.model,
         "metric": ranked.metric,
         "clusters": [{**json_value(each), "error": each.error} for each in outcomes],
         "hit": None if found is None else found.hit,

@@ -9,7 +9,7 @@ from backends.strategies.engine import OWN
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.paths import PLAN
 from planner.plan.recommendation import Recommendation, Row
-from planner.plan.request import AUTO
+from planner.plan.texts import AUTO
 from planner.predict.inputs import Inputs
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
@@ -121,7 +121,7 @@ def _title(found: Recommendation, rows: list[Row]) -> str:
     how = how if found.inputs.torch is None else ""
     how += "" if found.engine == OWN else f", --engine {found.engine}"
     best = f"best {len(rows)} of {len(found)} by {_score(found)}"
-    return f"{found.training.model}{how}, {_batch(found.inputs)}, {found.steps:,} steps: {best}"
+    return f"{found.settings.model}{how}, {_batch(found.inputs)}, {found.settings.steps:,} steps: {best}"
 
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str], verbose: bool) -> TextTable:

@@ -8,7 +8,7 @@ from backends import models
 from benchmarks.lab.spec import load_spec
 from benchmarks.racing.racefile import load
 from planner.errors import RecordError
-from planner.plan.request import parse_strategy
+from planner.plan.texts import parse_strategy
 
 #: As reference_systems.py names them; it imports what only runs of races have.
 REFERENCES = ("torch-ddp", "torch-ddp-powersgd", "torch-post-local-sgd", "tensorflow-ps")

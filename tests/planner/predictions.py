@@ -11,14 +11,15 @@ from planner.predict.run import Bill, Predictions, predict
 from planner.predict.training import Training, prepare
 from planner.profile.file import Profile
 from tests.planner import profiles
+from tests.planner.requests import asked
 
 
 def inputs_of(profile: Profile, *args: object, **options: object) -> Inputs:
-    return prepare(profile, *args, **options)[0]
+    return prepare(profile, asked(None, *args, **options))[0]
 
 
 def training_of(profile: Profile, *args: object, **options: object) -> Training:
-    return prepare(profile, *args, **options)[1]
+    return prepare(profile, asked(None, *args, **options))[1]
 
 
 def with_inputs(inputs: Inputs, **changed: np.ndarray) -> Inputs:

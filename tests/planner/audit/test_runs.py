@@ -12,10 +12,11 @@ from planner.audit.runs import Audit, outcomes, steady_batches
 from planner.errors import AuditError
 from planner.fleet.file import load_fleet
 from planner.plan.recommend import recommend
-from planner.plan.request import RecommendRequest, parse_strategy
+from planner.plan.texts import parse_strategy
 from planner.predict.seen_errors import seen_errors
 from planner.profile.file import load_profile
 from tests.planner import profiles
+from tests.planner.requests import asked
 from tests.quick import NUMPY_ALONE, numpy_model
 from tests.running import FASHION, call, fleet_file
 
@@ -52,7 +53,7 @@ def test_clusters_are_measured_and_their_errors_kept(folder: Path) -> None:
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(folder: Path) -> None:
-    ranked = recommend(load_profile(folder / "profile.json"), RecommendRequest({"time": 1.0}))
+    ranked = recommend(load_profile(folder / "profile.json"), asked({"time": 1.0}))
     fleet = load_fleet(folder / "fleet.toml")
     there, gone = fleet.device("tx2"), replace(fleet.device("tx1"), python="/nowhere/python")
     found = list(outcomes(Audit(ranked, replace(fleet, devices=(there, gone)), len(ranked), 1.0, FASHION)))
@@ -61,7 +62,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(folder: Path) -> None:
 
 
 def test_a_model_that_has_changed_since_it_was_profiled_is_not_audited(folder: Path) -> None:
-    ranked = recommend(load_profile(folder / "profile.json"), RecommendRequest({"time": 1.0}))
+    ranked = recommend(load_profile(folder / "profile.json"), asked({"time": 1.0}))
     (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + "\n")
     with pytest.raises(AuditError, match="has changed since it was profiled; profile it again"):
         next(outcomes(Audit(ranked, load_fleet(folder / "fleet.toml"), 1, 1.0, FASHION)))

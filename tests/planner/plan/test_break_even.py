@@ -5,8 +5,8 @@ import pytest
 from backends.strategies.strategy import Strategy
 from planner.plan.break_even import LEAST, MOST, PRECISION, break_even, rate_note
 from planner.plan.recommend import recommend
-from planner.plan.request import RecommendRequest
 from tests.planner import profiles
+from tests.planner.requests import asked
 
 TIME = {"time": 1.0}
 
@@ -16,7 +16,7 @@ def fleet(gradient_s=0.1, names="ab"):
 
 
 def request(strategy="allreduce", **changes):
-    return RecommendRequest(TIME, steps=10_000, strategy=Strategy.from_text(strategy), **changes)
+    return asked(TIME, steps=10_000, strategy=Strategy.from_text(strategy), **changes)
 
 
 def test_at_the_limit_both_are_as_good():

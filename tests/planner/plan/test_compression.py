@@ -6,8 +6,8 @@ from backends.strategies.strategy import Strategy
 from planner.plan.compression import CHOICES, recommend_compressed
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest
 from tests.planner import profiles
+from tests.planner.requests import asked
 
 TIME = {"time": 1.0}
 GRADIENTS_S = (0.01, 0.012, 0.02, 1.0)
@@ -16,7 +16,7 @@ SYNCHRONOUS = "parameter-server:sync=synchronous,compressor="
 
 def chosen(text: str, gradient_s: float = 0.5, names: str = "abcd") -> Recommendation:
     fleet = profiles.profile({name: profiles.device(profiles.step(gradient_s)) for name in names})
-    return recommend_compressed(fleet, RecommendRequest(TIME, steps=1000, strategy=Strategy.from_text(text)))
+    return recommend_compressed(fleet, asked(TIME, steps=1000, strategy=Strategy.from_text(text)))
 
 
 def sent(found: Recommendation) -> float:
@@ -42,10 +42,10 @@ def test_the_quickest_cluster_takes_at_most_a_tenth_longer_than_with_the_least(s
     fleet = profiles.profile(
         {name: profiles.device(profiles.step(each)) for name, each in zip("abcd", GRADIENTS_S, strict=True)}
     )
-    request = RecommendRequest(TIME, steps=1000)
+    request = asked(TIME, steps=1000)
 
     def quickest_s(share: str) -> float:
-        asked = request._replace(strategy=Strategy.from_text(strategy + "dgc" + share))
+        asked = request.setting(strategy=Strategy.from_text(strategy + "dgc" + share))
         found = recommend_compressed(fleet, asked)
         return float(found.parts[0].predictions.time_s[found.several].min())
 
@@ -63,7 +63,7 @@ def test_without_a_cluster_there_is_nothing_to_choose() -> None:
 
 def test_other_compressors_stay_as_they_are() -> None:
     fleet = profiles.profile({name: profiles.device(profiles.step(0.5)) for name in "ab"})
-    request = RecommendRequest(TIME, steps=1000, strategy=Strategy.from_text(SYNCHRONOUS + "float16"))
+    request = asked(TIME, steps=1000, strategy=Strategy.from_text(SYNCHRONOUS + "float16"))
     assert (
         recommend_compressed(fleet, request).ranking.score.tolist() == recommend(fleet, request).ranking.score.tolist()
     )

@@ -7,12 +7,12 @@ from planner.errors import PlanError
 from planner.plan.engine_search import best_of
 from planner.plan.recommend import make_plan
 from planner.plan.recommendation import Recommendation, Row
-from planner.plan.request import RecommendRequest
 from planner.predict.sample_efficiency import NONE
 from planner.profile.file import Profile
 from tests.planner import profiles
+from tests.planner.requests import asked
 
-TIME = RecommendRequest({"time": 1.0}, steps=1000)
+TIME = asked({"time": 1.0}, steps=1000)
 SERVER = "parameter-server"
 
 

@@ -12,15 +12,15 @@ from planner import json_records
 from planner.errors import PlannerError, RecordError
 from planner.plan.file import Plan, load_plan
 from planner.plan.recommend import make_plan, recommend
-from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.train.training_data import parts
 from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, mutated, written
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
+from tests.planner.requests import asked
 
-EDP = RecommendRequest({"edp": 1.0})
+EDP = asked({"edp": 1.0})
 
 
 def fleet() -> Profile:
@@ -29,7 +29,7 @@ def fleet() -> Profile:
 
 
 def test_a_plan_survives_its_file(tmp_path: Path) -> None:
-    plan = make_plan(recommend(fleet(), EDP._replace(steps=500)), "fleet.toml")
+    plan = make_plan(recommend(fleet(), EDP.setting(steps=500)), "fleet.toml")
     json_records.save(plan, tmp_path / "plan.json")
     assert load_plan(tmp_path / "plan.json") == plan
     assert sum(worker.steps for worker in plan.workers) == pytest.approx(500)
@@ -40,7 +40,7 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
 
 def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:
     unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
-    plan = make_plan(recommend(unknown, RecommendRequest()), "fleet.toml")
+    plan = make_plan(recommend(unknown, asked()), "fleet.toml")
     json_records.save(plan, tmp_path / "plan.json")
     loaded: Plan = load_plan(tmp_path / "plan.json")
     assert loaded.prediction.power_w is None
@@ -53,7 +53,7 @@ def test_a_broken_plan_names_the_command_that_mends_it(tmp_path: Path) -> None:
         load_plan(tmp_path / "plan.json")
 
 
-WHOLE = json_value(make_plan(recommend(fleet(), EDP._replace(steps=500)), "fleet.toml"))
+WHOLE = json_value(make_plan(recommend(fleet(), EDP.setting(steps=500)), "fleet.toml"))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from backends.protocol.events import RunAccount
 from planner.errors import PlanError
 from planner.plan.recommend import make_plan, metric_name, recommend
 from planner.plan.report import to_json
-from planner.plan.request import RecommendRequest, parse_engine, parse_strategy
+from planner.plan.texts import parse_engine, parse_strategy
 from planner.profile.file import Profile, timing_of
 from planner.train.result import run_result
 from planner.train.worker_result import WorkerResult
@@ -12,6 +12,7 @@ from profilers.records.readings import PowerReading, Window
 from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
+from tests.planner.requests import asked
 
 TIME, EDP = {"time": 1.0}, {"edp": 1.0}
 
@@ -25,10 +26,10 @@ def fleet(**changes: object) -> Profile:
 
 
 def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_error() -> None:
-    for options in ({}, {"base_watts": 50.0}, {"base_watts": 50.0, "count_idle": True}):
-        found = recommend(fleet(), RecommendRequest(EDP, include=["a"], exclude=["c"], steps=500, **options))
+    for options in ({}, {"extra_w": 50.0}, {"extra_w": 50.0, "count_idle": True}):
+        found = recommend(fleet(), asked(EDP, include=["a"], exclude=["c"], steps=500, **options))
         plan = make_plan(found, "fleet.toml", 1 + [len(found.workers(place)) for place in (1, 2, 3)].index(1))
-        besides_w = options.get("base_watts", 0.0) + (20.0 if "count_idle" in options else 0.0)
+        besides_w = options.get("extra_w", 0.0) + (20.0 if "count_idle" in options else 0.0)
         assert plan.besides_w == pytest.approx(besides_w)
         account = RunAccount(500, 500, plan.prediction.time_s, {}, True)
         parts = {w.name: WorkerResult(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
@@ -36,7 +37,7 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
 
 
 def test_another_place_can_be_chosen() -> None:
-    found = recommend(fleet(), RecommendRequest(TIME))
+    found = recommend(fleet(), asked(TIME))
     assert make_plan(found, "fleet.toml", 12).workers[0].name == "c"
     with pytest.raises(PlanError, match="--choose 13: the ranking has places 1 to 12"):
         make_plan(found, "fleet.toml", 13)
@@ -52,17 +53,17 @@ def test_a_server_is_hosted_only_where_its_own_arrays_fit() -> None:
         for name, size in sizes.items()
     }
     tight = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    found = recommend(tight, RecommendRequest(TIME))
+    found = recommend(tight, asked(TIME))
     hosts = {(row.config.server, len(row.config.workers)) for row in map(found.row, range(1, len(found) + 1))}
     assert {count for host, count in hosts if host == "b"} == {1}
     assert found.notes == (
         "b hosts no server of 2 or more workers: its arrays take 600 MB of memory, and a step of batch 32 leaves "
         "300 MB",
     )
-    alone = RecommendRequest(TIME, include=["a", "b"], server="b")
+    alone = asked(TIME, include=["a", "b"], server="b")
     with pytest.raises(PlanError, match="b hosts no server .* no cluster is left; end other programs there"):
         recommend(tight, alone)
-    assert recommend(tight, alone._replace(strategy=parse_strategy("allreduce"), server=None)).notes == ()
+    assert recommend(tight, alone.setting(strategy=parse_strategy("allreduce"))._replace(server=None)).notes == ()
 
 
 def test_a_worker_of_a_server_may_lack_the_memory_to_train_alone_with_adam() -> None:
@@ -76,17 +77,17 @@ def test_a_worker_of_a_server_may_lack_the_memory_to_train_alone_with_adam() -> 
         for name, size in sizes.items()
     }  # fmt: skip
     tight = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    found = recommend(tight, RecommendRequest(TIME, optimizer="adam"))
+    found = recommend(tight, asked(TIME, optimizer="adam"))
     assert {row.config.workers for row in map(found.row, range(1, len(found) + 1))} == {("a",), ("a", "b")}
     assert any(
         note.startswith("b cannot train alone: net: batch 32 needs 3.92 GB of its memory") for note in found.notes
     )
     with pytest.raises(PlanError, match="b cannot train alone: .*no cluster is left"):
-        recommend(tight, RecommendRequest(TIME, optimizer="adam", exclude=["a"]))
-    assert len(recommend(tight, RecommendRequest(TIME, exclude=["a"]))) == 1
+        recommend(tight, asked(TIME, optimizer="adam", exclude=["a"]))
+    assert len(recommend(tight, asked(TIME, exclude=["a"]))) == 1
 
 
-SHARED = RecommendRequest(TIME, global_batch=96, steps=300, strategy=parse_strategy("allreduce"))
+SHARED = asked(TIME, global_batch=96, steps=300, strategy=parse_strategy("allreduce"))
 
 
 def test_workers_share_a_global_batch_so_that_all_end_at_once() -> None:
@@ -119,13 +120,15 @@ def test_a_division_by_speed_takes_no_longer_than_equal_parts() -> None:
 
 @pytest.mark.parametrize("text", ["parameter-server:sync=synchronous", "baseline", "gaia"])
 def test_every_strategy_that_waits_can_share_a_batch(text: str) -> None:
-    found = recommend(fleet(), SHARED._replace(strategy=parse_strategy(text), include=["a", "b"], exclude=["c"]))
+    found = recommend(
+        fleet(), SHARED.setting(strategy=parse_strategy(text))._replace(include=["a", "b"], exclude=["c"])
+    )
     plan = make_plan(found, "fleet.toml")
     assert sum(plan.batches.values()) == 96 and plan.batches["a"] > plan.batches["b"]
 
 
 def test_torch_weighs_by_samples_itself() -> None:
-    request = SHARED._replace(engine=parse_engine("torch"), strategy=parse_strategy("allreduce"))
+    request = SHARED.by(parse_engine("torch"))
     found = recommend(fleet(), request._replace(include=["a", "b", "c"]))
     plan = make_plan(found, "fleet.toml")
     assert sum(plan.batches.values()) == 96 and plan.run.strategy.aggregation == "mean"
@@ -133,11 +136,11 @@ def test_torch_weighs_by_samples_itself() -> None:
 
 def test_what_cannot_be_shared_is_refused() -> None:
     with pytest.raises(PlanError, match="--global-batch with strategy parameter-server: its workers do not wait"):
-        recommend(fleet(), SHARED._replace(strategy=parse_strategy("parameter-server")))
+        recommend(fleet(), SHARED.setting(strategy=parse_strategy("parameter-server")))
     with pytest.raises(PlanError, match="--global-batch 5000: no cluster can divide it; .* a 4 to 128, b 4 to 128"):
         recommend(fleet(), SHARED._replace(global_batch=5000))
     with pytest.raises(PlanError, match="--batch-size and --global-batch: .* choose one"):
-        recommend(fleet(), SHARED._replace(batch=32))
+        recommend(fleet(), SHARED.setting(batch=32))
 
 
 def test_clusters_that_are_too_small_or_too_large_for_the_batch_are_not_ranked() -> None:
@@ -155,7 +158,7 @@ def test_the_host_of_a_server_keeps_room_for_it_beside_its_part_of_the_batch() -
         for name, each, memory in (("a", 0.4, None), ("b", 0.1, tight))
     }
     two = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    request = SHARED._replace(strategy=parse_strategy("parameter-server:sync=synchronous"), global_batch=80)
+    request = SHARED.setting(strategy=parse_strategy("parameter-server:sync=synchronous"))._replace(global_batch=80)
     found = recommend(two, request)
     rows = [found.row(place) for place in range(1, len(found) + 1)]
     assert {row.config.server for row in rows if len(row.config.workers) == 2} == {"a"}
@@ -164,48 +167,48 @@ def test_the_host_of_a_server_keeps_room_for_it_beside_its_part_of_the_batch() -
 
 
 def test_members_only_energy_never_rewards_sharing_and_the_bill_may() -> None:
-    members = recommend(fleet(), RecommendRequest({"energy": 1.0}))
+    members = recommend(fleet(), asked({"energy": 1.0}))
     assert members.row(1).config.workers == ("a",)
     assert "favours one device alone" in members.notes[0]
-    billed = recommend(fleet(), RecommendRequest({"energy": 1.0}, base_watts=1000.0))
+    billed = recommend(fleet(), asked({"energy": 1.0}, extra_w=1000.0))
     assert len(billed.row(1).config.workers) > 1
     assert billed.notes == ()
-    assert recommend(fleet(), RecommendRequest(EDP)).notes == ()
+    assert recommend(fleet(), asked(EDP)).notes == ()
 
 
 def test_idle_devices_are_counted_when_asked_also_those_left_out() -> None:
     devices = {**fleet().devices, "dead": profiles.device()._replace(steps=(), error="lost")}
     everyone = profiles.profile(devices)
     plain, billed = (
-        recommend(everyone, RecommendRequest(TIME, include=["a"])),
-        recommend(everyone, RecommendRequest(TIME, include=["a"], count_idle=True)),
+        recommend(everyone, asked(TIME, include=["a"])),
+        recommend(everyone, asked(TIME, include=["a"], count_idle=True)),
     )
     assert billed.row(1).prediction.power_w == pytest.approx(plain.row(1).prediction.power_w + 10.0)
     assert billed.training.left_out == {"dead": "lost"}
     unknown = profiles.profile({**devices, "dead": profiles.device(idle_w=None)._replace(steps=(), error="lost")})
     with pytest.raises(PlanError, match="--count-idle: no idle watts are known of dead"):
-        recommend(unknown, RecommendRequest(TIME, count_idle=True))
+        recommend(unknown, asked(TIME, count_idle=True))
 
 
 def test_unknown_watts_stop_only_the_metrics_that_need_them() -> None:
     devices = {**fleet().devices, "b": profiles.device(profiles.step(0.6), idle_w=None)}
     some = profiles.profile(devices)
-    assert len(recommend(some, RecommendRequest(TIME))) == 12
+    assert len(recommend(some, asked(TIME))) == 12
     with pytest.raises(PlanError, match="no watts are known of b; give idle_watts and max_watts"):
-        recommend(some, RecommendRequest(EDP))
-    assert len(recommend(some, RecommendRequest(EDP, exclude=["b"]))) == 4
+        recommend(some, asked(EDP))
+    assert len(recommend(some, asked(EDP, exclude=["b"]))) == 4
 
 
 def test_without_a_metric_the_best_is_that_of_edp_or_of_time_where_watts_that_count_are_unknown() -> None:
     devices = {**fleet().devices, "b": profiles.device(profiles.step(0.6), idle_w=None)}
-    by_time, by_edp = (recommend(profiles.profile(devices), RecommendRequest(exclude=each)) for each in ((), ("b",)))
+    by_time, by_edp = (recommend(profiles.profile(devices), asked(exclude=each)) for each in ((), ("b",)))
     assert (by_time.metric, by_edp.metric) == ("time", "edp")
     assert by_time.notes[0].startswith("ranked by time, because no watts are known of b; to rank by energy")
     assert by_edp.notes == ()
 
 
 def test_a_recommendation_tells_what_profiling_took() -> None:
-    assert recommend(fleet(), RecommendRequest(TIME)).profiling_s == 25.0
+    assert recommend(fleet(), asked(TIME)).profiling_s == 25.0
 
 
 def test_what_profiling_other_models_took_is_not_counted() -> None:
@@ -215,7 +218,7 @@ def test_what_profiling_other_models_took_is_not_counted() -> None:
         both.devices[name] = device._replace(
             steps=(*device.steps, other), took_s={**device.took_s, timing_of("other", "torch"): 100.0}
         )
-    assert recommend(both, RecommendRequest(TIME, model=both.devices["a"].steps[0].model)).profiling_s == 25.0
+    assert recommend(both, asked(TIME, model=both.devices["a"].steps[0].model)).profiling_s == 25.0
     assert both.profiling_s() == 125.0
 
 
@@ -233,17 +236,17 @@ def test_what_profiling_a_model_in_several_frameworks_took_is_counted() -> None:
 
 
 def test_steps_come_from_the_option_the_profile_or_the_default() -> None:
-    assert recommend(fleet(), RecommendRequest(TIME, steps=7)).steps == 7
-    assert recommend(fleet(steps_planned=500), RecommendRequest(TIME)).steps == 500
-    assert recommend(fleet(), RecommendRequest(TIME)).steps == 100_000
+    assert recommend(fleet(), asked(TIME, steps=7)).settings.steps == 7
+    assert recommend(fleet(steps_planned=500), asked(TIME)).settings.steps == 500
+    assert recommend(fleet(), asked(TIME)).settings.steps == 100_000
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": 0}, "--steps: 0 is out of range; give a number of at least 1"),
-        ({"batch": 0}, "--batch-size: 0 is out of range"),
-        ({"base_watts": -1.0}, "--base-watts: -1 is out of range"),
+        ({"steps": -1}, "--steps: -1 is out of range; give a number of at least 1"),
+        ({"batch": -1}, "--batch-size: -1 is out of range"),
+        ({"extra_w": -1.0}, "--base-watts: -1 is out of range"),
         ({"rates": {"a": 0.0}}, "--rate a: 0 is out of range"),
         ({"server": "x"}, "--server x: no such device; devices: a, b, c"),
         ({"exclude": ["x"]}, "--exclude x: no such device"),
@@ -251,14 +254,14 @@ def test_steps_come_from_the_option_the_profile_or_the_default() -> None:
 )
 def test_options_out_of_range_are_named(options: dict, message: str) -> None:
     with pytest.raises(PlanError, match=message):
-        recommend(fleet(), RecommendRequest(TIME, **options))
+        recommend(fleet(), asked(TIME, **options))
 
 
 def test_a_server_that_was_left_out_is_refused_and_excluding_it_again_is_not() -> None:
     devices = {**fleet().devices, "dead": profiles.device()._replace(steps=(), error="lost")}
     with pytest.raises(PlanError, match="--server dead: lost"):
-        recommend(profiles.profile(devices), RecommendRequest(TIME, server="dead"))
-    assert len(recommend(profiles.profile(devices), RecommendRequest(TIME, exclude=["dead"]))) == 12
+        recommend(profiles.profile(devices), asked(TIME, server="dead"))
+    assert len(recommend(profiles.profile(devices), asked(TIME, exclude=["dead"]))) == 12
 
 
 def test_the_metric_is_named_as_it_was_asked_for() -> None:
@@ -268,17 +271,15 @@ def test_the_metric_is_named_as_it_was_asked_for() -> None:
 
 def test_twelve_devices_are_ranked() -> None:
     devices = {f"d{i}": profiles.device(profiles.step(0.1 + 0.01 * i)) for i in range(12)}
-    found = recommend(profiles.profile(devices), RecommendRequest(EDP))
+    found = recommend(profiles.profile(devices), asked(EDP))
     assert len(found) == 12 * 2**11
 
 
 def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
     gradients_s = {"a": 0.5, "x": 0.3, "b": 0.6, "y": 1.0, "c": 2.0}
     devices = {name: profiles.device(profiles.step(each, spread=0.02)) for name, each in gradients_s.items()}
-    found = recommend(
-        profiles.profile(devices, rates={"x": 10 * profiles.MBIT}), RecommendRequest(EDP, exclude=["x", "y"])
-    )
-    never = recommend(fleet(), RecommendRequest(EDP))
+    found = recommend(profiles.profile(devices, rates={"x": 10 * profiles.MBIT}), asked(EDP, exclude=["x", "y"]))
+    never = recommend(fleet(), asked(EDP))
     assert len(found) == len(never) == 12
     for place in range(1, 13):
         assert found.row(place).config == never.row(place).config
@@ -292,9 +293,7 @@ def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
 
 
 def test_excluded_devices_idle_on_the_bill() -> None:
-    plain, billed = (
-        recommend(fleet(), RecommendRequest(TIME, exclude=["b"], count_idle=count)) for count in (False, True)
-    )
+    plain, billed = (recommend(fleet(), asked(TIME, exclude=["b"], count_idle=count)) for count in (False, True))
     a_and_c, billed_too = plain.row(1), billed.row(1)
     assert a_and_c.config == billed_too.config
     assert billed_too.prediction.power_w == pytest.approx(a_and_c.prediction.power_w + 10.0)
@@ -303,14 +302,14 @@ def test_excluded_devices_idle_on_the_bill() -> None:
 def test_the_devices_that_are_too_many_are_those_that_may_be_members() -> None:
     """Of 40 profiled devices: subsets of them all would fit no memory."""
     everyone = profiles.profile({f"d{i}": profiles.device(profiles.step(0.1 + 0.01 * i)) for i in range(40)})
-    found = recommend(everyone, RecommendRequest(EDP, exclude=[f"d{i}" for i in range(30)]))
+    found = recommend(everyone, asked(EDP, exclude=[f"d{i}" for i in range(30)]))
     assert len(found) == 10 * 2**9
     with pytest.raises(PlanError, match="15 devices are too many .*at most 14.*--exclude"):
-        recommend(everyone, RecommendRequest(EDP, exclude=[f"d{i}" for i in range(25)]))
+        recommend(everyone, asked(EDP, exclude=[f"d{i}" for i in range(25)]))
 
 
 def test_the_energy_of_every_cluster_has_an_uncertainty_whatever_the_metric() -> None:
-    by_energy, by_time = (recommend(fleet(), RecommendRequest({metric: 1.0})) for metric in ("energy", "time"))
+    by_energy, by_time = (recommend(fleet(), asked({metric: 1.0})) for metric in ("energy", "time"))
     rows = {row.config: row for row in map(by_time.row, range(1, 13))}
     for row in map(by_energy.row, range(1, 13)):
         low, high = row.standing.interval
@@ -320,7 +319,7 @@ def test_the_energy_of_every_cluster_has_an_uncertainty_whatever_the_metric() ->
 
 
 def test_the_time_of_a_plan_has_an_uncertainty_whatever_the_metric() -> None:
-    by_time, by_energy = (recommend(fleet(), RecommendRequest({metric: 1.0})) for metric in ("time", "energy"))
+    by_time, by_energy = (recommend(fleet(), asked({metric: 1.0})) for metric in ("time", "energy"))
     low, high = by_time.row(1).standing.interval
     expected = pytest.approx((high / low) ** 0.5 - 1)
     assert make_plan(by_time, "fleet.toml").time_uncertainty == expected
@@ -330,13 +329,13 @@ def test_the_time_of_a_plan_has_an_uncertainty_whatever_the_metric() -> None:
 
 def test_no_watts_have_no_uncertainty() -> None:
     unknown = profiles.profile({name: profiles.device(profiles.step(0.5, spread=0.1), idle_w=None) for name in "ab"})
-    assert recommend(unknown, RecommendRequest(TIME)).row(1).standing.energy_uncertainty is None
+    assert recommend(unknown, asked(TIME)).row(1).standing.energy_uncertainty is None
 
 
 def test_sensors_that_contradict_each_other_are_noted() -> None:
     readings = tuple(PowerReading(covers, "sensor", covers, w, 0.1, 9) for covers, w in (("wall", 20.0), ("gpu", 30.0)))
     device = profiles.device(profiles.step(0.5, window=Window(1.0, {}, readings)))
-    notes = to_json(recommend(profiles.profile({"a": device}), RecommendRequest(TIME)))["notes"]
+    notes = to_json(recommend(profiles.profile({"a": device}), asked(TIME)))["notes"]
     assert notes == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]
 
 
@@ -346,22 +345,20 @@ def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_f
         "b": (profiles.step(0.9, framework="tensorflow"),),
     }
     mixed = profiles.profile({name: profiles.device()._replace(steps=timed) for name, timed in steps.items()})
-    found = recommend(mixed, RecommendRequest(TIME))
+    found = recommend(mixed, asked(TIME))
     assert to_json(found)["frameworks"] == {"a": "torch", "b": "tensorflow"}
     plan = make_plan(found, "fleet.toml")
     assert (plan.framework, plan.frameworks) == ("tensorflow+torch", {"a": "torch", "b": "tensorflow"})
-    alone = recommend(mixed, RecommendRequest(TIME, framework="torch"))
+    alone = recommend(mixed, asked(TIME, framework="torch"))
     assert (make_plan(alone, "fleet.toml").framework, len(alone)) == ("torch", 1)
     assert alone.training.left_out == {"b": "net was not timed completely on it with torch"}
-    assert set(to_json(recommend(mixed, RecommendRequest(TIME, framework="tensorflow")))["frameworks"].values()) == {
-        "tensorflow"
-    }
+    assert set(to_json(recommend(mixed, asked(TIME, framework="tensorflow")))["frameworks"].values()) == {"tensorflow"}
 
 
 def test_a_device_that_waits_for_its_data_is_a_bottleneck_of_its_own() -> None:
-    whole = recommend(fleet(), RecommendRequest(TIME, include=["a"], exclude=["b", "c"])).row(1)
+    whole = recommend(fleet(), asked(TIME, include=["a"], exclude=["b", "c"])).row(1)
     slow = {name: profiles.device(profiles.step(each, data_s=0.7 * each)) for name, each in (("a", 0.5), ("b", 0.6))}
-    found = recommend(profiles.profile(slow), RecommendRequest(TIME, include=["a"], exclude=["b"]))
+    found = recommend(profiles.profile(slow), asked(TIME, include=["a"], exclude=["b"]))
     row = found.row(1)
     assert (whole.bottleneck, row.bottleneck) == ("compute", "data")
     assert "data" not in whole.shares

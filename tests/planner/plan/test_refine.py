@@ -2,13 +2,13 @@
 
 from planner.plan.rank import one_metric
 from planner.plan.refine import next_wanted
-from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.profile.refinement import LinkWanted, StepsWanted, Wanted, with_more_steps
 from profilers.records.steps import Repeat
 from tests.planner import profiles
+from tests.planner.requests import asked
 
-TIME = RecommendRequest(one_metric("time"))
+TIME = asked(one_metric("time"))
 
 
 def fleet(spread: float, *links: str) -> Profile:

@@ -11,19 +11,20 @@ from planner.json_records import decode
 from planner.plan.file import Plan, PlannedStream
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest, parse_strategy, parse_stream
 from planner.plan.strategy_search import best_of
+from planner.plan.texts import parse_strategy, parse_stream
 from planner.predict.sample_efficiency import NONE
 from profilers.records.json_values import json_value
 from profilers.records.readings import StreamRate
 from tests.planner import profiles
+from tests.planner.requests import asked
 
 TIME = {"time": 1.0}
 
 
 def ranked(stream: str | None, strategy: str = "parameter-server", **changes: object) -> Recommendation:
     spec = None if stream is None else StreamSpec.from_text(stream)
-    request = RecommendRequest(TIME, strategy=parse_strategy(strategy), steps=1000, stream=spec)
+    request = asked(TIME, strategy=parse_strategy(strategy), steps=1000, stream=spec)
     return recommend(profiles.three(), request._replace(**changes))
 
 
@@ -64,9 +65,7 @@ def test_bytes_are_those_of_measured_samples() -> None:
     profile = profiles.three()
     for name in "abc":
         profile = profile.with_device(name, streams={f"directory:/data/{name}": StreamRate(400.0, 0.01, 10.0, 3000.0)})
-    made = make_plan(
-        recommend(profile, RecommendRequest(TIME, stream=parse_stream("directory:/data/{device}"))), "fleet.toml"
-    )
+    made = make_plan(recommend(profile, asked(TIME, stream=parse_stream("directory:/data/{device}"))), "fleet.toml")
     assert all(each.buffered_bytes == pytest.approx(3000 * each.buffered) for each in streams(made).values())
 
 
@@ -98,7 +97,7 @@ def test_a_slow_stream_moves_the_work_to_other_devices() -> None:
 def test_a_strategy_is_chosen_by_cycles_with_waits() -> None:
     def chosen(stream: str | None) -> Recommendation:
         spec = None if stream is None else StreamSpec.from_text(stream)
-        return best_of(profiles.three(), RecommendRequest(TIME, steps=1000, stream=spec), "auto", NONE)
+        return best_of(profiles.three(), asked(TIME, steps=1000, stream=spec), "auto", NONE)
 
     assert chosen("replay:2").parts[0].predictions.time_s.min() == pytest.approx(16 * 1000 / 3)
     assert chosen("replay:1e9").parts[0].predictions.time_s.min() == pytest.approx(

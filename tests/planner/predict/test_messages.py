@@ -106,6 +106,6 @@ def test_clipping_takes_time_before_an_update_or_before_a_worker_sends(
     """Ranks of torch.distributed clip the mean that they have received."""
     strategy, by = Strategy.from_text(f"allreduce:optimizer={optimizer}"), Engine.from_text(engine)
     fleet = profiles.profile({"a": profiles.device(CLIPPING)})
-    found = inputs_of(fleet, strategy=strategy, engine=by, clips=True)
+    found = inputs_of(fleet, strategy=strategy, engine=by, clip_norm=1.0)
     assert found.devices.update_s == pytest.approx([alone_s])
     assert found.devices.copy_s == pytest.approx([before_sending_s])

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
-from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates, enumerate_clusters
 from planner.predict.kinds.cycles import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
 from planner.predict.run import Bill, Prediction, Predictions, factors, predict, run_time, start_times
@@ -15,6 +14,7 @@ from profilers.records.steps import MessageCost
 from tests.planner import profiles
 from tests.planner.predictions import candidate, everything, index, inputs_of, known
 from tests.planner.profiles import MBIT
+from tests.planner.requests import asked
 
 
 def arrays(found: Predictions) -> list[np.ndarray]:
@@ -142,7 +142,7 @@ def test_a_plan_tells_it_and_holds_for_other_numbers_of_steps() -> None:
     devices = {name: profiles.device(profiles.step(build_s=3.0)) for name in "ab"}
     ranked = recommend(
         profiles.profile(devices),
-        RecommendRequest({"time": 1.0}, steps=1000, strategy=Strategy.from_text("baseline"), include=("a", "b")),
+        asked({"time": 1.0}, steps=1000, strategy=Strategy.from_text("baseline"), include=("a", "b")),
     )
     plan = make_plan(ranked, "fleet.toml")
     assert [worker.build_s for worker in plan.workers] == [3.0, 3.0]

@@ -6,6 +6,7 @@ import pytest
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
+from planner.predict.request import RecommendRequest
 from planner.predict.timings import GradientTimes
 from planner.predict.training import prepare
 from profilers.records.steps import BatchMemory, StepMemory, StepProfile
@@ -18,9 +19,9 @@ THREE = {**TWO, "c": profiles.device()}
 
 
 def test_what_was_measured_is_taken_as_it_is() -> None:
-    found, training = prepare(profiles.profile(TWO))
+    found, training = prepare(profiles.profile(TWO), RecommendRequest())
     assert (found.names, found.frameworks, found.batches.usual) == (("a", "b"), ("torch", "torch"), 32)
-    assert (training.model, training.notes) == ("net", ())
+    assert (training.settings.model, training.notes) == ("net", ())
     assert found.devices.gradient_s == pytest.approx([0.1, 0.2])
     assert found.devices.update_s == pytest.approx([0.01, 0.01])
     assert found.pairs.seconds(1_000_000) == pytest.approx(np.array([[0.001, 0.08], [0.08, 0.001]]))
@@ -165,7 +166,7 @@ def test_a_device_that_was_timed_at_a_smaller_batch_than_planned_is_left_out_of_
 
 def test_missing_links_are_named() -> None:
     links = (*profiles.links("ab"), profiles.link("c", "c"))
-    found, training = prepare(profiles.profile(THREE, links=links))
+    found, training = prepare(profiles.profile(THREE, links=links), RecommendRequest())
     assert training.notes == ("no cluster exchanges over links that were not measured: a-c, b-c",)
     assert not found.pairs.reachable[0, 2]
     assert found.pairs.reachable[0, 1]
@@ -203,10 +204,17 @@ def test_an_ambiguous_model_or_batch_must_be_chosen() -> None:
         inputs_of(profiles.profile({"a": profiles.device()._replace(steps=())}))
 
 
+def test_a_job_is_planned_for_its_own_training_samples_unless_others_are_given() -> None:
+    job = profiles.profile({"a": profiles.device(profiles.step(job=True, samples=3_200))})
+    assert inputs_of(job).run.learning.training_samples == 3_200
+    assert inputs_of(job, training_samples=500).run.learning.training_samples == 500
+    assert inputs_of(profiles.profile(TWO)).run.learning.training_samples == 60_000
+
+
 def test_mixed_precision_is_noted() -> None:
     devices = {name: profiles.device(profiles.step(precision="bf16")) for name in ("a", "b")}
     found = training_of(profiles.profile(devices))
-    assert found.precision == "bf16"
+    assert found.settings.precision == "bf16"
     assert "steps compute in bf16, as they were profiled; weights and gradients stay fp32" in found.details
     plain = training_of(profiles.profile({name: profiles.device() for name in ("a", "b")}))
     assert not any("steps compute in" in note for note in plain.details)

@@ -13,11 +13,11 @@ from planner.errors import PlannerError, RecordError
 from planner.json_records import save
 from planner.plan.file import load_plan
 from planner.plan.recommend import make_plan, recommend
-from planner.plan.request import RecommendRequest
 from planner.profile.file import DeviceProfile, kernels_of, load_profile, machines_of, timing_of
 from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, damaged, mutated, written
 from tests.planner import profiles
+from tests.planner.requests import asked
 
 
 def device(host: str | None = None, **took_s: float) -> DeviceProfile:
@@ -108,7 +108,7 @@ def test_a_damaged_profile_is_refused_or_gives_a_plan(tmp_path_factory: pytest.T
     path.write_text(written(value))
     with suppress(PlannerError):
         with np.errstate(all="ignore"):
-            made = make_plan(recommend(load_profile(path), RecommendRequest({"time": 1.0}, steps=1000)), "fleet.toml")
+            made = make_plan(recommend(load_profile(path), asked({"time": 1.0}, steps=1000)), "fleet.toml")
         save(made, path.with_suffix(".plan"))
         assert load_plan(path.with_suffix(".plan")) == made
 

@@ -10,7 +10,7 @@ from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
 from planner.json_records import load
 from planner.plan.file import Plan
-from planner.plan.request import parse_strategy, parse_stream
+from planner.plan.texts import parse_strategy, parse_stream
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.profile.request import ProfileRequest
 from planner.train.plan_first import PlanFirst, plan_first
@@ -52,7 +52,7 @@ def planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planning:
 def test_the_plan_that_is_trained_is_also_written(planning: Planning) -> None:
     made = planning.plan(strategy="sgp", clip_norm=0.5, stream="replay:30", seed=3)
     assert load(Plan, Path("plan.json")) == made
-    assert made.run._replace(steps=1, batch=1) == RunSettings(
+    assert made.run._replace(steps=0, batch=0) == RunSettings(
         "net", strategy=parse_strategy("sgp"), clip_norm=0.5, stream=parse_stream("replay:30"), rates_seed=3
     )
 

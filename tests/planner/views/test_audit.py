@@ -7,9 +7,9 @@ import pytest
 from planner.audit.outcome import Outcome, verdict
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.request import RecommendRequest
 from planner.views import audit as view
 from tests.planner import profiles
+from tests.planner.requests import asked
 from tests.planner.screens import shown
 
 FIRST = Outcome(1, "a", ("a", "b"), "server, asynchronous", ("b",), 0.2, 30.0, 0.25, 33.0)
@@ -19,7 +19,7 @@ FAILED = Outcome(3, "b", ("b",), "alone", ("b",), 0.4, 20.0, failure="b cannot b
 
 @pytest.fixture
 def ranked() -> Recommendation:
-    return recommend(profiles.three(), RecommendRequest({"time": 1.0}))
+    return recommend(profiles.three(), asked({"time": 1.0}))
 
 
 def test_measured_stands_beside_predicted_and_the_regret_below(ranked: Recommendation) -> None:

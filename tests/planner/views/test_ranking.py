@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from planner.plan.recommend import recommend
-from planner.plan.request import RecommendRequest, parse_strategy
+from planner.plan.texts import parse_strategy
 from planner.views import ranking
 from tests.planner import profiles
+from tests.planner.requests import asked
 from tests.planner.screens import WIDTHS, row, shown
 
 WIDE = pytest.mark.parametrize("width", WIDTHS)
@@ -19,7 +20,7 @@ EDP = {"edp": 1.0}
 @WIDE
 @pytest.mark.parametrize("top", [0, 1, 5, 50])
 def test_a_ranking_begins_with_what_to_do_and_ends_with_where_the_plan_is(width: int, top: int) -> None:
-    text = shown(ranking.render(recommend(profiles.three(), RecommendRequest(EDP)), top, Path("plan.json")), width)
+    text = shown(ranking.render(recommend(profiles.three(), asked(EDP)), top, Path("plan.json")), width)
     assert text.startswith("Train on ")
     assert f"best {min(top or 12, 12)} of 12 by EDP" in " ".join(text.split())
     assert text.endswith("wrote plan.json\n")
@@ -30,7 +31,7 @@ def in_full(found: Any, place: int = 1) -> str:
 
 
 def test_the_planned_cluster_is_shown_worker_by_worker_if_verbose() -> None:
-    found = recommend(profiles.three(), RecommendRequest(EDP))
+    found = recommend(profiles.three(), asked(EDP))
     assert "α time" in in_full(found) and "bottleneck" in in_full(found)
     assert "α time" not in shown(ranking.render(found, 0, PATH))
 
@@ -42,7 +43,7 @@ def places(found: Any, top: int = 12) -> list[str]:
 
 def test_nothing_is_marked_as_a_tie_where_nothing_ties_with_the_best() -> None:
     apart = (*profiles.links("a"), *profiles.links("b"), *profiles.links("c"))
-    found = recommend(profiles.profile(profiles.three().devices, links=apart), RecommendRequest(EDP))
+    found = recommend(profiles.profile(profiles.three().devices, links=apart), asked(EDP))
     assert [row.standing.tie for row in found.rows(3)] == [True, False, False]
     assert places(found) == ["1", "2", "3"]
     assert "= not told apart" not in shown(ranking.render(found, 12, PATH))
@@ -50,7 +51,7 @@ def test_nothing_is_marked_as_a_tie_where_nothing_ties_with_the_best() -> None:
 
 def test_a_tie_is_marked_on_the_best_and_on_what_ties_with_it() -> None:
     twins = profiles.profile({name: profiles.device(profiles.step(0.4, spread=0.3)) for name in "ab"})
-    found = recommend(twins, RecommendRequest({"time": 1.0}))
+    found = recommend(twins, asked({"time": 1.0}))
     assert found.row(2).standing.tie
     assert places(found)[:2] == ["1=", "2="]
     assert "= not told apart from the best" in shown(ranking.render(found, 12, PATH))
@@ -58,26 +59,26 @@ def test_a_tie_is_marked_on_the_best_and_on_what_ties_with_it() -> None:
 
 def test_a_tie_outside_the_rows_shown_is_marked_all_the_same() -> None:
     twins = profiles.profile({name: profiles.device(profiles.step(0.4, spread=0.3)) for name in "ab"})
-    assert places(recommend(twins, RecommendRequest({"time": 1.0})), top=1) == ["1="]
+    assert places(recommend(twins, asked({"time": 1.0})), top=1) == ["1="]
 
 
 def test_every_emulated_device_is_marked_and_the_mark_explained() -> None:
-    text = shown(ranking.render(recommend(profiles.three(slowdown=4.0), RecommendRequest(EDP)), 0, PATH))
+    text = shown(ranking.render(recommend(profiles.three(slowdown=4.0), asked(EDP)), 0, PATH))
     assert "* emulated" in text
     assert " c* " in text.split("\n\n")[1]
     assert not any(word in ("c", "a*", "b*") for word in text.split())
-    assert "*" not in shown(ranking.render(recommend(profiles.three(), RecommendRequest(EDP)), 0, PATH))
+    assert "*" not in shown(ranking.render(recommend(profiles.three(), asked(EDP)), 0, PATH))
 
 
 def test_watts_of_the_best_are_labelled_where_they_are_emulated() -> None:
-    found = recommend(profiles.three(slowdown=4.0), RecommendRequest(EDP, server="c"))
+    found = recommend(profiles.three(slowdown=4.0), asked(EDP, server="c"))
     breakdown = in_full(found).partition("workers of the best cluster")[2]
     assert "nameplate, emulated (fleet file, slowdown 4)" in row(breakdown, "c*")
 
 
 @WIDE
 def test_a_global_batch_is_shown_with_the_part_of_each_worker(width: int) -> None:
-    request = RecommendRequest({"time": 1.0}, global_batch=96, strategy=parse_strategy("allreduce"), include=["a", "b"])
+    request = asked({"time": 1.0}, global_batch=96, strategy=parse_strategy("allreduce"), include=["a", "b"])
     found = recommend(profiles.three(), request)
     text = shown(ranking.render(found, 0, PATH, verbose=True), width)
     assert "net, allreduce:aggregation=samples, global batch 96" in " ".join(text.split())
@@ -88,7 +89,7 @@ def test_a_global_batch_is_shown_with_the_part_of_each_worker(width: int) -> Non
 
 
 def test_a_spread_that_is_not_known_is_a_dash_and_not_zero() -> None:
-    text = in_full(recommend(profiles.three(spread=0.1), RecommendRequest({"power": 1.0})))
+    text = in_full(recommend(profiles.three(spread=0.1), asked({"power": 1.0})))
     assert "± energy" in text
     assert "0.0 %" not in text
 
@@ -96,11 +97,11 @@ def test_a_spread_that_is_not_known_is_a_dash_and_not_zero() -> None:
 @WIDE
 def test_a_ranking_by_time_needs_no_watts(width: int) -> None:
     unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
-    assert " - " in shown(ranking.render(recommend(unknown, RecommendRequest({"time": 1.0})), 0, PATH), width)
+    assert " - " in shown(ranking.render(recommend(unknown, asked({"time": 1.0})), 0, PATH), width)
 
 
 def test_the_breakdown_and_the_last_line_are_of_the_place_that_is_planned() -> None:
-    found = recommend(profiles.three(), RecommendRequest(EDP))
+    found = recommend(profiles.three(), asked(EDP))
     members = [worker.name for worker in found.workers(12)]
     assert members != [worker.name for worker in found.workers(1)]
     text = in_full(found, 12)
@@ -113,12 +114,12 @@ def test_the_breakdown_and_the_last_line_are_of_the_place_that_is_planned() -> N
 def test_what_computes_is_told_where_it_is_not_the_same_everywhere() -> None:
     devices = dict(profiles.three().devices)
     devices["b"] = profiles.device(profiles.step(0.4, framework="tensorflow"))
-    mixed = in_full(recommend(profiles.profile(devices), RecommendRequest(EDP)))
+    mixed = in_full(recommend(profiles.profile(devices), asked(EDP)))
     assert "frameworks, the fastest on each device: torch on a, c; tensorflow on b" in mixed
-    assert "frameworks" not in in_full(recommend(profiles.three(), RecommendRequest(EDP)))
+    assert "frameworks" not in in_full(recommend(profiles.three(), asked(EDP)))
 
 
 def test_left_out_devices_are_named_with_the_reason() -> None:
     dead = profiles.device()._replace(error="dead: connection refused")
-    found = recommend(profiles.profile({**profiles.three().devices, "dead": dead}), RecommendRequest(EDP))
+    found = recommend(profiles.profile({**profiles.three().devices, "dead": dead}), asked(EDP))
     assert "left out: dead: dead: connection refused" in shown(ranking.render(found, 1, PATH))

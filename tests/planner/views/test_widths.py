@@ -15,7 +15,6 @@ from planner.check.findings import CHECKS, CheckReport, Finding
 from planner.clean.caches import Cache
 from planner.paths import RunFolder
 from planner.plan.recommend import recommend
-from planner.plan.request import RecommendRequest
 from planner.power.fit import Evaluation, Fit
 from planner.power.measure import EnergyMeasurement
 from planner.profile.file import Profile
@@ -33,6 +32,7 @@ from power_models.registry import MODELS
 from profilers.records.json_values import json_value
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
+from tests.planner.requests import asked
 from tests.planner.screens import WIDTHS, shown
 
 #: As people name their boards, and as nobody should.
@@ -58,11 +58,11 @@ def checked(verbose: bool) -> RenderableType:
 
 
 def ranked(verbose: bool) -> RenderableType:
-    return ranking.render(recommend(fleet(), RecommendRequest({"edp": 1.0})), 0, PATH, verbose=verbose)
+    return ranking.render(recommend(fleet(), asked({"edp": 1.0})), 0, PATH, verbose=verbose)
 
 
 def scored() -> RenderableType:
-    ranked = recommend(fleet(), RecommendRequest({"edp": 1.0}))
+    ranked = recommend(fleet(), asked({"edp": 1.0}))
     outcomes = [
         Outcome(
             place, NAMES[0], NAMES[:place], "ring, rounds", NAMES[1:], 1234.5, 99.5, 1200.0 - place, failure=failure

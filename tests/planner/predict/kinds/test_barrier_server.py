@@ -5,12 +5,12 @@ import pytest
 
 from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
-from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates
 from planner.predict.kinds.cycles import COMPUTE
 from planner.predict.run import predict
 from tests.planner import profiles
 from tests.planner.predictions import inputs_of, solve
+from tests.planner.requests import asked
 
 TWO = {"a": profiles.device(), "b": profiles.device(profiles.step(0.2))}
 LAYERS = (200_000, 25_000, 20_000, 5_000)
@@ -19,7 +19,7 @@ SYNCHRONOUS = ASYNCHRONOUS + ":sync=synchronous"
 
 
 def both(strategy):
-    found = inputs_of(profiles.profile(TWO), strategy=Strategy.from_text(strategy))
+    found = inputs_of(profiles.profile(TWO), strategy=Strategy.from_text(strategy), steps=1)
     return found, Candidates(np.array([3]), np.array([0]))
 
 
@@ -46,7 +46,7 @@ def test_without_waiting_batches_dealt_by_speed_slow_the_fast_and_speed_the_slow
 def test_each_cluster_s_batches_are_dealt_among_its_own_members(strategy: str) -> None:
     devices = {name: profiles.device(profiles.step(s)) for name, s in (("a", 0.1), ("b", 0.2), ("c", 2.0))}
     dynamic = strategy + ("," if ":" in strategy else ":") + "batching=dynamic"
-    found = inputs_of(profiles.profile(devices), strategy=Strategy.from_text(dynamic))
+    found = inputs_of(profiles.profile(devices), strategy=Strategy.from_text(dynamic), steps=1)
     many = Candidates(np.array([7, 3, 1, 6, 3]), np.array([2, 1, 0, 1, 0]))
     together = solve(found, many)
     for i in range(5):
@@ -96,7 +96,7 @@ def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:
     sent, back = found.message.up / 1_000_000, found.message.down / 1_000_000
     assert sent < 0.6
     assert back == pytest.approx(1 - (1 - sent) ** 2, rel=0.01)  # what either of the two has changed
-    request = RecommendRequest({"time": 1.0}, strategy=Strategy.from_text("layer-drop"))
+    request = asked({"time": 1.0}, strategy=Strategy.from_text("layer-drop"))
     ranked = recommend(profiles.profile(devices), request)
     assert make_plan(ranked, "fleet.toml").run.strategy.text == "layer-drop"
     together = Candidates(np.array([3]), np.array([0]))

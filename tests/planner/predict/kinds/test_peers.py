@@ -10,7 +10,6 @@ from backends.strategies.presets import PRESETS
 from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.plan.recommend import recommend
-from planner.plan.request import RecommendRequest
 from planner.predict import traffic
 from planner.predict.batches import drawn
 from planner.predict.clusters import Candidates, of_peers
@@ -20,6 +19,7 @@ from planner.predict.run import predict
 from profilers.records.steps import CodecCost
 from tests.planner import profiles
 from tests.planner.predictions import inputs_of, solve, with_inputs
+from tests.planner.requests import asked
 
 GROUPS = "crossover-hierarchical:topology=groups:count=2"
 PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
@@ -31,7 +31,7 @@ UPDATE_S = 0.002 + ADD_S
 def four(strategy: str, slow_s: float = 0.1, **changes: object) -> Inputs:
     devices = {name: profiles.device(profiles.step(layers=LAYERS, **changes)) for name in "abc"}
     slow = profiles.device(profiles.step(slow_s, **changes))
-    return inputs_of(profiles.profile({**devices, "d": slow}), strategy=Strategy.from_text(strategy))
+    return inputs_of(profiles.profile({**devices, "d": slow}), strategy=Strategy.from_text(strategy), steps=1)
 
 
 def cycle_s(found: Inputs | str, slow_s: float = 0.1, mask: int = 15) -> np.ndarray:
@@ -144,7 +144,7 @@ def test_every_preset_is_ranked_with_what_it_sends(name: str) -> None:
     sent = load.shares[0].sum(axis=1) + load.shares[0].sum(axis=0) * load.answers
     assert told.network_bytes[0] <= 1000 * sent.max() * found.message.up * 1.001
     devices = {device: profiles.device() for device in "ab"}
-    ranked = recommend(profiles.profile(devices), RecommendRequest({"time": 1.0}, strategy=Strategy.from_text(name)))
+    ranked = recommend(profiles.profile(devices), asked({"time": 1.0}, strategy=Strategy.from_text(name)))
     assert sorted(ranked.row(place).config.workers for place in (1, 2, 3)) == [("a",), ("a", "b"), ("b",)]
     assert len(ranked) == 3  # whoever conducts
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from backends.strategies.local_updates import EXCHANGE_SHARE, MOST_CHOSEN, LocalSpec
 from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
-from planner.plan.request import RecommendRequest
 from planner.predict import cycle, interval
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
@@ -16,6 +15,7 @@ from planner.predict.kinds import rounds as local_rounds
 from planner.predict.kinds.cycles import Cycles
 from tests.planner import profiles
 from tests.planner.predictions import inputs_of
+from tests.planner.requests import asked
 
 EXACT = interval.ModelErrors(step=0.0, watts=0.0, kinds=dict.fromkeys(cycle.KINDS, 0.0))
 ALL = np.ones((1, 3), bool)
@@ -125,11 +125,11 @@ def test_the_plan_has_the_rounds_that_were_chosen_for_its_cluster() -> None:
     made = profiles.profile(
         {name: profiles.device(profiles.step(each)) for name, each in zip("ab", (0.1, 0.2), strict=True)}
     )
-    ranked = recommend(made, RecommendRequest({"time": 1.0}, steps=10_000, strategy=Strategy.from_text("diloco")))
+    ranked = recommend(made, asked({"time": 1.0}, steps=10_000, strategy=Strategy.from_text("diloco")))
     place = next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 2)
     plan = make_plan(ranked, "fleet.toml", place)
     assert plan.run.strategy.local.seconds is not None
-    again = recommend(made, RecommendRequest({"time": 1.0}, steps=10_000, strategy=plan.run.strategy))
+    again = recommend(made, asked({"time": 1.0}, steps=10_000, strategy=plan.run.strategy))
     same = next(row for row in map(again.row, range(1, len(again) + 1)) if len(row.config.workers) == 2)
     assert same.prediction.time_s == pytest.approx(plan.prediction.time_s, rel=0.01)
 
@@ -140,7 +140,7 @@ def test_what_the_exchange_may_miss_counts_less_the_longer_a_round_is() -> None:
 
     def uncertainty(every: int) -> float:
         strategy = Strategy.from_text(f"local-sgd:local=steps:every={every}")
-        request = RecommendRequest({"time": 1.0}, steps=1000, strategy=strategy, include="ab")
+        request = asked({"time": 1.0}, steps=1000, strategy=strategy, include="ab")
         return interval.spread(
             recommend(noisy, request).inputs, Candidates(np.array([3]), np.array([0])), 1000, errors=EXACT
         ).deviation(1.0, 0.0)[0]
@@ -151,7 +151,7 @@ def test_what_the_exchange_may_miss_counts_less_the_longer_a_round_is() -> None:
 def test_recommend_tells_what_a_round_is() -> None:
     made = profiles.profile({name: profiles.device(profiles.step(each)) for name, each in (("a", 0.1), ("b", 0.2))})
     strategy = Strategy.from_text("local-sgd:local=time:seconds=2.2")
-    ranked = recommend(made, RecommendRequest({"time": 1.0}, steps=10_000, strategy=strategy))
+    ranked = recommend(made, asked({"time": 1.0}, steps=10_000, strategy=strategy))
     (note,) = [note for note in ranked.details if "a round of" in note]
     assert note == (
         "a round of the best cluster takes 2.29 s and 218 J; the exchange is 86.0 ms of it; local steps: a 20, b 10"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.plan.request import optimizer_of_job, training_samples, without_server
+from planner.plan.texts import optimizer_of_job, without_server
 from tests.planner import profiles
 
 
@@ -25,10 +25,3 @@ def test_the_default_strategy_is_then_one_without_a_server_and_it_is_said(engine
 
 def test_torch_alone_has_an_exchange_of_its_own_and_keeps_the_default() -> None:
     assert without_server("parameter-server", "own", "torch:hook=fp16") == ("parameter-server", ())
-
-
-def test_a_job_is_planned_for_its_own_training_samples_unless_others_are_given() -> None:
-    job = profiles.profile({"a": profiles.device(profiles.step(job=True, samples=3_200))})
-    assert training_samples(job, None, None) == training_samples(job, "net", None) == 3_200
-    assert training_samples(job, "net", 500) == 500
-    assert training_samples(job, "another", None) == 60_000
