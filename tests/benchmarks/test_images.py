@@ -40,7 +40,7 @@ def test_who_missed_the_target_is_told_apart_from_who_was_in_no_race() -> None:
     others = [failed("baseline"), trial("baseline", 0.01, 0.8), run("torch-ddp", curve=CURVE)]
     found = reached([*others, run("gaia", curve=CURVE[:2])], race(), 60_000, MEMBERS)
     assert found == [Reached("here", 0, "gaia", 4, None)]
-    assert reached([run("gaia", curve=CURVE)], race(name="another"), 60_000, MEMBERS) == []
+    assert reached([run("gaia", curve=CURVE)], race(file="another.toml"), 60_000, MEMBERS) == []
 
 
 def test_all_devices_of_an_environment_take_part() -> None:
@@ -60,4 +60,4 @@ def test_a_device_alone_counts_where_another_as_fast_was_raced() -> None:
     assert is_of(race(), there, entry("fast", "there"))
     assert not is_of(race(), there, entry("fast", "here"))
     assert not is_of(race(), here, entry("alone", "there"))
-    assert not is_of(race(name="another"), here, entry("alone", "here"))
+    assert not is_of(race(file="another.toml"), here, entry("alone", "here"))
