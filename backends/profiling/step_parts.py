@@ -1,7 +1,7 @@
 """Parts of a step are timed one by one."""
 
 import functools
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.orders import LoopbackEnds
 from backends.training import step
-from profilers.records.readings import Samples
-from profilers.records.steps import CodecCost, MessageCost, UpdateCost
+from profilers.records.steps import StepCosts
 
 #: Gradients in which it is noted when each variable has its own.
 READY_GRADIENTS = 3
@@ -23,26 +22,16 @@ LONGEST_GRADIENT_S = 0.25
 GROUP_ARRAYS = 3
 
 
-class StepParts(NamedTuple):
-    """The fields of ``StepProfile`` with these names."""
-
-    ready: Tuple[float, ...]
-    group_cpu_s: Optional[float]
-    service_s: Samples
-    messages: Tuple[MessageCost, ...]
-    compressors: Dict[str, CodecCost]
-    clip_s: Samples
-    optimizers: Dict[str, UpdateCost]
-
-
 def measure(
     loop: StepLoop,
     gradient: Callable[[], float],
     backend: Any,
     probe: MemoryProbe,
     ends: Optional[LoopbackEnds],
-) -> StepParts:
+) -> StepCosts:
     """Time the parts of a step of this loop, at its batch size.
+
+    The seconds in which a model is built, begins and is evaluated are left out.
 
     gradient: computes one, and returns its seconds. backend: the framework. ends: None to send no
     messages.
@@ -53,20 +42,20 @@ def measure(
     ready = _ready(loop)
     group_cpu_s = _group_cpu_s(loop, backend, probe) if quick else None
     own = loop.optimizer == OWN
-    service_s = update_costs.own_service_s(replica) if own else update_costs.service_s(parameters)
-    return StepParts(
-        ready=ready,
-        group_cpu_s=group_cpu_s,
-        service_s=service_s,
+    return StepCosts(
+        service_s=update_costs.own_service_s(replica) if own else update_costs.service_s(parameters),
         messages=own_messages.measure(ends, gradient, parameters * 4) if ends else (),
         compressors=codec_profile.costs(replica.variables),
         clip_s=update_costs.clip_s(replica),
         optimizers=update_costs.of_others(replica, loop.optimizer),
+        collectives=backend.collectives(),
+        ready=ready,
+        group_cpu_s=group_cpu_s,
     )
 
 
 def _ready(loop: StepLoop) -> Tuple[float, ...]:
-    """``StepProfile.ready``, the median of several gradients."""
+    """``StepCosts.ready``, the median of several gradients."""
     drawn = [next(loop.batches) for _ in range(READY_GRADIENTS)]
     shares = [loop.replica.ready_shares(_gradient(loop, each)) for each in drawn]
     known = [each for each in shares if each is not None]
@@ -78,7 +67,7 @@ def _gradient(loop: StepLoop, batch: Any) -> Callable[[], Any]:
 
 
 def _group_cpu_s(loop: StepLoop, backend: Any, probe: MemoryProbe) -> Optional[float]:
-    """``StepProfile.group_cpu_s``; unknown where it would take too much memory."""
+    """``StepCosts.group_cpu_s``; unknown where it would take too much memory."""
     if not (backend.collectives() and probe.leaves_room_for(GROUP_ARRAYS * loop.replica.weights.nbytes)):
         return None
 

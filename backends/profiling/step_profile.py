@@ -21,8 +21,8 @@ from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import stats, steptime
-from profilers.records.readings import Samples, Window
-from profilers.records.steps import Repeat, StepProfile
+from profilers.records.readings import Window
+from profilers.records.steps import ModelSize, Repeat, StepProfile, StepSetup
 from profilers.sampling import Sampler
 
 SYNTHETIC_BATCHES = 8
@@ -74,47 +74,44 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     with_larger = stats.median(times.gradient_s.values) <= LONGEST_FOR_DOUBLE_S
     others = batch_curve.measure(_at(drawn, gradient), batch, with_larger, probe.measure)
     drawn.batch = batch
-    parts = step_parts.measure(loop, gradient, backend, probe, order.ends)
-    evaluated_s = evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch))
-    half_s = [other.gradient_s for other in others if other.batch == batch // 2]
+    costs = step_parts.measure(loop, gradient, backend, probe, order.ends)
     parameters = int(replica.weights.size)
     return StepProfile(
         model=spec.model,
-        fingerprint=_fingerprint(spec),
         framework=spec.framework,
-        framework_version=backend.version(),
-        accelerator=replica.accelerator,
-        threads=built.threads,
-        slowdown=spec.slowdown,
         batch=batch,
-        micro_batch=spec.micro_batch,
-        precision=spec.precision,
-        protocol=order.protocol,
-        build_s=built.build_s,
+        setup=StepSetup(
+            fingerprint=_fingerprint(spec),
+            framework_version=backend.version(),
+            accelerator=replica.accelerator,
+            threads=built.threads,
+            slowdown=spec.slowdown,
+            protocol=order.protocol,
+            steady=times.steady,
+            precise=times.precise,
+            micro_batch=spec.micro_batch,
+            precision=spec.precision,
+            requested_batch=None if batch == order.batch else order.batch,
+            job=spec.job is not None,
+            samples=found.samples,
+            own_optimizer=loop.optimizer == OWN,
+        ),
+        size=ModelSize(
+            parameters, parameters * 4, int(replica.state.size) * 4, tuple(each.size for each in replica.variables)
+        ),
         gradient_s=times.gradient_s,
         copy_s=times.copy_s,
         update_s=times.update_s,
-        half_batch_s=half_s[0] if half_s else Samples("s", ()),
-        steady=times.steady,
-        precise=times.precise,
         cpu_s_per_step=loop.cpu_s_per_step,
-        parameters=parameters,
-        parameter_bytes=parameters * 4,
-        gradient_bytes=parameters * 4,
-        state_bytes=int(replica.state.size) * 4,
-        window=windows[0],
-        layers=tuple(variable.size for variable in replica.variables),
-        collectives=backend.collectives(),
-        job=spec.job is not None,
-        samples=found.samples,
-        own_optimizer=loop.optimizer == OWN,
         data_s=loop.data_s,
-        other_batches=tuple(other for other in others if other.batch != batch // 2),
+        window=windows[0],
+        costs=costs._replace(
+            build_s=built.build_s,
+            first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
+            evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
+        ),
+        other_batches=others,
         memory=probe.found(),
-        requested_batch=None if batch == order.batch else order.batch,
-        first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
-        evaluation_s=evaluated_s,
-        **parts._asdict(),
     )
 
 

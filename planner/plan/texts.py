@@ -48,7 +48,7 @@ def with_optimizer(strategy: Strategy, optimizer: str | None) -> Strategy:
 def optimizer_of_job(profile: Profile, model: str | None, given: str | None) -> str | None:
     """The optimizer that was asked for, or else the one that the profiled job brings."""
     steps = [step for device in profile.devices.values() for step in device.steps if model in (None, step.model)]
-    return OWN if given is None and steps and all(step.own_optimizer for step in steps) else given
+    return OWN if given is None and steps and all(step.setup.own_optimizer for step in steps) else given
 
 
 def without_server(strategy: str, optimizer: str | None, engine: str) -> tuple[str, tuple[str, ...]]:

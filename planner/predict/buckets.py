@@ -61,20 +61,20 @@ def of_steps(steps: Sequence[StepProfile], engine: Engine) -> TorchBuckets:
     return TorchBuckets(
         buckets=tuple(_buckets(steps, engine)),
         nccl=np.array([has_nccl(step) for step in steps]),
-        own_cpu_s=np.array([(step.group_cpu_s or 0.0) * step.slowdown for step in steps]),
+        own_cpu_s=np.array([(step.costs.group_cpu_s or 0.0) * step.setup.slowdown for step in steps]),
     )
 
 
 def has_nccl(step: StepProfile) -> bool:
     """Whether a device has NCCL and a GPU."""
-    return step.accelerator == "cuda" and "nccl" in (step.collectives or ())
+    return step.setup.accelerator == "cuda" and "nccl" in (step.costs.collectives or ())
 
 
 def _buckets(steps: Sequence[StepProfile], engine: Engine) -> list[Bucket]:
-    layers = steps[0].layers
-    measured = [step.ready for step in steps if len(step.ready) == len(layers)]
+    layers = steps[0].size.layers
+    measured = [step.costs.ready for step in steps if len(step.costs.ready) == len(layers)]
     others = np.mean(measured, axis=0) if measured else ready_evenly(len(layers))
-    ready = np.array([step.ready if len(step.ready) == len(layers) else others for step in steps])
+    ready = np.array([step.costs.ready if len(step.costs.ready) == len(layers) else others for step in steps])
     if engine.hook == "powersgd":  # over gloo, each bucket holds up the backward pass
         return _factored(layers, ready if has_nccl(steps[0]) else np.ones_like(ready), engine.rank)
     return buckets(layers, ELEMENT_BYTES[engine.hook], ready)

@@ -107,8 +107,8 @@ def of_pairs(profile: Profile, steps: Mapping[str, StepProfile], caps: Mapping[s
     fields["latency_s"], fields["bytes_per_s"], error = np.full(shape, np.inf), np.full(shape, np.inf), np.zeros(shape)
     for i, k in np.ndindex(shape):
         link = links.get((names[i], names[k]))
-        if i == k and steps[names[i]].messages:
-            link = _to_itself(names[i], steps[names[i]].messages)
+        if i == k and steps[names[i]].costs.messages:
+            link = _to_itself(names[i], steps[names[i]].costs.messages)
         if link is None:
             continue
         cap = math.inf if i == k else min(caps[names[i]], caps[names[k]])

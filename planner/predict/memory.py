@@ -85,11 +85,11 @@ class Further(NamedTuple):
     @classmethod
     def _of_arrays(cls, step: StepProfile, on_host: int, on_accelerator: int) -> "Further":
         """Of so many arrays of the model's size, one of which is measured with SGD."""
-        measured = _kept(OWN if step.own_optimizer else SGD)
-        if step.accelerator == "cpu":
-            return cls(host=float(step.parameter_bytes * max(0, on_host + on_accelerator - measured)))
+        measured = _kept(OWN if step.setup.own_optimizer else SGD)
+        if step.setup.accelerator == "cpu":
+            return cls(host=float(step.size.parameter_bytes * max(0, on_host + on_accelerator - measured)))
         more = max(0, on_accelerator - measured)
-        return cls(float(step.parameter_bytes * on_host), float(step.parameter_bytes * more))
+        return cls(float(step.size.parameter_bytes * on_host), float(step.size.parameter_bytes * more))
 
 
 NOTHING = Further()
@@ -210,12 +210,12 @@ class ServerRoom(NamedTuple):
         copies of these that wait for the others.
         """
         rooms = [StepRoom.on(profile.devices[name], step).main_memory for name, step in steps.items()]
-        first = next(iter(steps.values()))
+        size = next(iter(steps.values())).size
         return cls(
             np.array([math.inf if room is None else room.usable_bytes - room.line.base_bytes for room in rooms]),
             np.array([0.0 if room is None else room.line.sample_bytes for room in rooms]),
-            2.0 * ((1 + _kept(strategy.shared_kind)) * first.parameter_bytes + first.state_bytes),
-            float((3 if strategy.compressor.sends_differences else 1) * first.parameter_bytes + first.state_bytes),
+            2.0 * ((1 + _kept(strategy.shared_kind)) * size.parameter_bytes + size.state_bytes),
+            float((3 if strategy.compressor.sends_differences else 1) * size.parameter_bytes + size.state_bytes),
         )
 
     def left_bytes(self, hosts: Ints, batches: Ints) -> Floats:

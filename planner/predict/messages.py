@@ -42,25 +42,25 @@ def message_bytes(strategy: Strategy, step: StepProfile, workers: int) -> Messag
     up = down = made.traffic_bytes() / whole
     state_bytes = 0  # peers keep theirs
     if strategy.through_server:
-        down, state_bytes = made.answer_bytes(workers) / whole, step.state_bytes
+        down, state_bytes = made.answer_bytes(workers) / whole, step.size.state_bytes
     elif made.by_link:
         up = down = 1.0
     return MessageBytes(
-        up=round(up * step.gradient_bytes) + state_bytes,
-        down=round(down * step.parameter_bytes),
-        weights=step.parameter_bytes + step.state_bytes,
-        state=step.state_bytes,
+        up=round(up * step.size.parameter_bytes) + state_bytes,
+        down=round(down * step.size.parameter_bytes),
+        weights=step.size.parameter_bytes + step.size.state_bytes,
+        state=step.size.state_bytes,
     )
 
 
 def encode_s(strategy: Strategy, step: StepProfile) -> float:
     """Seconds to choose what one message holds."""
-    return mean(step.compressors[strategy.compressor.name].send_s.values)
+    return mean(step.costs.compressors[strategy.compressor.name].send_s.values)
 
 
 def add_s(strategy: Strategy, step: StepProfile) -> float:
     """Seconds to add a message to what there is."""
-    return mean(step.compressors[strategy.compressor.name].add_s.values)
+    return mean(step.costs.compressors[strategy.compressor.name].add_s.values)
 
 
 def service_s(strategy: Strategy, step: StepProfile) -> float:
@@ -70,9 +70,9 @@ def service_s(strategy: Strategy, step: StepProfile) -> float:
     workers have momentum of their own, because they keep a residual. Differences are added to what
     it has of the worker's gradient, with the whole of which it then makes its update.
     """
-    whole_s = mean(_of(strategy.shared_kind, step, step.service_s, lambda cost: cost.service_s).values)
+    whole_s = mean(_of(strategy.shared_kind, step, step.costs.service_s, lambda cost: cost.service_s).values)
     if not strategy.through_server:
-        return whole_s + mean(step.compressors[DENSE].add_s.values)
+        return whole_s + mean(step.costs.compressors[DENSE].add_s.values)
     if strategy.compressor.name == DENSE:
         return whole_s
     chosen = strategy.compressor
@@ -91,14 +91,17 @@ def clipping(step: StepProfile, engine: Engine) -> StepProfile:
     Workers and peers clip theirs before they send it; a device alone, and a rank of
     torch.distributed, before the update.
     """
-    clip_s = mean(step.clip_s.values)
-    others = {name: cost._replace(update_s=_longer(cost.update_s, clip_s)) for name, cost in step.optimizers.items()}
+    clip_s = mean(step.costs.clip_s.values)
+    costs = step.costs
+    others = {name: cost._replace(update_s=_longer(cost.update_s, clip_s)) for name, cost in costs.optimizers.items()}
     copy_s = step.copy_s if engine.name == TORCH else _longer(step.copy_s, clip_s)
-    return step._replace(update_s=_longer(step.update_s, clip_s), copy_s=copy_s, optimizers=others)
+    return step._replace(
+        update_s=_longer(step.update_s, clip_s), copy_s=copy_s, costs=costs._replace(optimizers=others)
+    )
 
 
 def _of(optimizer: str, step: StepProfile, plain: Samples, part: Callable[[UpdateCost], Samples]) -> Samples:
-    known = step.optimizers.get(TIMED_AS.get(optimizer, optimizer))
+    known = step.costs.optimizers.get(TIMED_AS.get(optimizer, optimizer))
     return plain if known is None else part(known)
 
 
@@ -112,7 +115,7 @@ def _variables(step: StepProfile, as_matrices: bool) -> tuple[Variable, ...]:
     as_matrices: as square as can be, for a profile does not tell their shapes; small ones are
         biases and scales.
     """
-    shapes = (_square(size) if as_matrices and size >= SMALLEST_MATRIX else (size,) for size in step.layers)
+    shapes = (_square(size) if as_matrices and size >= SMALLEST_MATRIX else (size,) for size in step.size.layers)
     return consecutive(("", shape) for shape in shapes)
 
 

@@ -80,7 +80,7 @@ def nobody(found: Participants, profile: Profile, model: str, settings: RunSetti
         return PlanError(f"--engine {settings.engine.text}: no device can take part ({reasons})")
     if found.too_small:
         return PlanError(f"no device can train {model} ({reasons})")
-    is_job = any(step.job for device in profile.devices.values() for step in device.steps if step.model == model)
+    is_job = any(step.setup.job for device in profile.devices.values() for step in device.steps if step.model == model)
     named = f" {'--job' if is_job else '--model'} {model}"
     option = f"{named} --batch-size {settings.batch}" if settings.batch else ""
     return PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
@@ -101,10 +101,10 @@ def _unable_to_use_torch(
 def _unable(device: DeviceProfile, step: StepProfile, request: RecommendRequest) -> str | None:
     if step.framework != "torch":
         return f"torch.distributed trains with torch, and it computes with {step.framework}"
-    if step.precision == FP16:
+    if step.setup.precision == FP16:
         return "fp16 scales its loss, which torch.distributed cannot do here; profile it with --precision bf16 or fp32"
-    if step.collectives == ():
-        return f"its torch {step.framework_version} was built without torch.distributed"
+    if step.costs.collectives == ():
+        return f"its torch {step.setup.framework_version} was built without torch.distributed"
     if request.settings.engine.backend == "nccl" and not has_nccl(step):
         return "it has no GPU with NCCL; leave backend=nccl out"
     if device.device.get("host") is not None and not request.allow_plaintext:

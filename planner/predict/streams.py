@@ -119,10 +119,10 @@ def _sample_bytes(profile: Profile, name: str, step: StepProfile, spec: StreamSp
     """As measured; of a replay, those of an image of the model's own shape, a byte a number."""
     if spec.source != "replay":
         return profile.devices[name].streams[spec.named(name)].sample_bytes
-    if step.job or models.is_user_model(step.model) or step.model not in models.MODELS:
+    if step.setup.job or models.is_user_model(step.model) or step.model not in models.MODELS:
         return math.nan
     known = models.model(step.model)
-    if models.fingerprint(known) != step.fingerprint:
+    if models.fingerprint(known) != step.setup.fingerprint:
         return math.nan
     codec = ArrayCodec([ArrayType("|u1", known.input_shape), ArrayType("<i8", ())])
     return float(len(codec.encode((np.zeros(known.input_shape, np.uint8), np.zeros((), np.int64)))))

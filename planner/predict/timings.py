@@ -46,9 +46,7 @@ class GradientTimes:
     """Gradient times of one model on one device by batch size, from one or more profiles."""
 
     def __init__(self, steps: Sequence[StepProfile]) -> None:
-        halved = [step for step in reversed(steps) if step.batch > 1 and step.half_batch_s.values]
         known = {other.batch: other.gradient_s for step in reversed(steps) for other in step.other_batches}
-        known.update((step.batch // 2, step.half_batch_s) for step in halved)
         known.update((step.batch, step.gradient_s) for step in steps)
         means = [
             (batch, mean(samples.values), standard_error(samples.values)) for batch, samples in sorted(known.items())
@@ -104,14 +102,16 @@ def image_s(step: StepProfile) -> float:
     return added_s if 0.0 < added_s < full_s / step.batch else full_s / step.batch
 
 
-#: What timings at two batch sizes must have in common to lie on one line.
-_SAME = ("model", "framework", "fingerprint", "accelerator", "threads", "slowdown", "precision", "micro_batch")
-
-
 def gradient_times(device: DeviceProfile, step: StepProfile) -> GradientTimes:
     """Gradient times by batch size, from all timings of what ``step`` timed on the device."""
-    alike = (other for other in device.steps if all(getattr(other, each) == getattr(step, each) for each in _SAME))
-    return GradientTimes([other for other in alike if _complete(other)])
+    return GradientTimes([other for other in device.steps if _line(other) == _line(step) and _complete(other)])
+
+
+def _line(step: StepProfile) -> tuple[object, ...]:
+    """What timings at two batch sizes must have in common to lie on one line."""
+    setup = step.setup
+    made_by = (setup.accelerator, setup.threads, setup.slowdown, setup.precision, setup.micro_batch)
+    return step.model, step.framework, setup.fingerprint, *made_by
 
 
 def timed_steps(
@@ -153,7 +153,7 @@ def timed_steps(
 
 
 def _complete(step: StepProfile) -> bool:
-    return all(samples.values for samples in (step.gradient_s, step.update_s, step.service_s))
+    return all(samples.values for samples in (step.gradient_s, step.update_s, step.costs.service_s))
 
 
 def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:
@@ -165,7 +165,7 @@ def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:
 def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str, str]) -> None:
     """Keep the devices that timed the same model as most others."""
     versions = {  # a description is the same model in all frameworks, a user's own model is not
-        name: (step.fingerprint, step.parameters, step.framework if is_user_model(step.model) else "")
+        name: (step.setup.fingerprint, step.size.parameters, step.framework if is_user_model(step.model) else "")
         for name, step in steps.items()
     }
     for version, _ in Counter(versions.values()).most_common()[1:]:
@@ -177,7 +177,7 @@ def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str,
 def _require_one_precision(model: str, steps: dict[str, StepProfile]) -> None:
     devices: dict[str, list[str]] = {}
     for name, step in steps.items():
-        devices.setdefault(step.precision, []).append(name)
+        devices.setdefault(step.setup.precision, []).append(name)
     if len(devices) > 1:
         timed = ", ".join(f"in {precision} on {' and '.join(names)}" for precision, names in sorted(devices.items()))
         raise PlanError(f"{model} was timed {timed}; profile all devices with one --precision")

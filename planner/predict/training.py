@@ -70,11 +70,11 @@ def prepare(profile: Profile, request: RecommendRequest) -> tuple[Inputs, Traini
     first = next(iter(found.steps.values()))
     settings = request.settings._replace(
         model=model,
-        job=first.job,
+        job=first.setup.job,
         steps=request.settings.steps or profile.steps_planned,
         batch=found.batch,
-        micro_batch=first.micro_batch,
-        precision=first.precision,
+        micro_batch=first.setup.micro_batch,
+        precision=first.setup.precision,
     )
     made = _inputs(profile, found, request._replace(settings=settings))
     return made, _training(profile, found, made, settings, request)
@@ -125,7 +125,7 @@ def _batches(
 ) -> tuple[RunLength, Batches]:
     """The run's length and its batches. arrivals: the streams of samples, if they arrive."""
     steps, settings = found.steps, request.settings
-    samples = request.learning.training_samples or next(iter(steps.values())).samples or TRAINING_SAMPLES
+    samples = request.learning.training_samples or next(iter(steps.values())).setup.samples or TRAINING_SAMPLES
     run = RunLength(settings.steps, request.learning._replace(training_samples=samples))
     if request.global_batch is not None:
         shares = batches.shares_of_devices(profile, steps, found.rooms, request.global_batch, settings.strategy)
@@ -143,7 +143,7 @@ def _devices(
 ) -> Devices:
     """gradient_s: (N,) of the devices in ``steps``, in that order; caps: bytes/s by device."""
     timed, optimizer = list(steps.values()), strategy.optimizer.name
-    cpu_s = _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
+    cpu_s = _array(step.cpu_s_per_step if step.setup.accelerator == "cpu" else 0.0 for step in timed)
     return Devices(
         gradient_s=gradient_s,
         image_s=_array(image_s(step) for step in timed),
@@ -153,8 +153,8 @@ def _devices(
         add_s=_array(messages.add_s(strategy, step) for step in timed),
         update_s=_array(messages.update_s(optimizer, step) for step in timed),
         service_s=_array(messages.service_s(strategy, step) for step in timed),
-        build_s=_array(step.build_s for step in timed),
-        first_step_s=_array(step.first_step_s for step in timed),
+        build_s=_array(step.costs.build_s for step in timed),
+        first_step_s=_array(step.costs.first_step_s for step in timed),
         cpu_s=cpu_s * gradient_s / _means(step.gradient_s for step in timed),
         cores=_array(profile.devices[name].cores or 1.0 for name in steps),
         in_bytes_per_s=_array(links.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
@@ -171,12 +171,13 @@ def _training(
         name: StepRoom.on(profile.devices[name], step, Further.alone(step, made.strategy.optimizer.name))
         for name, step in steps.items()
     }
+    evaluation_s = [step.costs.evaluation_s for step in steps.values()]
     unlike = request.global_batch is None and any(step.planned_batch != found.batch for step in steps.values())
     batch_asked = [f"--batch-size {found.batch}"] if unlike else []
     return Training(
         settings=settings,
-        fingerprint=first.fingerprint,
-        samples=first.samples,
+        fingerprint=first.setup.fingerprint,
+        samples=first.setup.samples,
         left_out=found.left_out,
         too_small_alone=memory.too_small(alone, steps, request.global_batch or found.batch),
         what_if=(*(f"--rate {name}" for name in request.rates), *batch_asked),
@@ -184,7 +185,7 @@ def _training(
         details=tuple(_details(profile, steps, made, settings)),
         server_room=ServerRoom.among(profile, steps, made.strategy),
         startups=tuple(profile.devices[name].startup for name in steps),
-        evaluation_s=_array(math.nan if step.evaluation_s is None else step.evaluation_s for step in steps.values()),
+        evaluation_s=_array(math.nan if each is None else each for each in evaluation_s),
     )
 
 

@@ -17,9 +17,9 @@ def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
         found = Wattage(float(idle_w), float(max_w), 0.0, 0.0, source)
     found = found or watts_of_parts(device.idle, step.window)
     found = found or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
-    if step.slowdown == 1:
+    if step.setup.slowdown == 1:
         return found
-    emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.slowdown:g}")
+    emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.setup.slowdown:g}")
     return found._replace(provenance=emulated)
 
 

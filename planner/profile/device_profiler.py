@@ -176,8 +176,8 @@ class DeviceProfiler:
         return [
             timed
             for timed in known.steps
-            if (timed.framework, timed.precision, timed.planned_batch) == asked
-            and timed.fingerprint == self._timer.fingerprints.get(timed.model)
+            if (timed.framework, timed.setup.precision, timed.planned_batch) == asked
+            and timed.setup.fingerprint == self._timer.fingerprints.get(timed.model)
         ]
 
     def _known(self, device: Device) -> DeviceProfile:

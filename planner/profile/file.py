@@ -68,7 +68,7 @@ class DeviceProfile(NamedTuple):
         if self.facts is None:
             return None
         usable = self.facts.usable_cores
-        got = max((_cores_got(step) for step in self.steps if step.accelerator == "cpu"), default=usable)
+        got = max((_cores_got(step) for step in self.steps if step.setup.accelerator == "cpu"), default=usable)
         return got if 0 < got < NOTICEABLE * min(1.0, usable) else usable
 
     @property
@@ -115,7 +115,7 @@ class Profile(NamedTuple):
             for at, step in enumerate(device.steps):
                 if not all(each > 0 for each in step.gradient_s.values):
                     raise ValueError(f"devices.{name}.steps[{at}].gradient_s: expected seconds above 0, found 0")
-                if untimed := COMPRESSORS.keys() - step.compressors.keys():
+                if untimed := COMPRESSORS.keys() - step.costs.compressors.keys():
                     raise ValueError(f"devices.{name}.steps[{at}].compressors: missing {', '.join(sorted(untimed))}")
 
     def with_device(self, name: str, **changes: Any) -> "Profile":
@@ -167,7 +167,7 @@ class Profile(NamedTuple):
 def _cores_got(step: StepProfile) -> float:
     """Processor seconds in a second of computing. A slowed device pauses for the rest of it."""
     computing_s = mean(step.gradient_s.values) - step.data_s if step.gradient_s.values else 0.0
-    return step.slowdown * step.cpu_s_per_step / computing_s if computing_s > 0 else math.inf
+    return step.setup.slowdown * step.cpu_s_per_step / computing_s if computing_s > 0 else math.inf
 
 
 def machines_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ...]]:

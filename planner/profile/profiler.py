@@ -200,7 +200,7 @@ class Profiler:
         """
         devices = self.recorder.profile.devices
         addresses, failed = try_addresses({name: pool.devices[name] for name in working}, working)
-        sizes = sorted({steps.parameter_bytes for known in devices.values() for steps in known.steps})
+        sizes = sorted({steps.size.parameter_bytes for known in devices.values() for steps in known.steps})
         reached = {name: working[name] for name in addresses}
         return LinkProber(
             reached, addresses, sizes, lambda what: self._show("links", what), self._request.links

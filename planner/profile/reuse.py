@@ -57,11 +57,12 @@ def timing_holds(
 ) -> bool:
     """Whether a device's earlier timing of a model, which has ``fingerprint`` now, still holds."""
     installed = str(facts and facts.frameworks.get(steps.framework, {}).get("version"))
+    setup = steps.setup
     return (
-        (steps.fingerprint, steps.protocol, steps.slowdown, steps.micro_batch, steps.precision)
+        (setup.fingerprint, setup.protocol, setup.slowdown, setup.micro_batch, setup.precision)
         == (fingerprint, request.protocol, device.slowdown, request.micro_batch, request.precision)
         # NVIDIA's 2.7.0+nv22.1 reports itself as 2.7.0.
-        and steps.framework_version in (installed, installed.partition("+")[0])
+        and setup.framework_version in (installed, installed.partition("+")[0])
     )
 
 

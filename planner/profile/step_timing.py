@@ -51,7 +51,7 @@ class StepTimer(NamedTuple):
             self.on_progress(device.name, f"{model}: {what}", None)
 
         measured: StepProfile = call.result(SILENCE_S, progress)
-        return measured._replace(model=model, fingerprint=self.fingerprints[model])
+        return measured._replace(model=model, setup=measured.setup._replace(fingerprint=self.fingerprints[model]))
 
     def again(
         self, device: Device, agent: AgentClient, timed: StepProfile, seconds: float, waits: bool = False

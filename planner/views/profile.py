@@ -101,9 +101,9 @@ def _unknown_watts(device: DeviceProfile) -> list[str]:
 
 def _smaller_batches(device: DeviceProfile) -> list[str]:
     return [
-        f"{timed.model}: batch {timed.requested_batch} does not fit into its memory; timed at {timed.batch}"
+        f"{timed.model}: batch {timed.setup.requested_batch} does not fit into its memory; timed at {timed.batch}"
         for timed in device.steps
-        if timed.requested_batch is not None
+        if timed.setup.requested_batch is not None
     ]
 
 

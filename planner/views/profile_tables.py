@@ -32,7 +32,7 @@ def in_short(profile: Profile) -> TextTable:
 
 
 def is_emulated(device: DeviceProfile, timed: StepProfile) -> bool:
-    return timed.slowdown > 1 or wattage(device, timed).provenance.emulated
+    return timed.setup.slowdown > 1 or wattage(device, timed).provenance.emulated
 
 
 def links_line(profile: Profile) -> list[str]:
@@ -60,8 +60,8 @@ def _steps(profile: Profile) -> TextTable:
             made.add_row(
                 _label(name, timed), timed.model, timed.framework, str(timed.batch),
                 seconds(step_s(timed)), percent(_step_error(timed)),
-                seconds(timed.build_s), seconds(mean(timed.service_s.values)),
-                bytes_text(timed.parameter_bytes), "yes" if timed.steady else "no",
+                seconds(timed.costs.build_s), seconds(mean(timed.costs.service_s.values)),
+                bytes_text(timed.size.parameter_bytes), "yes" if timed.setup.steady else "no",
             )  # fmt: skip
     return made
 
@@ -132,7 +132,7 @@ def _streams(profile: Profile) -> list[TextTable]:
 
 
 def _label(name: str, timed: StepProfile) -> str:
-    return f"{name} (emulated, {timed.slowdown:g}x slower)" if timed.slowdown > 1 else name
+    return f"{name} (emulated, {timed.setup.slowdown:g}x slower)" if timed.setup.slowdown > 1 else name
 
 
 def step_s(timed: StepProfile) -> float | None:

@@ -93,85 +93,117 @@ class StepMemory(NamedTuple):
     reason: Optional[str] = None
 
 
+class StepSetup(NamedTuple):
+    """How the steps of a model were made and timed.
+
+    micro_batch: most samples that were computed at once; 0 for whole batches.
+    precision: in which the forward and backward pass were computed.
+    requested_batch: the batch size asked for, where it did not fit and a smaller one was timed.
+    steady: the warm-up ended; precise: the mean step is known well.
+    job: whether it is a user's job; samples: those of its training data, where known;
+        own_optimizer: whether it brings an optimizer.
+    """
+
+    fingerprint: str
+    framework_version: str
+    accelerator: str
+    threads: int
+    slowdown: float
+    protocol: str
+    steady: bool
+    precise: bool
+    micro_batch: int = 0
+    precision: str = "fp32"
+    requested_batch: Optional[int] = None
+    job: bool = False
+    samples: Optional[int] = None
+    own_optimizer: bool = False
+
+
+class ModelSize(NamedTuple):
+    """Elements that are trained, bytes of them and of what is not trained.
+
+    layers: elements of each trained variable, in the order of the flat buffer.
+    """
+
+    parameters: int
+    parameter_bytes: int
+    state_bytes: int
+    layers: Tuple[int, ...] = ()
+
+
+class StepCosts(NamedTuple):
+    """What a run takes beside its steps, and what is added to a step in some runs.
+
+    service_s: processor time of one update on a device that hosts the parameter server, or in a
+        peer, by SGD or by the job's own optimizer.
+    compressors: costs of the compressors, by kind.
+    clip_s: seconds to clip a gradient by its norm.
+    optimizers: costs of updates by other optimizers, by name; AdamW's are Adam's.
+    messages: of the device to itself, by size.
+    build_s: until the model is built.
+    first_step_s: seconds that the first step takes longer than the second one.
+    evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
+        one.
+    collectives: backends of torch.distributed there.
+    ready: share of a gradient's time after which each variable has its own; empty where the
+        framework does not tell.
+    group_cpu_s: processor seconds that a process group of its framework adds to a gradient, its
+        exchange aside; None where that is unknown or nothing.
+    """
+
+    service_s: Samples
+    compressors: Dict[str, CodecCost]
+    clip_s: Samples
+    optimizers: Dict[str, UpdateCost] = {}
+    messages: Tuple[MessageCost, ...] = ()
+    build_s: float = 0.0
+    first_step_s: float = 0.0
+    evaluation_s: Optional[float] = None
+    collectives: Optional[Tuple[str, ...]] = None
+    ready: Tuple[float, ...] = ()
+    group_cpu_s: Optional[float] = None
+
+
 class StepProfile(NamedTuple):
     """Step times of one model on one device.
 
     A step of a single device takes gradient_s + update_s. A step of a worker in a cluster takes
     gradient_s + copy_s and the exchange with the server.
 
-    service_s: processor time of one update on a device that hosts the parameter server, or in a
-        peer. update_s and service_s are those of SGD, or of the job's own optimizer.
-    half_batch_s, other_batches: gradient times at half the batch size and at further ones, from
-        which those at any other are predicted.
-    layers: elements of each trained variable, in the order of the flat buffer.
-    group_cpu_s: processor seconds that a process group of its framework adds to a gradient, its
-        exchange aside; None where that is unknown or nothing.
-    ready: share of a gradient's time after which each of them has its own; empty where the
-        framework does not tell.
-    compressors: costs of the compressors, by kind.
-    collectives: backends of torch.distributed there.
-    memory: None where it was not measured.
-    requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
-    optimizers: costs of updates by other optimizers, by name; AdamW's are Adam's.
-    clip_s: seconds to clip a gradient by its norm.
-    micro_batch: most samples that were computed at once; 0 for whole batches.
-    precision: in which the forward and backward pass were computed.
-    job: whether it is a user's job; ``samples``: those of its training data, where known;
-        ``own_optimizer``: whether it brings an optimizer.
+    update_s: of SGD, or of the job's own optimizer.
     data_s: mean seconds of a gradient that it waits for its batch.
-    first_step_s: seconds that the first step takes longer than the second one.
-    evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
-        one.
+    window: counters and sensors meanwhile.
+    other_batches: gradient times at the half batch size and at further ones, from which those at
+        any other are predicted.
+    memory: None where it was not measured.
     contention: with the others on its kernel; None where there are none, or they were not timed
         together.
-    messages: of the device to itself, by size.
     """
 
     model: str
-    fingerprint: str
     framework: str
-    framework_version: str
-    accelerator: str
-    threads: int
-    slowdown: float
     batch: int
-    protocol: str
-    build_s: float
+    setup: StepSetup
+    size: ModelSize
     gradient_s: Samples
     copy_s: Samples
     update_s: Samples
-    half_batch_s: Samples
-    service_s: Samples
-    steady: bool
-    precise: bool
     cpu_s_per_step: float
-    parameters: int
-    parameter_bytes: int
-    gradient_bytes: int
-    state_bytes: int
+    data_s: float
     window: Window
-    layers: Tuple[int, ...] = ()
-    compressors: Dict[str, CodecCost] = {}
-    collectives: Optional[Tuple[str, ...]] = None
-    job: bool = False
-    samples: Optional[int] = None
-    own_optimizer: bool = False
-    data_s: float = 0.0
+    costs: StepCosts
     other_batches: Tuple[BatchTiming, ...] = ()
     memory: Optional[StepMemory] = None
-    requested_batch: Optional[int] = None
-    micro_batch: int = 0
-    precision: str = "fp32"
-    optimizers: Dict[str, UpdateCost] = {}
-    clip_s: Samples = Samples("s", ())
-    ready: Tuple[float, ...] = ()
-    group_cpu_s: Optional[float] = None
-    first_step_s: float = 0.0
-    evaluation_s: Optional[float] = None
     contention: Optional[Contention] = None
-    messages: Tuple[MessageCost, ...] = ()
 
     @property
     def planned_batch(self) -> int:
         """The batch size that the profile was made for."""
-        return self.requested_batch or self.batch
+        return self.setup.requested_batch or self.batch
+
+    @property
+    def half_batch_s(self) -> Samples:
+        """Gradient times at half the batch size; none where that was not timed."""
+        halves = [other.gradient_s for other in self.other_batches if other.batch == self.batch // 2]
+        return halves[0] if halves else Samples("s", ())

@@ -520,14 +520,14 @@ class Hurried(AgentTask):
 @pytest.mark.parametrize(("name", "others"), [("adam", {"sgd", "adam", "lars"}), ("plain", {"adam", "lars"})])
 def test_its_profile_has_the_updates_of_its_own_optimizer_beside_the_planners(tmp_path, kind, name, others) -> None:
     found = step_profile.time_steps(Hurried(), TimeSteps(loaded(tmp_path, name, kind).spec, 8, "adaptive"))
-    assert found.own_optimizer == (name == "adam") and set(found.optimizers) == others
-    for samples in (found.service_s, *found.optimizers["adam"]):
+    assert found.setup.own_optimizer == (name == "adam") and set(found.costs.optimizers) == others
+    for samples in (found.costs.service_s, *found.costs.optimizers["adam"]):
         assert len(samples.values) >= 2 and min(samples.values) > 0
 
 
 def test_parameters_that_are_not_used_keep_it_from_no_profile(tmp_path) -> None:
     found = step_profile.time_steps(Hurried(), TimeSteps(loaded(tmp_path, "unused_parameters").spec, 8, "adaptive"))
-    assert (found.parameters, len(found.ready), found.group_cpu_s) == (4, 4, None)
+    assert (found.size.parameters, len(found.costs.ready), found.costs.group_cpu_s) == (4, 4, None)
     assert len(found.gradient_s.values) >= 2
 
 

@@ -9,7 +9,7 @@ from profilers.records.device import Facts
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import PowerReading, Samples, Window
-from profilers.records.steps import CodecCost, StepProfile
+from profilers.records.steps import BatchTiming, CodecCost, ModelSize, StepCosts, StepProfile, StepSetup
 
 MBIT = 125_000.0
 
@@ -39,17 +39,29 @@ def facts(cores: float = 4.0) -> Facts:
 
 def step(gradient_s: float = 0.1, **changes: Any) -> StepProfile:
     """A timed model of 1 MB on a GPU; ``spread`` shakes the gradient times."""
-    spread = changes.pop("spread", 0.0)
+    spread, batch = changes.pop("spread", 0.0), changes.get("batch", 32)
     made = StepProfile(
-        model="net", fingerprint="abc", framework="torch", framework_version="2.0", accelerator="cuda",
-        threads=1, slowdown=1.0, batch=32, protocol="adaptive", build_s=0.0,
+        model="net", framework="torch", batch=batch,
+        setup=StepSetup("abc", "2.0", "cuda", threads=1, slowdown=1.0, protocol="adaptive", steady=True, precise=True),
+        size=ModelSize(250_000, parameter_bytes=1_000_000, state_bytes=0, layers=(250_000,)),
         gradient_s=seconds(gradient_s, spread), copy_s=seconds(0.0), update_s=seconds(0.01),
-        half_batch_s=seconds(gradient_s * 0.6), service_s=seconds(0.002), steady=True, precise=True,
-        cpu_s_per_step=gradient_s, parameters=250_000, parameter_bytes=1_000_000, gradient_bytes=1_000_000,
-        state_bytes=0, window=window(), layers=(250_000,), compressors=dict.fromkeys(COMPRESSORS, CODEC),
-        clip_s=seconds(0.0, count=1),
+        cpu_s_per_step=gradient_s, data_s=0.0, window=window(),
+        costs=StepCosts(seconds(0.002), dict.fromkeys(COMPRESSORS, CODEC), seconds(0.0, count=1)),
     )  # fmt: skip
-    return made._replace(**changes)
+    return changed(made, **{"half_batch_s": seconds(gradient_s * 0.6), **changes})
+
+
+def changed(made: StepProfile, **changes: Any) -> StepProfile:
+    """A timing with other values in it, its setup, size and costs, or its half batch."""
+    half_s = changes.pop("half_batch_s", made.half_batch_s)
+    for part in ("setup", "size", "costs"):
+        inner = getattr(made, part)
+        own = {name: changes.pop(name) for name in inner._fields if name in changes}
+        made = made._replace(**{part: inner._replace(**own)})
+    made = made._replace(**changes)
+    others = tuple(each for each in made.other_batches if each.batch != made.batch // 2)
+    half = (BatchTiming(made.batch // 2, half_s),) if half_s.values and made.batch > 1 else ()
+    return made._replace(other_batches=(*half, *others))
 
 
 def device(

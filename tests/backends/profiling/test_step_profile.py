@@ -40,8 +40,8 @@ class Job(AgentTask):
 def test_the_first_step_tells_what_it_takes_longer_and_a_sample_what_its_evaluation_takes(tmp_path: Path) -> None:
     order = TimeSteps(ReplicaSpec("torch", tiny_model(tmp_path), input_shape=(28, 28, 1), classes=10), 4, "adaptive")
     found = step_profile.time_steps(Job(), order)
-    assert found.first_step_s >= 0.0
-    assert found.evaluation_s is not None and found.evaluation_s > 0.0
+    assert found.costs.first_step_s >= 0.0
+    assert found.costs.evaluation_s is not None and found.costs.evaluation_s > 0.0
 
 
 @pytest.fixture
@@ -70,9 +70,9 @@ def test_a_profile_of_steps_is_whole(slow: str) -> None:
     found = time_steps(job, slow, "torch", 4)
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 3
     assert len(found.half_batch_s.values) >= batch_curve.FEWEST
-    assert len(found.service_s.values) >= 2 and min(found.service_s.values) > 0
-    assert set(found.optimizers) == {"adam", "lars"}
-    assert found.parameter_bytes == found.parameters * 4 > 0
+    assert len(found.costs.service_s.values) >= 2 and min(found.costs.service_s.values) > 0
+    assert set(found.costs.optimizers) == {"adam", "lars"}
+    assert found.size.parameter_bytes == found.size.parameters * 4 > 0
     assert found.cpu_s_per_step > 0
 
 
@@ -116,10 +116,10 @@ def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str, mo
     found = time_steps(Job(), "cipher", framework, 4)
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 3
     assert len(found.half_batch_s.values) >= batch_curve.FEWEST
-    assert (found.framework, found.framework_version) == (framework, base.framework(framework).version())
-    assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
-    assert len(found.ready) == (len(found.layers) if framework == "torch" else 0)
-    assert (found.group_cpu_s is None) == (framework == "tensorflow" or found.accelerator == "cuda")
+    assert (found.framework, found.setup.framework_version) == (framework, base.framework(framework).version())
+    assert (found.size.parameters, sum(found.size.layers)) == (models.parameter_count(models.model("cipher")),) * 2
+    assert len(found.costs.ready) == (len(found.size.layers) if framework == "torch" else 0)
+    assert (found.costs.group_cpu_s is None) == (framework == "tensorflow" or found.setup.accelerator == "cuda")
 
 
 def test_while_parts_of_a_step_are_timed_it_tells_that_it_goes_on(slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def test_the_memory_of_a_step_is_measured_at_every_size(slow: str) -> None:
 
     on_gpu = torch.cuda.is_available()
     assert all((each.accelerator_bytes is not None) == on_gpu for each in found.memory.batches)
-    assert found.requested_batch is None and found.memory.too_large is None
+    assert found.setup.requested_batch is None and found.memory.too_large is None
 
 
 def test_a_stopped_measurement_is_no_measurement(model: str) -> None:

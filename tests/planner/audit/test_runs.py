@@ -31,7 +31,9 @@ def folder(tmp_path: Path) -> Path:
     fleet_file(tmp_path, {name: {"slowdown": each, "environment": NUMPY_ALONE} for name, each in SLOWDOWNS.items()})
     step = profiles.step(model=model, fingerprint=models.fingerprint(model), accelerator="cpu", batch=4, build_s=0.1)
     devices = {
-        name: profiles.device(step._replace(gradient_s=profiles.seconds(STEP_S * each), slowdown=each), slowdown=each)
+        name: profiles.device(
+            profiles.changed(step, gradient_s=profiles.seconds(STEP_S * each), slowdown=each), slowdown=each
+        )
         for name, each in SLOWDOWNS.items()
     }
     json_records.save(profiles.profile(devices), tmp_path / "profile.json")

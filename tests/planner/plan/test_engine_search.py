@@ -75,7 +75,7 @@ def test_a_cluster_of_either_engine_may_tie_with_the_best_of_the_other() -> None
 
 def test_auto_ranks_who_can_take_part_in_torch_and_says_who_cannot() -> None:
     devices = fleet().devices
-    lacking = devices["b"]._replace(steps=(devices["b"].steps[0]._replace(collectives=()),))
+    lacking = devices["b"]._replace(steps=(profiles.changed(devices["b"].steps[0], collectives=()),))
     ranked = found("auto", profiles.profile({**devices, "b": lacking}))
     members = {
         engine: {name for row in rows(ranked) if row.engine == engine for name in row.config.workers}

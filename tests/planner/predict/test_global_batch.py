@@ -16,7 +16,7 @@ from planner.predict.memory import StepRoom
 from planner.profile.file import Profile
 from profilers.records.steps import BatchMemory, BatchTiming, Contention, StepMemory, StepProfile
 from tests.planner import profiles
-from tests.planner.profiles import seconds
+from tests.planner.profiles import changed, seconds
 
 RING = Strategy.from_text("allreduce")
 MB = 10**6
@@ -110,7 +110,7 @@ def test_seconds_that_no_sample_changes_count_as_well() -> None:
 
 def test_bounds_are_what_can_be_predicted_and_what_fits() -> None:
     tight = StepMemory((BatchMemory(16, 3000 * MB), BatchMemory(32, 3400 * MB)))
-    steps = {"a": step(0.1), "b": step(0.1, memory=tight), "once": step(0.1)._replace(half_batch_s=seconds(1, count=0))}
+    steps = {"a": step(0.1), "b": step(0.1, memory=tight), "once": changed(step(0.1), half_batch_s=seconds(1, count=0))}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
     shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 1000, RING)
     assert shares.least.tolist() == [4, 4, 32]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.predict.timings import BatchSizeError, GradientTimes, image_s
 from profilers.records.steps import BatchTiming
 from profilers.stats import Z95
-from tests.planner.profiles import seconds, step
+from tests.planner.profiles import changed, seconds, step
 
 STEADY = step(0.1)
 
@@ -121,7 +121,7 @@ def test_the_reach_is_what_can_be_predicted(batch: int, least: int, most: int) -
 
 
 def test_one_profiled_size_tells_no_other() -> None:
-    line = GradientTimes([STEADY._replace(half_batch_s=seconds(0.1, count=0))])
+    line = GradientTimes([changed(STEADY, half_batch_s=seconds(0.1, count=0))])
     assert line.at(32).seconds == pytest.approx(0.1)
     with pytest.raises(BatchSizeError, match="at batch size 32 only"):
         line.at(31)

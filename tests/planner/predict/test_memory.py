@@ -139,7 +139,7 @@ def test_what_is_not_known_forbids_nothing(unknown: StepMemory | None) -> None:
 
 #: Of a model of 10 MB, measured with SGD, whose momentum is an array of 10 MB.
 ON_CPU = profiles.step(parameter_bytes=10 * MB, accelerator="cpu")
-ON_GPU = ON_CPU._replace(accelerator="cuda")
+ON_GPU = profiles.changed(ON_CPU, accelerator="cuda")
 OWN, TORCH = Engine(), Engine.from_text("torch")
 
 
@@ -181,7 +181,7 @@ def test_a_member_keeps_what_its_updates_and_its_exchange_need(
 
 
 def test_what_a_jobs_own_optimizer_keeps_was_measured_and_what_others_keep_was_not() -> None:
-    own = ON_GPU._replace(own_optimizer=True)
+    own = profiles.changed(ON_GPU, own_optimizer=True)
     assert Further.alone(own, "own") == Further.of_member(own, Strategy.from_text("sgp:optimizer=own"), OWN) == (0, 0)
     assert Further.alone(own, "sgd") == (0, 10 * MB)
 

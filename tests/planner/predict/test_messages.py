@@ -44,7 +44,7 @@ def test_peers_add_up_their_own_and_what_comes_and_update_by_themselves() -> Non
 # -- updates ---------------------------------------------------------------------------------------
 
 PLAIN = step(update_s=seconds(0.01), service_s=seconds(0.002))
-TIMED = PLAIN._replace(optimizers={"adam": UpdateCost(seconds(0.03), seconds(0.005))})
+TIMED = profiles.changed(PLAIN, optimizers={"adam": UpdateCost(seconds(0.03), seconds(0.005))})
 
 
 def costs(timed: bool, strategy: str) -> Inputs:
@@ -66,9 +66,9 @@ def test_sgd_costs_what_it_always_did() -> None:
 
 
 #: Of a job whose own optimizer takes 0.05 s alone and 0.06 s in a peer.
-OF_JOB = TIMED._replace(
+OF_JOB = profiles.changed(TIMED,
     own_optimizer=True, update_s=seconds(0.05), service_s=seconds(0.06),
-    optimizers={**TIMED.optimizers, "sgd": UpdateCost(seconds(0.01), seconds(0.002))},
+    optimizers={**TIMED.costs.optimizers, "sgd": UpdateCost(seconds(0.01), seconds(0.002))},
 )  # fmt: skip
 
 
@@ -90,10 +90,10 @@ def test_a_server_with_adam_takes_an_array_more_and_its_copy() -> None:
         training_of(fleet, strategy=Strategy.from_text(f"parameter-server:optimizer={name}")).server_room
         for name in ("sgd", "adam")
     )
-    assert adam.any_bytes - plain.any_bytes == 2 * PLAIN.parameter_bytes
+    assert adam.any_bytes - plain.any_bytes == 2 * PLAIN.size.parameter_bytes
 
 
-CLIPPING = TIMED._replace(clip_s=seconds(0.004), copy_s=seconds(0.001))
+CLIPPING = profiles.changed(TIMED, clip_s=seconds(0.004), copy_s=seconds(0.001))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def used(
 
 
 def test_each_device_has_the_framework_that_is_fastest_on_it() -> None:
-    slow = TENSORFLOW._replace(gradient_s=profiles.seconds(0.3))
+    slow = profiles.changed(TENSORFLOW, gradient_s=profiles.seconds(0.3))
     assert used(held(a=(TORCH, TENSORFLOW), b=(TORCH, slow), c=(TENSORFLOW,))) == {
         "a": "tensorflow", "b": "torch", "c": "tensorflow"
     }  # fmt: skip
@@ -35,12 +35,12 @@ def test_a_framework_that_is_asked_for_leaves_out_who_was_not_timed_with_it() ->
 
 
 def test_one_that_was_cut_short_is_not_the_fastest() -> None:
-    cut = TENSORFLOW._replace(service_s=profiles.seconds(0.0, count=0))
+    cut = profiles.changed(TENSORFLOW, service_s=profiles.seconds(0.0, count=0))
     assert used(held(a=(TORCH, cut))) == {"a": "torch"}
 
 
 def test_the_batch_size_that_was_timed_counts_before_the_speed_of_another() -> None:
-    both = held(a=(TORCH, TENSORFLOW._replace(batch=64)))
+    both = held(a=(TORCH, profiles.changed(TENSORFLOW, batch=64)))
     assert used(both, batch=32) == {"a": "torch"}
     assert used(both, batch=64) == {"a": "tensorflow"}
     with pytest.raises(PlanError, match="several batch sizes"):
@@ -48,8 +48,8 @@ def test_the_batch_size_that_was_timed_counts_before_the_speed_of_another() -> N
 
 
 def test_a_batch_in_parts_lies_on_no_line_with_whole_ones() -> None:
-    whole = TORCH._replace(half_batch_s=profiles.seconds(0.1))
-    in_parts = whole._replace(batch=64, micro_batch=8, gradient_s=profiles.seconds(0.9))
+    whole = profiles.changed(TORCH, half_batch_s=profiles.seconds(0.1))
+    in_parts = profiles.changed(whole, batch=64, micro_batch=8, gradient_s=profiles.seconds(0.9))
     held_both = profiles.device()._replace(steps=(whole, in_parts))
     assert gradient_times(held_both, whole).at(48) == gradient_times(profiles.device(whole), whole).at(48)
 
@@ -79,7 +79,7 @@ def test_a_framework_need_not_be_chosen() -> None:
 
 
 def test_timings_in_several_precisions_are_not_planned_together() -> None:
-    mixed = TORCH._replace(precision="bf16")
+    mixed = profiles.changed(TORCH, precision="bf16")
     with pytest.raises(PlanError, match="^net was timed in bf16 on b and c, in fp32 on a; profile all devices with"):
         used(held(a=(TORCH,), b=(mixed,), c=(mixed,)))
     assert used(held(a=(mixed,), b=(mixed,))) == {"a": "torch", "b": "torch"}

@@ -61,7 +61,7 @@ def test_devices_timed_far_from_a_batch_size_are_left_out_and_if_all_are_it_is_t
     remedy = "run `planner profile --model net --batch-size 4096`"
     with pytest.raises(PlanError, match=re.escape(f"no device can train net (a: {far}; b: {far}); {remedy}")):
         training_of(profiles.profile(TWO), batch=4096)
-    job = profiles.device(profiles.step()._replace(job=True))
+    job = profiles.device(profiles.step(job=True))
     with pytest.raises(PlanError, match="run `planner profile --job net --batch-size 4096`"):
         training_of(profiles.profile({"a": job}), batch=4096)
 

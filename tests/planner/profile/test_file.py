@@ -1,5 +1,6 @@
 """profile.json: what its records say of failures and time."""
 
+import functools
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -78,14 +79,15 @@ WHOLE = json_value(
     ("key", "value", "told"),
     [
         ("cpu_s_per_step", -1, "devices.a.steps[0].cpu_s_per_step: expected a number from 0 on, found -1"),
-        ("build_s", -1, "devices.a.steps[0].build_s: expected a number from 0 on, found -1"),
+        ("costs.build_s", -1, "devices.a.steps[0].costs.build_s: expected a number from 0 on, found -1"),
         ("batch", 0, "devices.a.steps[0].batch: expected a whole number from 1 on, found 0"),
-        ("slowdown", 10**400, "devices.a.steps[0].slowdown: expected a number"),
+        ("setup.slowdown", 10**400, "devices.a.steps[0].setup.slowdown: expected a number"),
     ],
 )
 def test_a_number_that_cannot_be_is_refused_by_its_key(tmp_path: Path, key: str, value: int, told: str) -> None:
     changed = json.loads(json.dumps(WHOLE))
-    changed["devices"]["a"]["steps"][0][key] = value
+    *parts, name = key.split(".")
+    functools.reduce(dict.__getitem__, parts, changed["devices"]["a"]["steps"][0])[name] = value
     (tmp_path / "profile.json").write_text(json.dumps(changed))
     with pytest.raises(RecordError, match="profile.json: ") as refused:
         load_profile(tmp_path / "profile.json")

@@ -51,7 +51,7 @@ def test_a_timing_states_the_model_as_requested_and_progress_its_stage() -> None
     call = timer(shown).begin(PC, cast(AgentClient, Agent()), "net", "torch")
     await_ready(call, 1.0)
     timed = timer(shown).whole(PC, call, "net")
-    assert (timed.model, timed.fingerprint) == ("net", "abc")
+    assert (timed.model, timed.setup.fingerprint) == ("net", "abc")
     assert shown == [("pc", "net: building", None), ("pc", "net: timed step 50", None)]
 
 

@@ -147,7 +147,7 @@ def test_sensors_that_are_not_used_or_contradict_each_other_are_told(width: int)
 def test_a_profile_that_was_cut_short_is_still_shown(width: int) -> None:
     empty = Samples("s", ())
     dead = profiles.device()._replace(steps=(), facts=None, error="x: cannot be reached [Errno 113]")
-    halted = profiles.device(profiles.step()._replace(gradient_s=empty, service_s=empty, update_s=empty))
+    halted = profiles.device(profiles.changed(profiles.step(), gradient_s=empty, service_s=empty, update_s=empty))
     silent = profiles.link("halted", "dead", bytes_per_s=Samples("B/s", ()), latency_s=0.0)
     cut = profiles.profile({"dead": dead, "halted": halted})._replace(
         links=(silent._replace(latency_s=empty, bytes_per_s=Samples("B/s", ())),)

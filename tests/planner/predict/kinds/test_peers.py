@@ -123,7 +123,7 @@ def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
     ):
         kind = Strategy.from_text(strategy).compressor.name
         more_s = messages * 0.03 + added * (0.01 - ADD_S)
-        costs = {**profiles.step().compressors, kind: coding}
+        costs = {**profiles.step().costs.compressors, kind: coding}
         assert known(strategy, compressors=costs) == pytest.approx(known(strategy) + more_s)
 
 
