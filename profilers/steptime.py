@@ -1,7 +1,8 @@
 """This module times training steps: a warm-up, then steps until their mean is precise."""
 
+import contextlib
 import time
-from typing import Callable, List, NamedTuple, Tuple
+from typing import Callable, Iterator, List, NamedTuple, Tuple
 
 from profilers import stats
 from profilers.records.readings import Samples
@@ -107,7 +108,8 @@ def measure_repeat(
     while not begins() and not loop.asked_to_stop():
         step()
     began_s = clock()
-    timed = loop.run_in_window("again", TIMED_LIMIT, lambda totals: clock() - began_s >= seconds, check_s=0.0)
+    with loop.window():
+        timed = loop.run("again", TIMED_LIMIT, lambda totals: clock() - began_s >= seconds, check_s=0.0)
     return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
 
 
@@ -144,19 +146,15 @@ class _TimedLoop:
                 break
         return phases
 
-    def run_in_window(
-        self,
-        stage: str,
-        limit: int,
-        done: Callable[[List[float]], bool] = lambda totals: False,
-        check_s: float = CHECK_S,
-    ) -> List[Phases]:
-        """Run a stage within a window of counters and sensors."""
+    @contextlib.contextmanager
+    def window(self) -> Iterator[None]:
+        """What runs within it is a window of counters and sensors, unless it is stopped before."""
         if self.asked_to_stop():
-            return []
+            yield
+            return
         self._hooks.window_start()
         try:
-            return self.run(stage, limit, done, check_s)
+            yield
         finally:
             self._hooks.window_end()
 
@@ -178,14 +176,16 @@ def _adaptive(loop: _TimedLoop, window_s: float) -> StepTimes:
         return timed_s >= max(window_s, LONGEST_S) or _precise(totals)
 
     warmup = loop.run("warm-up", WARMUP_LIMIT, warmed_up)
-    timed = loop.run_in_window("timed", TIMED_LIMIT, timed_enough)
+    with loop.window():
+        timed = loop.run("timed", TIMED_LIMIT, timed_enough)
     return _times(warmup, timed, "stopped" if loop.stopped else "limit")
 
 
 def _paper(loop: _TimedLoop) -> StepTimes:
     warmup = loop.run("warm-up", PAPER_STEPS[0])
     timed = loop.run("timed", PAPER_STEPS[1])
-    loop.run_in_window("counters", PAPER_STEPS[2])
+    with loop.window():
+        loop.run("counters", PAPER_STEPS[2])
     return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
 
 

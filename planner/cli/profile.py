@@ -65,7 +65,7 @@ def profile(
     from planner import console
     from planner.fleet.file import load_fleet
     from planner.jobs.reference import find_job
-    from planner.plan.refine import next_wanted
+    from planner.plan.next_measurements import next_wanted
     from planner.predict.request import RecommendRequest
     from planner.profile.profiler import Profiler
     from planner.profile.request import ProfileRequest

@@ -17,10 +17,9 @@ from planner.profile import reuse
 from planner.profile.contention import contention, window_s
 from planner.profile.file import DeviceProfile, timing_of
 from planner.profile.recorder import ProfileRecorder
-from planner.profile.refinement import with_more_steps
 from planner.profile.request import ProfileRequest
 from planner.profile.startup import Startup
-from planner.profile.step_timing import SILENCE_S, StepTimer
+from planner.profile.step_timing import SILENCE_S, StepTimer, with_more_steps
 from planner.units import seconds
 from profilers.records.device import Facts
 from profilers.records.readings import StreamRate, Window

@@ -20,10 +20,9 @@ from planner.profile.contention import together, window_s
 from planner.profile.device_profiler import DeviceProfiler
 from planner.profile.file import DeviceProfile, Profile, kernels_of, load_profile
 from planner.profile.fleet_power import FleetPowerModels
-from planner.profile.hub import hub_of
 from planner.profile.link_probe import LinkProber, Outstanding, Result
+from planner.profile.measurements import NextWanted, StepsWanted, Wanted, hub_of
 from planner.profile.recorder import ProfileRecorder
-from planner.profile.refinement import NextWanted, StepsWanted, Wanted
 from planner.profile.request import ProfileRequest
 from planner.profile.step_timing import StepTimer
 from planner.units import seconds

@@ -13,7 +13,8 @@ from planner.console import OnProgress
 from planner.fleet.device import Device
 from planner.jobs.shipping import ship_job, ship_model
 from planner.profile.request import ProfileRequest
-from profilers.records.steps import StepProfile
+from profilers.records.readings import Samples
+from profilers.records.steps import Repeat, StepProfile
 
 #: Seconds without an event after which a device counts as hung.
 SILENCE_S = 600.0
@@ -77,3 +78,18 @@ class StepTimer(NamedTuple):
         return replica._replace(
             model=ship_model(agent, model), input_shape=request.input_shape, classes=request.classes
         )
+
+
+def with_more_steps(timed: StepProfile, more: Repeat) -> StepProfile:
+    """The timing with further steps; processor time is the mean over all."""
+    own, others = len(timed.gradient_s.values), len(more.gradient_s.values)
+    return timed._replace(
+        gradient_s=_joined(timed.gradient_s, more.gradient_s),
+        copy_s=_joined(timed.copy_s, more.copy_s),
+        update_s=_joined(timed.update_s, more.update_s),
+        cpu_s_per_step=(own * timed.cpu_s_per_step + others * more.cpu_s_per_step) / (own + others),
+    )
+
+
+def _joined(first: Samples, second: Samples) -> Samples:
+    return first._replace(values=first.values + second.values)

@@ -8,7 +8,8 @@ from backends.protocol.orders import RepeatSteps, TimeSteps
 from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.profile.request import ProfileRequest
-from planner.profile.step_timing import StepTimer, await_ready
+from planner.profile.step_timing import StepTimer, await_ready, with_more_steps
+from profilers.records.steps import Repeat
 from tests.planner import profiles
 
 PC = Device(name="pc")
@@ -60,3 +61,10 @@ def test_a_model_is_timed_again_at_the_batch_size_that_fitted() -> None:
     timer([]).again(PC, cast(AgentClient, agent), profiles.step(batch=8, requested_batch=32), 2.0, waits=True)
     (order,) = agent.orders
     assert isinstance(order, RepeatSteps) and (order.batch, order.seconds, order.waits) == (8, 2.0, True)
+
+
+def test_more_steps_join_those_that_are_known() -> None:
+    none = profiles.seconds(0.0, count=300)
+    found = with_more_steps(profiles.step(0.1), Repeat(profiles.seconds(0.2, count=300), none, none, 0.3))
+    assert len(found.gradient_s.values) == len(found.update_s.values) == 400
+    assert found.cpu_s_per_step == (100 * 0.1 + 300 * 0.3) / 400

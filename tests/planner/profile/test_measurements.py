@@ -1,6 +1,6 @@
 """Which device the links are measured with."""
 
-from planner.profile.hub import hub_of
+from planner.profile.measurements import hub_of
 from tests.planner import profiles
 
 THREE = profiles.three()

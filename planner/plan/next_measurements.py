@@ -1,8 +1,8 @@
-"""What to measure next is what the order of the first rows of a ranking depends on most. Pure.
+"""A profile measures next that on which the order of a ranking's first rows depends most. Pure.
 
-Where no other cluster ties with the best, nothing is. Otherwise estimated links of these clusters
-come first, those of most of them before others, and then the device among their workers whose
-gradient is known worst.
+Where no other cluster ties with the best, it measures nothing more. Otherwise it measures the
+estimated links of these clusters, those that most of them use before others, and then the device
+among their workers whose gradient is known worst.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation, Row
 from planner.predict.request import RecommendRequest
 from planner.profile.file import Profile
-from planner.profile.refinement import LinkWanted, StepsWanted, Wanted
+from planner.profile.measurements import LinkWanted, StepsWanted, Wanted
 
 #: Rows whose order matters.
 FIRST = 5

@@ -1,10 +1,9 @@
 """What is measured next, by which clusters tie with the best."""
 
+from planner.plan.next_measurements import next_wanted
 from planner.plan.rank import one_metric
-from planner.plan.refine import next_wanted
 from planner.profile.file import Profile
-from planner.profile.refinement import LinkWanted, StepsWanted, Wanted, with_more_steps
-from profilers.records.steps import Repeat
+from planner.profile.measurements import LinkWanted, StepsWanted, Wanted
 from tests.planner import profiles
 from tests.planner.requests import asked
 
@@ -51,10 +50,3 @@ def test_nothing_more_is_measured_once_the_budget_is_spent() -> None:
 
 def test_a_profile_of_which_nothing_can_be_predicted_needs_something_else() -> None:
     assert wanted(profiles.profile({"a": profiles.device()._replace(steps=())})) is None
-
-
-def test_more_steps_join_those_that_are_known() -> None:
-    none = profiles.seconds(0.0, count=300)
-    found = with_more_steps(profiles.step(0.1), Repeat(profiles.seconds(0.2, count=300), none, none, 0.3))
-    assert len(found.gradient_s.values) == len(found.update_s.values) == 400
-    assert found.cpu_s_per_step == (100 * 0.1 + 300 * 0.3) / 400
