@@ -49,7 +49,10 @@ def profile(
     ] = 100_000,
     budget: Annotated[
         str | None,
-        Option(help="After so long, as in 60s, nothing more is refined [a tenth of the planned training, or 60s]."),
+        Option(
+            help="After so long, as in 60s, nothing more is measured [until all is; then more for a tenth of the "
+            "planned training, or 60s in all]."
+        ),
     ] = None,
     out: Annotated[Path, Option("--out", "-o", help="The profile; what it holds and is still valid is kept.")] = Path(
         paths.PROFILE
@@ -67,6 +70,7 @@ def profile(
     from planner.jobs.reference import find_job
     from planner.plan.next_measurements import next_wanted
     from planner.predict.request import RecommendRequest
+    from planner.profile.budget import Budget
     from planner.profile.profiler import Profiler
     from planner.profile.request import ProfileRequest
     from planner.views import profile as view
@@ -98,13 +102,14 @@ def profile(
         precision=precision or FP32,
         stream=watched,
     )
+    limit_s = None if budget is None else _seconds(budget)
     refined = functools.partial(
         next_wanted,
         request=RecommendRequest(settings=RunSettings(models[-1] if models else ""), framework=request.framework),
-        budget_s=None if budget is None else _seconds(budget),
+        budget_s=limit_s,
     )
     with console.one_bar(detail) as on_progress:
-        profiler = Profiler(devices, request, out, on_progress, fresh, device or (), refined)
+        profiler = Profiler(devices, request, out, on_progress, fresh, device or (), refined, Budget(limit_s))
         measured = profiler.run(out.with_suffix(".log"))
     console.show(to_json(measured, out) if as_json else view.render(measured, out, detail is console.Detail.VERBOSE))
     chosen = [measured.devices[name] for name in device or measured.devices]

@@ -118,6 +118,12 @@ class DeviceProfiler:
             )
             self._show(device.name, f"{model} {seconds(_step_s(measured))} a step", 1.0)
 
+    def leave(self, device: Device, call: Call, model: str, reason: str) -> None:
+        """Do not time a model that the device has built."""
+        with self._failing(device, model):
+            call.stop()
+        self._recorder.note(device.name, failures={**self._other_failures(device, model), model: reason})
+
     def conclude(self, device: Device) -> None:
         """A device on which no model can be timed has failed."""
         known = self._known(device)

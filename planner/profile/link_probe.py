@@ -116,10 +116,15 @@ class LinkProber:
         self._iperf3: dict[str, bool] = {}
         self._authority = Authority()
 
-    def measure(self, on_result: Callable[[Result], None], probes: Outstanding) -> dict[str, str]:
+    def measure(
+        self,
+        on_result: Callable[[Result], None],
+        probes: Outstanding,
+        allows: Callable[[str], bool] = lambda what: True,
+    ) -> dict[str, str]:
         """Measure some links; return the reasons of failed probes, by name.
 
-        A pair that fails is left out of the incasts; all else is measured.
+        A pair that fails is left out of the incasts; all else is measured, as far as there is time.
         """
         errors: dict[str, str] = {}
         steps: list[tuple[str, Callable[[], Result]]] = [
@@ -127,6 +132,8 @@ class LinkProber:
             *((_all(*each), functools.partial(self._incast, *each, errors)) for each in probes.incasts),
         ]
         for what, probe in steps:
+            if not allows(what):
+                continue
             self._on_progress(what)
             try:
                 on_result(probe())

@@ -16,6 +16,7 @@ from planner.console import OnProgress, ends
 from planner.errors import PlannerError, RemoteError
 from planner.fleet.device import Device, Fleet
 from planner.profile import reuse, step_timing
+from planner.profile.budget import Budget
 from planner.profile.contention import together, window_s
 from planner.profile.device_profiler import DeviceProfiler
 from planner.profile.file import DeviceProfile, Profile, kernels_of, load_profile
@@ -40,6 +41,7 @@ class Profiler:
     fresh: measure again what the profile holds.
     only: names of the devices to measure; none are all.
     next_wanted: what to measure more precisely after all else.
+    budget: the time that it may take.
 
     Raises FleetError for a name that is not in the fleet.
     Raises RecordError for a profile that cannot be read, PowerError for such a power model.
@@ -54,8 +56,9 @@ class Profiler:
         fresh: bool = False,
         only: Sequence[str] = (),
         next_wanted: NextWanted = lambda profile, done, spent_s: None,
+        budget: Budget | None = None,
     ) -> None:
-        self._began_s, self._next_wanted = time.monotonic(), next_wanted
+        self._budget, self._next_wanted = budget or Budget(), next_wanted
         self._chosen = tuple(fleet.device(name) for name in only) or fleet.devices
         on_progress = _telling_share(on_progress, expected_s(len(self._chosen), len(request.models)))
         self._request = request
@@ -95,6 +98,8 @@ class Profiler:
         prober = self._links(pool)
         self.recorder.save()
         self._refine(pool, prober)
+        if self._budget.told is not None:
+            self.recorder.on_progress("profile", self._budget.told, 1.0)
         for name, known in self._power_models.estimated(self.recorder.profile.devices).items():
             self.recorder.note(name, idle=known.idle, steps=known.steps)
 
@@ -123,8 +128,11 @@ class Profiler:
             for call in calls.values():
                 step_timing.await_ready(call, step_timing.SILENCE_S)
             for name, call in calls.items():
-                self._devices.measure(pool.devices[name], call, model)
-        for name in names:
+                if self._budget.allows(f"{model} on {name}"):
+                    self._devices.measure(pool.devices[name], call, model)
+                else:
+                    self._devices.leave(pool.devices[name], call, model, self._budget.reason)
+        for name in names if not self._budget.is_spent else ():
             self._devices.conclude(pool.devices[name])
 
     def _time_together(self, pool: AgentPool) -> None:
@@ -135,7 +143,8 @@ class Profiler:
             known_names = [set(each.contention.names) if each.contention else set() for each in timed.values()]
             if len(timed) > 1 and not all(set(timed) <= names for names in known_names):
                 lasting_s = window_s(mean(each.gradient_s.values) for each in timed.values())
-                self._together(pool, model, tuple(timed), lasting_s)
+                if self._budget.allows(f"{model} on {' and '.join(timed)} together"):
+                    self._together(pool, model, tuple(timed), lasting_s)
 
     def _together(self, pool: AgentPool, model: str, names: Sequence[str], lasting_s: float) -> None:
         began = time.monotonic()
@@ -158,7 +167,7 @@ class Profiler:
         """Measure what a plan depends on, the most telling first."""
         done: list[Wanted] = []
         working = self._working(pool)
-        while wanted := self._next_wanted(self.recorder.profile, done, time.monotonic() - self._began_s):
+        while wanted := self._next_wanted(self.recorder.profile, done, self._budget.spent_s):
             done.append(wanted)
             if isinstance(wanted, StepsWanted):
                 if wanted.device in working:
@@ -184,7 +193,7 @@ class Profiler:
         return prober
 
     def _probe(self, prober: LinkProber, probes: Outstanding) -> None:
-        errors = prober.measure(self._add_link, probes)
+        errors = prober.measure(self._add_link, probes, self._budget.allows)
         for what, reason in errors.items():
             self._show("links", f"{what}: {reason}")
         kept = {what: why for what, why in self.recorder.profile.link_errors.items() if what not in probes.names}

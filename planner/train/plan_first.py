@@ -1,5 +1,6 @@
 """`planner train --metric` profiles what is missing and plans, as two commands before it would."""
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from planner.json_records import save
 from planner.paths import PLAN, PROFILE
 from planner.plan.engine_search import best_of
 from planner.plan.file import Plan
+from planner.plan.next_measurements import next_wanted
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
 from planner.plan.texts import (
@@ -111,7 +113,11 @@ def _profiled(asked: PlanFirst, source: TrainingSource, fleet: Fleet, on_profile
         job=source.job, micro_batch=asked.micro_batch or 0, precision=asked.precision or FP32,
         stream=stream if stream is not None and stream.source != "replay" else None,
     )  # fmt: skip
-    profile = Profiler(fleet, request, Path(PROFILE), on_profile).run(Path(PROFILE).with_suffix(".log"))
+    planned = RunSettings(asked.model, steps=request.steps_planned, batch=request.batch)
+    ranking = RecommendRequest(one_metric(asked.metric), planned, framework=asked.framework)
+    more = functools.partial(next_wanted, request=ranking)
+    profiler = Profiler(fleet, request, Path(PROFILE), on_profile, next_wanted=more)
+    profile = profiler.run(Path(PROFILE).with_suffix(".log"))
     if all(device.failed((asked.model,)) for device in profile.devices.values()):
         reasons = {name: device.error or device.failures[asked.model] for name, device in profile.devices.items()}
         raise PlanError("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))

@@ -75,6 +75,15 @@ def test_devices_that_share_a_kernel_are_timed_alone_and_once_together(pair: Pat
     assert [device.steps[0].contention for device in profiled(pair).devices.values()] == found
 
 
+def test_what_the_budget_leaves_out_is_told_in_one_line_and_measured_the_next_time(pair: Path) -> None:
+    called = call(pair, *profiling(pair, "--budget", "0s"))
+    assert called.status == 1
+    assert called.errors.count("is spent; run `planner profile` again to measure the rest: ") == 1
+    assert f"{model_of(pair)} on desktop" in called.errors
+    assert [device(pair, name)["steps"] for name in ("desktop", "tx2")] == [[], []]
+    assert all(each.steps and not each.failures for each in profiled(pair).devices.values())
+
+
 @pytest.mark.chaos
 def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_measured(pair: Path) -> None:
     def kill_tx2(who: str, what: str, share: float | None) -> None:

@@ -33,7 +33,7 @@ class Planning:
         monkeypatch.setattr("planner.train.plan_first.Profiler", self._profiler)
         monkeypatch.setattr("planner.train.plan_first.newest", lambda folder: EFFICIENCIES)
 
-    def _profiler(self, fleet: object, request: ProfileRequest, *_: object) -> Any:
+    def _profiler(self, fleet: object, request: ProfileRequest, *_: object, next_wanted: object) -> Any:
         self.profiled.append(request)
         return SimpleNamespace(run=lambda log: self.profile)
 
