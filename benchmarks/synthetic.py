@@ -16,7 +16,7 @@ CURVE_BYTES = (1 << 10, 1 << 18, 1 << 22)
 
 def device(gradient_s: float, parameters: int, service_s: Samples) -> DeviceProfile:
     """A device with an accelerator whose gradient of ``parameters`` takes ``gradient_s``."""
-    declared = {"kind": "pc", "idle_watts": IDLE_W, "max_watts": MAX_W, "rate_bytes_per_s": None, "slowdown": 1.0}
+    declared = {"kind": "pc", "idle_watts": IDLE_W, "max_watts": MAX_W, "rate_bytes_per_s": None}
     step = StepProfile(
         model="made up", framework="none", batch=32,
         setup=StepSetup("0", "0", "none", threads=1, slowdown=1.0, protocol="none", steady=True, precise=True),

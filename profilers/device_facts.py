@@ -28,7 +28,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
     root: of a recorded /proc and /sys. PLANNER_SYSFS_ROOT replaces "/" for memory and sensors.
     """
     tree = FileTree(root)
-    memory_bytes, available_bytes = memory(tree if tree.emulated else FileTree(), FileTree(root))
+    memory_bytes, available_bytes = memory(FileTree() if tree.is_own else tree, FileTree(root))
     return Facts(
         hostname=platform.node(),
         board=board(tree),
@@ -43,7 +43,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
         frameworks={name: framework(name) for name in frameworks},
         gpus=gpus(tree),
         iperf3=parse_iperf3(command_output(["iperf3", "--version"])),
-        sensors=tuple(sensor.name for sensor in sensors.discover(root if tree.emulated else None).sensors),
+        sensors=tuple(sensor.name for sensor in sensors.discover(None if tree.is_own else root).sensors),
         clock_s=time.time(),
         processor=processor(tree),
         precisions=mixed_precision.supported(tree),

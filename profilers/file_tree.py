@@ -1,7 +1,6 @@
 """Sensors and counters read /proc and /sys through a file tree.
 
-It is the machine's own, or a recorded or emulated one. ``PLANNER_SYSFS_ROOT`` names the root of
-an emulated device.
+It is the machine's own, or another one, recorded or made up, that ``PLANNER_SYSFS_ROOT`` names.
 """
 
 import glob
@@ -27,9 +26,9 @@ class FileTree:
         self.root = str(root or os.environ.get(ROOT_VARIABLE) or "/")
 
     @property
-    def emulated(self) -> bool:
-        """Whether this is not the machine's own tree."""
-        return os.path.abspath(self.root) != "/"
+    def is_own(self) -> bool:
+        """Whether this is the machine's own tree."""
+        return os.path.abspath(self.root) == "/"
 
     def path(self, name: str) -> str:
         """The path of a file on this machine."""

@@ -76,8 +76,8 @@ class Tegrastats:
 
     def newest(self) -> Line:
         """The newest line. Waits only for the first one. Raises Unavailable."""
-        if self._tree.emulated:
-            raise Unavailable("tegrastats does not read an emulated device")
+        if not self._tree.is_own:
+            raise Unavailable("tegrastats reads no other file tree than the machine's own")
         with self._lock:
             if self._process is None:
                 self._process = self._start()

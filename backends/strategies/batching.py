@@ -9,7 +9,7 @@ from backends.strategies.recent_rows import RecentRows
 
 #: Batch sizes closer together than this do not show the cost of one more sample: noise is larger.
 SPREAD = 1.25
-#: Iterations from which a worker's speed is estimated: few, so that a slowdown is noticed.
+#: Iterations from which a worker's speed is estimated: few, so that a change of it is noticed.
 WINDOW = 20
 
 

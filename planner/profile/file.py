@@ -33,7 +33,6 @@ class Declared(NamedTuple):
     idle_watts: float | None = None
     max_watts: float | None = None
     rate_bytes_per_s: float | None = None
-    slowdown: float = 1.0
 
 
 class DeviceProfile(NamedTuple):

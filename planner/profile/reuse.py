@@ -14,7 +14,7 @@ from profilers.records.steps import StepProfile
 MAX_LINK_AGE_S = 86_400.0
 #: Fields of a device by which the data plane reaches it, and others that a profile keeps.
 ADDRESS = ("host", "data_address", "data_interface")
-DECLARED = ("port", "kind", "idle_watts", "max_watts", "rate_bytes_per_s", "slowdown")
+DECLARED = ("port", "kind", "idle_watts", "max_watts", "rate_bytes_per_s")
 
 
 def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set[str], again: Set[str]) -> Profile:

@@ -56,7 +56,7 @@ def parse(text: str) -> Tuple[GpuState, ...]:
 def discover(tree: FileTree) -> DiscoveredSensors:
     """A sensor for each visible GPU where NVML cannot be loaded."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if tree.emulated or program is None or _library_loads():
+    if not tree.is_own or program is None or _library_loads():
         return NO_SENSORS
     return polled_sensors(functools.partial(run_program, program))
 

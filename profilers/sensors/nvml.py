@@ -164,7 +164,7 @@ def _fitting(entry: str, uuids: Sequence[str]) -> List[int]:
 def gpus(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     """The visible GPUs, at least one.
 
-    Raises Unavailable without any, and for an emulated device.
+    Raises Unavailable without any, and for another file tree than the machine's own.
     """
     present = installed(tree, library)
     setting = os.environ.get(CUDA_VARIABLE)
@@ -176,8 +176,8 @@ def gpus(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
 
 def installed(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     """All GPUs of the machine, at least one. Raises Unavailable."""
-    if tree.emulated:
-        raise Unavailable("an emulated device has no GPU of NVML's")
+    if not tree.is_own:
+        raise Unavailable("NVML reads no other file tree than the machine's own")
     found = Library(library).gpus()
     if not found:
         raise Unavailable("the NVIDIA driver sees no GPU")

@@ -30,7 +30,7 @@ class TegrastatsRails(Sensor):
 
 def discover(tree: FileTree) -> DiscoveredSensors:
     """The totals of tegrastats; none on other machines, or where sysfs has them."""
-    if tree.emulated or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
+    if not tree.is_own or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
         return NO_SENSORS
     return discover_totals(tegrastats.shared(tree.root))
 

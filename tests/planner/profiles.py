@@ -77,7 +77,6 @@ def device(
         "idle_watts": idle_w,
         "max_watts": max_w,
         "rate_bytes_per_s": None,
-        "slowdown": 1.0,
     }
     steps = (step() if made is None else made,)
     return DeviceProfile({**snapshot, **declared}, facts(cores), window(), steps, None, {"steps": 20.0})

@@ -186,10 +186,10 @@ def test_invalid_bytes_do_not_end_the_reader(tmp_path):
     live.close()
 
 
-def test_a_missing_program_and_an_emulated_device_are_reasons(tmp_path):
+def test_a_missing_program_and_another_file_tree_are_reasons(tmp_path):
     with pytest.raises(Unavailable, match="cannot be run: No such file"):
         tegrastats.Tegrastats(FileTree("/"), str(tmp_path / "none")).read("f_emc")
-    with pytest.raises(Unavailable, match="emulated"):
+    with pytest.raises(Unavailable, match="no other file tree"):
         tegrastats.Tegrastats(FileTree(tmp_path)).read("f_emc")
 
 

@@ -1,7 +1,7 @@
 """Figures of a run follow from its events, and are what every tracker writes."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from backends.protocol.events import CheckpointWritten, Evaluated, MemberTelemetry, Progress, TimeSpent
@@ -32,7 +32,6 @@ MEANINGS = {
 }
 #: Figures that only grow.
 COUNTERS = frozenset({"worker_bytes"})
-EMULATED = "emulated"
 
 
 class Figure(NamedTuple):
@@ -40,7 +39,7 @@ class Figure(NamedTuple):
 
     worker: empty for the whole run.
     metric: which one, of ``test_metric``.
-    origin: of watts, where they come from: ``source``, ``covers`` and ``emulated`` by name.
+    source: of watts, where they come from, in words.
     """
 
     name: str
@@ -48,7 +47,7 @@ class Figure(NamedTuple):
     step: int
     worker: str = ""
     metric: str = ""
-    origin: Mapping[str, str] = {}
+    source: str = ""
 
 
 class RunFigures:
@@ -112,10 +111,7 @@ class RunFigures:
             loaded_s = spent.busy_s + spent.evaluation_s + spent.exchange_cpu_s / planned.cores
             found = watts(planned, told.window, loaded_s / told.window.duration_s)
             if found.watts is not None:
-                of = found.provenance
-                emulated = "true" if of.emulated else "false"
-                origin = {"source": of.kind, "covers": "+".join(of.covers), EMULATED: emulated}
-                yield Figure("worker_power_watts", found.watts, step, name, origin=origin)
+                yield Figure("worker_power_watts", found.watts, step, name, source=found.provenance.text)
 
 
 def _of_evaluation(event: Evaluated) -> Iterator[Figure]:

@@ -65,5 +65,5 @@ class MetricsFile:
 
 
 def _labels(run: str, figure: Figure) -> dict[str, str]:
-    own = {"worker": figure.worker, "metric": figure.metric}
-    return {"run": run, **{name: value for name, value in own.items() if value}, **figure.origin}
+    own = {"worker": figure.worker, "metric": figure.metric, "source": figure.source}
+    return {"run": run, **{name: value for name, value in own.items() if value}}

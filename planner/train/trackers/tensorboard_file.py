@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from planner.agents.call import Event
-from planner.train.trackers.figures import EMULATED, Figure, RunFigures
+from planner.train.trackers.figures import Figure, RunFigures
 
 
 class TensorBoardFile:
@@ -42,5 +42,4 @@ class TensorBoardFile:
 
 
 def _tag(figure: Figure) -> str:
-    emulated = "_emulated" if figure.origin.get(EMULATED) == "true" else ""
-    return "/".join(filter(None, (figure.name + emulated, figure.worker, figure.metric)))
+    return "/".join(filter(None, (figure.name, figure.worker, figure.metric)))

@@ -20,7 +20,7 @@ def test_an_explicit_root_overrides_the_variable(plant, monkeypatch):
 
 def test_the_machine_s_own_tree_is_not_emulated(monkeypatch):
     monkeypatch.delenv(ROOT_VARIABLE, raising=False)
-    assert not FileTree().emulated
+    assert FileTree().is_own
     found = sensors.discover()
     assert all(sensor.source in ("counter", "sensor") for sensor in found.sensors)
     assert all(reason for _, reason in found.missing)

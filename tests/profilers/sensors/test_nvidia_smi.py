@@ -122,7 +122,7 @@ def without_library(monkeypatch, program):
 
 
 class OwnTree:
-    emulated = False
+    is_own = True
 
 
 def test_nvidia_smi_replaces_a_missing_library(without_library, program):
@@ -143,7 +143,7 @@ def test_the_program_runs_once_a_second_at_most(without_library, program):
     assert before + 1 <= runs.stat().st_size <= before + 2
 
 
-def test_the_program_is_not_used_beside_nvml_or_on_an_emulated_device(without_library, program, monkeypatch, plant):
+def test_the_program_is_not_used_beside_nvml_or_with_another_file_tree(without_library, program, monkeypatch, plant):
     assert nvidia_smi.discover(plant({})) == ((), ())
     monkeypatch.setattr(nvidia_smi, "_library_loads", lambda: True)
     assert nvidia_smi.discover(OwnTree()) == ((), ())

@@ -106,19 +106,19 @@ def watts(figures: RunFigures, told: MemberTelemetry) -> list[Figure]:
 def test_watts_tell_where_they_come_from() -> None:
     (found,) = watts(RunFigures(plan(A)), telemetry(TimeSpent()))
     assert found.value == 30.0
-    assert found.origin == {"source": "sensor", "covers": "wall", "emulated": "false"}
+    assert found.source == "integrated sensor of the wall plug"
 
 
 def test_the_watts_of_an_emulated_device_are_emulated_whatever_its_sensor_says() -> None:
     stand_in = planned("a")._replace(power_source=Provenance("nameplate", ("board",), emulated=True))
     (found,) = watts(RunFigures(plan(stand_in)), telemetry(TimeSpent()))
-    assert found.origin["emulated"] == "true"
+    assert found.source.endswith(", emulated")
 
 
 def test_watts_without_a_sensor_follow_from_the_plan_at_the_busy_share() -> None:
     (found,) = watts(RunFigures(plan(A)), telemetry(TimeSpent(5, busy_s=4.0, evaluation_s=1.0), watts=None))
     assert found.value == pytest.approx(10.0 + 0.5 * 40.0)  # A draws 10 W idle and 50 W busy
-    assert found.origin["source"] == "nameplate"
+    assert found.source == "nameplate"
     unknown = planned("a", idle_w=None, busy_w=None)
     assert watts(RunFigures(plan(unknown)), telemetry(TimeSpent(5, busy_s=4.0), watts=None)) == []
 

@@ -58,13 +58,13 @@ def test_the_newest_figures_are_there_with_the_run_and_the_worker(tmp_path: Path
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_watts_are_labelled_with_their_origin_and_only_the_newest_origin_is_there(tmp_path: Path) -> None:
+def test_watts_are_labelled_with_their_source_and_only_the_newest_source_is_there(tmp_path: Path) -> None:
     path = tmp_path / "run.prom"
     file = MetricsFile(path, "r 1", RunFigures(plan(planned("a"))))
     for source in ("sensor", "model"):
         file.add("a", telemetry(source))
     watts = {labels: value for (name, labels), value in samples(path).items() if name == "planner_worker_power_watts"}
-    of = {"run": "r 1", "worker": "a", "source": "model", "covers": "board", "emulated": "false"}
+    of = {"run": "r 1", "worker": "a", "source": "power model of the board"}
     assert watts == {frozenset(of.items()): 7.5}
 
 

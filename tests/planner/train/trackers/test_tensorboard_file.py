@@ -31,7 +31,7 @@ def test_figures_are_scalars_by_name_and_worker_or_metric(tmp_path: Path) -> Non
     assert found["steps_per_second"] == [(30, 10.0)]
     assert found["worker_bytes/tx2"] == [(10, 64.0), (30, 96.0)]
     assert (found["test_loss"], found["test_metric/accuracy"]) == ([(20, 0.25)], [(20, 0.5)])
-    assert found["worker_power_watts_emulated/tx2"] == [(30, 7.5)]
+    assert found["worker_power_watts/tx2"] == [(30, 7.5)]
     assert found["worker_exchange_share/tx2"] == [(30, 0.25)]
 
 
