@@ -37,43 +37,68 @@ class Job(AgentTask):
             self.go.set()
 
 
-def test_the_first_step_tells_what_it_takes_longer_and_a_sample_what_its_evaluation_takes(tmp_path: Path) -> None:
-    order = TimeSteps(ReplicaSpec("torch", tiny_model(tmp_path), input_shape=(28, 28, 1), classes=10), 4, "adaptive")
-    found = step_profile.time_steps(Job(), order)
-    assert found.costs.first_step_s >= 0.0
-    assert found.costs.evaluation_s is not None and found.costs.evaluation_s > 0.0
-
-
 @pytest.fixture
 def model(tmp_path: Path) -> str:
     tiny_model(tmp_path, 0.0)
     return f"{tmp_path}/tiny.py:tiny"
 
 
-@pytest.fixture
-def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A model whose steps are looked at often."""
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steptime, "CHECK_S", 0.05)
     monkeypatch.setattr(steptime, "WINDOW_S", 0.1)
     monkeypatch.setattr(steptime, "LONGEST_S", 0.2)
     monkeypatch.setattr(steptime, "WARMUP_S", 0.1)
     monkeypatch.setattr(step_profile, "SENSED_S", 0.1)
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A model whose steps are looked at often."""
+    look_often(monkeypatch)
     return tiny_model(tmp_path, 0.011)
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory: pytest.TempPathFactory) -> tuple[StepProfile, list[StepTimed]]:
+    """A profile of eight samples a step, and what was told while it was made."""
+    job = Job()
+    with pytest.MonkeyPatch.context() as patch:
+        look_often(patch)
+        patch.setattr(step_profile, "TELL_S", 0.0)
+        return time_steps(job, tiny_model(tmp_path_factory.mktemp("slow"), 0.011), "torch", 8), job.events
 
 
 def time_steps(job: Job, model: str, framework: str = "torch", batch: int = 4) -> StepProfile:
     return step_profile.time_steps(job, TimeSteps(ReplicaSpec(framework, model), batch, "adaptive"))
 
 
-def test_a_profile_of_steps_is_whole(slow: str) -> None:
-    job = Job()
-    found = time_steps(job, slow, "torch", 4)
+def test_a_profile_of_steps_is_whole(timed: tuple[StepProfile, list[StepTimed]]) -> None:
+    found, _ = timed
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 3
     assert len(found.half_batch_s.values) >= batch_curve.FEWEST
     assert len(found.costs.service_s.values) >= 2 and min(found.costs.service_s.values) > 0
     assert set(found.costs.optimizers) == {"adam", "lars"}
     assert found.size.parameter_bytes == found.size.parameters * 4 > 0
     assert found.cpu_s_per_step > 0
+    assert found.costs.first_step_s >= 0.0
+    assert found.costs.evaluation_s is not None and found.costs.evaluation_s > 0.0
+
+
+def test_the_memory_of_a_step_is_measured_at_every_size(timed: tuple[StepProfile, list[StepTimed]]) -> None:
+    found, _ = timed
+    assert [each.batch for each in found.memory.batches] == [2, 4, 8, 16]
+    assert all(each.host_bytes > 0 for each in found.memory.batches)
+    import torch
+
+    on_gpu = torch.cuda.is_available()
+    assert all((each.accelerator_bytes is not None) == on_gpu for each in found.memory.batches)
+    assert found.setup.requested_batch is None and found.memory.too_large is None
+
+
+def test_while_parts_of_a_step_are_timed_it_tells_that_it_goes_on(timed: tuple[StepProfile, list[StepTimed]]) -> None:
+    _, events = timed
+    parts = [event for event in events if event.stage == "parts"]
+    assert len(parts) > batch_curve.FEWEST and parts == events[-len(parts) :]
 
 
 def test_a_model_is_timed_again_from_the_word_on(slow: str) -> None:
@@ -122,17 +147,8 @@ def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str, mo
     assert (found.costs.group_cpu_s is None) == (framework == "tensorflow" or found.setup.accelerator == "cuda")
 
 
-def test_while_parts_of_a_step_are_timed_it_tells_that_it_goes_on(slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_profile, "TELL_S", 0.0)
-    job = Job()
-    time_steps(job, slow, "torch", 4)
-    parts = [event for event in job.events if event.stage == "parts"]
-    assert len(parts) > batch_curve.FEWEST and parts == job.events[-len(parts) :]
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3])
-def test_no_batch_is_halved_into_a_single_image(model: str, batch: int) -> None:
-    assert time_steps(Job(), model, "torch", batch).half_batch_s.values == ()
+def test_no_batch_is_halved_into_a_single_image(slow: str) -> None:
+    assert time_steps(Job(), slow, "torch", 3).half_batch_s.values == ()
 
 
 @pytest.mark.e2e
@@ -198,17 +214,6 @@ def test_updates_are_timed_with_a_gradient_of_the_timed_batch_size(
     (tmp_path / "own.py").write_text(GREEDY.format(limit=32))
     assert time_steps(Job(), f"{tmp_path}/own.py:greedy", "torch", 16).memory.too_large == 32
     assert at_hand == [16]
-
-
-def test_the_memory_of_a_step_is_measured_at_every_size(slow: str) -> None:
-    found = time_steps(Job(), slow, "torch", 8)
-    assert [each.batch for each in found.memory.batches] == [2, 4, 8, 16]
-    assert all(each.host_bytes > 0 for each in found.memory.batches)
-    import torch
-
-    on_gpu = torch.cuda.is_available()
-    assert all((each.accelerator_bytes is not None) == on_gpu for each in found.memory.batches)
-    assert found.setup.requested_batch is None and found.memory.too_large is None
 
 
 def test_a_stopped_measurement_is_no_measurement(model: str) -> None:

@@ -1,5 +1,7 @@
 """The planner's own engine and torch.distributed are ranked, each alone or beside one another."""
 
+import functools
+
 import pytest
 
 from backends.strategies.engine import OWN
@@ -21,7 +23,15 @@ def fleet(gradient_s: float = 1.0, **step: object) -> Profile:
     return profiles.profile({name: profiles.device(made) for name in "abcd"})
 
 
+@functools.cache
+def of_the_fleet(engine: str) -> Recommendation:
+    """The ranking of the fleet by an engine."""
+    return best_of(fleet(), TIME, engine, SERVER, NONE)
+
+
 def found(engine: str, profile: Profile | None = None, strategy: str = SERVER) -> Recommendation:
+    if profile is None and strategy == SERVER:
+        return of_the_fleet(engine)
     return best_of(profile or fleet(), TIME, engine, strategy, NONE)
 
 
@@ -68,9 +78,7 @@ def test_the_plan_of_any_place_is_that_of_its_engine() -> None:
 
 
 def test_a_cluster_of_either_engine_may_tie_with_the_best_of_the_other() -> None:
-    made = profiles.step(1.0, collectives=("gloo",), layers=(250_000,))
-    ranked = found("auto", profiles.profile({name: profiles.device(made) for name in "abcd"}))
-    assert {row.engine for row in rows(ranked) if row.standing.tie} == {"planner", "torch"}
+    assert {row.engine for row in rows(found("auto")) if row.standing.tie} == {"planner", "torch"}
 
 
 def test_auto_ranks_who_can_take_part_in_torch_and_says_who_cannot() -> None:
@@ -90,8 +98,7 @@ def test_devices_that_compute_with_another_framework_stay_themselves_in_one_rank
     devices = {"a": profiles.device(other), **{name: profiles.device(torch) for name in "bcd"}}
     ranked = found("auto", profiles.profile(devices))
     for engine in ("planner", "torch"):
-        mixed = best_of(profiles.profile(devices), TIME, engine, SERVER, NONE)
-        several = [row.config for row in rows(mixed) if len(row.config.workers) > 1]
+        several = [row.config for row in rows(found(engine, profiles.profile(devices))) if len(row.config.workers) > 1]
         assert [row.config for row in rows(ranked) if row.engine == engine and len(row.config.workers) > 1] == several
 
 
