@@ -194,6 +194,14 @@ def agents(folder: Path, name: str = "") -> list[int]:
     return [pid for _, pid in sorted(found)]
 
 
+def lives(pid: int) -> bool:
+    """Whether a process lives; one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def gone(folder: Path) -> None:
     """Wait until no agent of this folder's fleet is left."""
     until(lambda: not agents(folder), lambda: f"left behind: {agents(folder)}")

@@ -21,7 +21,7 @@ from backends.agent.main import parsed
 from backends.agent.verbs import ORDERS
 from backends.protocol.json_messages import decode
 from tests.mutations import MUTATIONS, damaged
-from tests.running import HANG_S, ROOT, until
+from tests.running import HANG_S, ROOT, lives, until
 
 #: The real agent with a few orders more.
 PROGRAM = """
@@ -104,13 +104,6 @@ def controller(tmp_path: Path) -> Iterator[Controller]:
     made.close()
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def test_nothing_that_is_printed_reaches_the_controller(controller: Controller) -> None:
     controller.say(1, "noisy")
     assert controller.line() == {"id": 1, "result": "done"}
@@ -163,10 +156,10 @@ def test_it_ends_with_its_children_when_its_input_ends(controller: Controller, b
     if busy is not None:
         controller.say(2, busy)
         controller.line()
-    assert alive(child)
+    assert lives(child)
     controller.popen.stdin.close()
     controller.popen.wait(HANG_S)
-    until(lambda: not alive(child), lambda: "its child is left behind")
+    until(lambda: not lives(child), lambda: "its child is left behind")
 
 
 def test_it_ends_when_its_input_ends_within_a_file(controller: Controller) -> None:
@@ -182,9 +175,9 @@ def test_it_ends_when_the_pings_stop(tmp_path: Path) -> None:
     for _ in range(8):
         time.sleep(0.25)
         controller.say(None, "ping")
-    assert alive(child)
+    assert lives(child)
     controller.popen.wait(HANG_S)
-    until(lambda: not alive(child), lambda: "its child is left behind")
+    until(lambda: not lives(child), lambda: "its child is left behind")
     controller.close()
 
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -50,13 +49,6 @@ def variables(environment=None, **of_order):
     """The environment of a rank."""
     names = dict.fromkeys(printed("import os; print(*os.environ, sep='\\n')", environment, **of_order).split())
     return {name: printed(f"import os; print(os.environ[{name!r}], end='')", environment, **of_order) for name in names}
-
-
-def exists(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def gone(*pids):

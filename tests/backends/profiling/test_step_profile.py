@@ -22,6 +22,8 @@ from profilers.sampling import Sampler
 from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
 
+of_one_profile = pytest.mark.xdist_group("step profile")
+
 
 class Job(AgentTask):
     """An order whose word to go on comes with the event of a stage."""
@@ -72,6 +74,7 @@ def time_steps(job: Job, model: str, framework: str = "torch", batch: int = 4) -
     return step_profile.time_steps(job, TimeSteps(ReplicaSpec(framework, model), batch, "adaptive"))
 
 
+@of_one_profile
 def test_a_profile_of_steps_is_whole(timed: tuple[StepProfile, list[StepTimed]]) -> None:
     found, _ = timed
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 3
@@ -84,6 +87,7 @@ def test_a_profile_of_steps_is_whole(timed: tuple[StepProfile, list[StepTimed]])
     assert found.costs.evaluation_s is not None and found.costs.evaluation_s > 0.0
 
 
+@of_one_profile
 def test_the_memory_of_a_step_is_measured_at_every_size(timed: tuple[StepProfile, list[StepTimed]]) -> None:
     found, _ = timed
     assert [each.batch for each in found.memory.batches] == [2, 4, 8, 16]
@@ -95,6 +99,7 @@ def test_the_memory_of_a_step_is_measured_at_every_size(timed: tuple[StepProfile
     assert found.setup.requested_batch is None and found.memory.too_large is None
 
 
+@of_one_profile
 def test_while_parts_of_a_step_are_timed_it_tells_that_it_goes_on(timed: tuple[StepProfile, list[StepTimed]]) -> None:
     _, events = timed
     parts = [event for event in events if event.stage == "parts"]

@@ -24,7 +24,7 @@ from planner.remote.base import Remote
 from planner.remote.local import LocalProcess, LocalRemote
 from planner.remote.ssh import SshRemote
 from tests.planner.conftest import MakeTarget
-from tests.running import HANG_S, until
+from tests.running import HANG_S, lives, until
 from tests.sshserver import ssh_server
 
 
@@ -47,15 +47,8 @@ def device(tmp_path: Path) -> Device:
     return Device(name="tx2", python=sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")})
 
 
-def exists(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def gone(pid: int) -> None:
-    until(lambda: not exists(pid), lambda: f"{pid} is left behind")
+    until(lambda: not lives(pid), lambda: f"{pid} is left behind")
 
 
 def fetched(agent: AgentClient, path: str) -> bytes:

@@ -14,6 +14,9 @@ from planner.profile.file import Profile
 from tests.planner import profiles
 from tests.planner.requests import asked
 
+#: These tests read the same rankings.
+pytestmark = pytest.mark.xdist_group("engine search")
+
 TIME = asked({"time": 1.0}, steps=1000)
 SERVER = "parameter-server"
 

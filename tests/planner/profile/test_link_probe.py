@@ -22,6 +22,9 @@ from profilers.records.json_values import json_value
 from profilers.records.links import IncastProfile, LinkProfile, LinkThroughput
 from tests.quick import BRIEF
 
+#: The agents serve all of these tests.
+pytestmark = pytest.mark.xdist_group("link probe")
+
 OnProgress = Callable[[str], None]
 
 LOOPBACK = "127.0.0.1"
@@ -31,21 +34,38 @@ needs_iperf3 = pytest.mark.skipif(
 )
 
 
-class Fleet:
-    """Agents on this machine, and the results of probing their links."""
+class Agents:
+    """Agents on this machine, each started when it is first asked for."""
 
     def __init__(self) -> None:
+        self._remotes: list[LocalRemote] = []
+        self._agents: dict[tuple[str, bool], AgentClient] = {}
+
+    def of(self, name: str, iperf3: bool) -> AgentClient:
+        if (name, iperf3) not in self._agents:
+            environment = {} if iperf3 else {"PATH": "/nonexistent"}
+            device = Device(name=name, python=sys.executable, environment=environment)
+            self._remotes.append(LocalRemote(name))
+            self._agents[name, iperf3] = AgentClient.launch(device, self._remotes[-1])
+        return self._agents[name, iperf3]
+
+    def close(self) -> None:
+        for remote in self._remotes:
+            remote.close()
+
+
+class Fleet:
+    """Some of these agents, and the results of probing their links."""
+
+    def __init__(self, running: Agents) -> None:
+        self._running = running
         self.agents: dict[str, AgentClient] = {}
         self.progress: list[str] = []
         self.results: list[Result] = []
         self.errors: dict[str, str] = {}
-        self._remotes: list[LocalRemote] = []
 
     def add(self, name: str, iperf3: bool) -> None:
-        environment = {} if iperf3 else {"PATH": "/nonexistent"}
-        device = Device(name=name, python=sys.executable, environment=environment)
-        self._remotes.append(LocalRemote(name))
-        self.agents[name] = AgentClient.launch(device, self._remotes[-1])
+        self.agents[name] = self._running.of(name, iperf3)
 
     def measure(
         self,
@@ -71,16 +91,25 @@ class Fleet:
     def _on_progress(self, what: str) -> None:
         self.progress.append(what)
 
-    def close(self) -> None:
-        for remote in self._remotes:
-            remote.close()
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Agents]:
+    made = Agents()
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def fleet() -> Iterator[Fleet]:
-    made = Fleet()
-    yield made
-    made.close()
+def fleet(running: Agents) -> Fleet:
+    return Fleet(running)
+
+
+@pytest.fixture
+def mortal() -> Iterator[Fleet]:
+    """A fleet of agents of its own, which may be killed."""
+    agents = Agents()
+    yield Fleet(agents)
+    agents.close()
 
 
 # -- what is outstanding ---------------------------------------------------------------------------
@@ -195,38 +224,38 @@ def test_a_device_that_cannot_be_reached_loses_only_its_pairs(fleet: Fleet) -> N
 
 
 @pytest.mark.chaos
-def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_dies_loses_only_its_pairs(mortal: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its death is an event that ends a probe at once: no limit of an hour runs out."""
     monkeypatch.setattr(link_probe, "ANSWER_S", 3600.0)
     monkeypatch.setattr(link_probe, "READY_S", 3600.0)
     for name in "abcd":
-        fleet.add(name, iperf3=False)
+        mortal.add(name, iperf3=False)
 
     def kill_d(what: str) -> None:
         if what == "b -> d":
-            os.kill(fleet.agents["d"].pid, signal.SIGKILL)
+            os.kill(mortal.agents["d"].pid, signal.SIGKILL)
 
     pairs = (("a", "d"), ("b", "d"), ("d", "b"), ("d", "d"), ("c", "d"), ("a", "b"), ("c", "b"))
-    fleet.measure(Outstanding(pairs, (("b", "in"), ("d", "in"))), kill_d)
-    assert set(fleet.links) == {("a", "d"), ("a", "b"), ("c", "b")}
-    assert set(fleet.errors) == {"b -> d", "d -> b", "d -> d", "c -> d", "d, all in"}
-    assert set(fleet.incasts["b", "in"].bytes_per_s) == {"a", "c"}
+    mortal.measure(Outstanding(pairs, (("b", "in"), ("d", "in"))), kill_d)
+    assert set(mortal.links) == {("a", "d"), ("a", "b"), ("c", "b")}
+    assert set(mortal.errors) == {"b -> d", "d -> b", "d -> d", "c -> d", "d, all in"}
+    assert set(mortal.incasts["b", "in"].bytes_per_s) == {"a", "c"}
 
 
 @pytest.mark.chaos
-def test_a_probe_that_hangs_costs_its_own_pair(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_that_hangs_costs_its_own_pair(mortal: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_probe, "ANSWER_S", 20.0)
     monkeypatch.setattr("planner.agents.client.SILENCE_S", 3600.0)  # which would end a stopped agent too
     for name in "abc":
-        fleet.add(name, iperf3=False)
+        mortal.add(name, iperf3=False)
 
     def stop_c(what: str) -> None:
         if what == "a -> c":
-            os.kill(fleet.agents["c"].pid, signal.SIGSTOP)
+            os.kill(mortal.agents["c"].pid, signal.SIGSTOP)
 
-    fleet.measure(Outstanding((("a", "c"), ("a", "b")), ()), stop_c)
-    assert set(fleet.errors) == {"a -> c"} and set(fleet.links) == {("a", "b")}
-    assert "within 20 s" in fleet.errors["a -> c"]
+    mortal.measure(Outstanding((("a", "c"), ("a", "b")), ()), stop_c)
+    assert set(mortal.errors) == {"a -> c"} and set(mortal.links) == {("a", "b")}
+    assert "within 20 s" in mortal.errors["a -> c"]
 
 
 def test_results_come_one_by_one_and_survive_an_interruption(fleet: Fleet) -> None:

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import paramiko
 import pytest
@@ -18,7 +17,7 @@ from planner.remote import connect
 from planner.remote.base import Process, Remote
 from planner.remote.local import LocalRemote, Pipe
 from planner.remote.ssh import SshRemote
-from tests.running import HANG_S, until
+from tests.running import HANG_S, lives, until
 from tests.sshserver import ssh_server
 
 BIG = 10 << 20
@@ -42,14 +41,6 @@ def remote(
 
 def read_all(process: Process) -> bytes:
     return b"".join(iter(lambda: process.read(1 << 16), b""))
-
-
-def exists(pid: int) -> bool:
-    """Whether a process lives; one that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 300.0) -> bool:
@@ -123,9 +114,9 @@ def test_writing_to_a_process_that_has_ended_says_so(remote: Remote) -> None:
 def test_close_ends_a_process_that_reads_its_input(remote: Remote) -> None:
     process = remote.spawn([PYTHON, "-c", "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"])
     pid = int(process.read(100))
-    assert exists(pid)
+    assert lives(pid)
     process.close()
-    assert wait_until(lambda: not exists(pid))
+    assert wait_until(lambda: not lives(pid))
 
 
 def test_close_wakes_a_reader_and_may_be_repeated(remote: Remote) -> None:
@@ -164,7 +155,7 @@ def test_closing_a_remote_ends_its_processes_and_may_be_repeated(remote: Remote)
     pid = int(process.read(100))
     remote.close()
     remote.close()
-    assert wait_until(lambda: not exists(pid))
+    assert wait_until(lambda: not lives(pid))
 
 
 def test_a_local_process_that_does_not_listen_is_killed_with_its_children(
@@ -174,7 +165,7 @@ def test_a_local_process_that_does_not_listen_is_killed_with_its_children(
     process = LocalRemote("device").spawn(["sh", "-c", "sleep 60 & echo $! $$; wait"])
     pids = [int(word) for word in process.read(100).split()]
     process.close()
-    assert wait_until(lambda: not any(exists(pid) for pid in pids))
+    assert wait_until(lambda: not any(lives(pid) for pid in pids))
 
 
 def test_ctrl_c_does_not_reach_a_local_process() -> None:
@@ -195,7 +186,7 @@ def test_whoever_closes_a_stopped_local_process_second_also_finds_it_ended(monke
     first.start()
     assert wait_until(lambda: process._closed)
     process.close()
-    assert not exists(pid)
+    assert not lives(pid)
     first.join()
 
 
