@@ -6,9 +6,7 @@ import importlib
 import numpy as np
 import pytest
 
-from backends import models
 from backends.frameworks import base
-from backends.frameworks.optimizer import SGD, OptimizerSettings
 from backends.protocol.member_specs import ReplicaSpec
 from backends.training.workload import workload
 from profilers.file_tree import FileTree
@@ -99,19 +97,6 @@ def test_evaluations_are_those_in_full_precision(framework):
     assert mixed.gradient(batch) == before != plain.gradient(batch)
 
 
-@on_a_processor
-@has_bfloat16
-@by_every_framework
-def test_the_loss_falls_in_bfloat16(framework):
-    replica = built("bf16", framework)
-    batch = batch_for(replica, 16)
-    losses = []
-    for _ in range(20):
-        losses.append(replica.gradient(batch, 0.05, 0.01))
-        replica.update(OptimizerSettings(0.05, 0.9, 0.01, SGD))
-    assert losses[-1] < 0.8 * losses[0]
-
-
 @with_torch
 @on_a_processor
 def test_float16_is_refused_where_torch_computes_on_the_processor():
@@ -172,11 +157,3 @@ def test_a_gradient_that_no_scale_makes_finite_stays_as_it_is(torch, scaler):
         if scale.unscale():
             break
     assert attempts <= 18 and torch.isnan(gradients).all()
-
-
-@on_a_processor
-@has_bfloat16
-@by_every_framework
-def test_known_models_and_their_initial_weights_are_the_same_in_every_precision(framework):
-    description = models.described("cipher", None, None)
-    np.testing.assert_array_equal(built("bf16", framework).weights, models.initial_weights(description, 0))

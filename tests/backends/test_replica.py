@@ -39,7 +39,7 @@ def gradients(replica, *args):
     return replica.gradients.copy()
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [*SMALL, "resnet50"])
 def test_a_model_has_the_variables_its_description_promises(framework, name):
     description = models.model(name, (32, 32, 3), 10)
     replica = build(framework, name, (32, 32, 3), 10, seed=1)
@@ -50,12 +50,6 @@ def test_a_model_has_the_variables_its_description_promises(framework, name):
     ends = [place.start + place.size for place in replica.variables]
     assert [place.start for place in replica.variables] == [0] + ends[:-1]
     np.testing.assert_array_equal(replica.weights, models.initial_weights(description, 1))
-
-
-def test_large_residual_networks_also_match_their_description(framework):
-    replica = build(framework, "resnet50", (32, 32, 3), 10)
-    described = shapes.trace(models.model("resnet50", (32, 32, 3), 10)).variables
-    assert tuple((place.name, place.shape) for place in replica.variables) == described
 
 
 def test_running_statistics_start_as_those_of_nothing_seen(framework):

@@ -11,7 +11,7 @@ import pytest
 from backends.agent import script
 from backends.agent.main import AgentTask
 from backends.protocol.orders import RunScript
-from tests.running import HANG_S, ROOT, until
+from tests.running import HANG_S, ROOT, lives, until
 
 #: Starts a child that ignores SIGTERM, tells both numbers, and waits.
 FAMILY = """
@@ -52,7 +52,7 @@ def variables(environment=None, **of_order):
 
 
 def gone(*pids):
-    until(lambda: not any(map(exists, pids)), lambda: f"one of {pids} is left behind")
+    until(lambda: not any(map(lives, pids)), lambda: f"one of {pids} is left behind")
 
 
 def test_it_runs_in_its_folder_with_the_agents_own_python(tmp_path):

@@ -6,22 +6,6 @@ from typing import NamedTuple
 from planner.profile.file import Profile
 from tests.planner import profiles
 
-COMMANDS = (
-    "init",
-    "check",
-    "trust",
-    "models",
-    "profile",
-    "recommend",
-    "train",
-    "launch",
-    "runs",
-    "export",
-    "clean",
-    "audit",
-    "power",
-    "stream",
-)
 HEAVY = {"torch", "tensorflow", "pandas", "sklearn", "paramiko", "pydantic", "numpy"}
 LOCAL = '[devices.a]\naddress = "local"\n\n[devices.b]\naddress = "local"\n'
 

@@ -7,31 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from backends.strategies.presets import PRESETS
 from planner import json_records
 from planner.cli import main
 from planner.errors import InterruptedRunError
-from tests.planner.cli.commands import COMMANDS, HEAVY, LOCAL, Planner, fleet
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(planner: Planner, command: str) -> None:
-    shown = planner(command, "--help")
-    assert (shown.code, shown.err) == (0, "")
-    assert f"Usage: planner {command}" in shown.out
-    assert f"Example: planner {command}" in shown.out
-
-
-def test_no_command_is_missing_from_these_tests(planner: Planner) -> None:
-    listed = planner("--help").out.partition("Commands:")[2]
-    assert [line.split()[0] for line in listed.strip().splitlines()] == [*COMMANDS]
+from tests.planner.cli.commands import HEAVY, LOCAL, Planner, fleet
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",)])
 def test_the_commands_are_listed_without_being_cut(planner: Planner, arguments: tuple[str, ...]) -> None:
     shown = planner(*arguments)
     assert (shown.code, shown.err) == (0, "")
-    assert all(f"  {command} " in shown.out for command in COMMANDS)
+    assert all(f"  {command} " in shown.out for command in main.COMMANDS)
     assert "..." not in shown.out.partition("Commands:")[2]
 
 
@@ -40,17 +26,6 @@ def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True)
     assert "Usage: planner" in done.stdout
     assert HEAVY.isdisjoint(done.stderr.split())
-
-
-def test_the_version_is_printed(planner: Planner) -> None:
-    assert planner("--version").out.strip().count(".") == 2
-
-
-@pytest.mark.parametrize("command", ["recommend", "train"])
-def test_every_strategy_is_listed_in_the_help_of_its_option(planner: Planner, command: str) -> None:
-    listed = planner(command, "--help").out.partition("Strategies:")[2]
-    assert listed
-    assert {line.split()[0] for line in listed.splitlines() if line.strip()} >= {*PRESETS}
 
 
 @pytest.mark.parametrize(

@@ -1,52 +1,32 @@
 """`planner power …` as the operator meets it."""
 
+import functools
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-from planner.cli import main
 from power_models.evaluate import ModelScores
+from tests.planner.cli.commands import Planner, Ran
 from tests.power_models.made import counters
 
 FEWEST = ("--model", "linear")
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    def problem(self) -> str:
-        """The one line that a failure leaves, nothing else anywhere."""
-        assert (self.code, self.out) == (1, "")
-        (line,) = self.err.splitlines()
-        return line.removeprefix("planner: ")
-
-    def data(self) -> dict[str, Any]:
-        assert self.code == 0, self.err
-        return dict(json.loads(self.out))
-
-
-Planner = Callable[..., Ran]
+def data(ran: Ran) -> dict[str, Any]:
+    """What a command has told as JSON."""
+    assert ran.code == 0, ran.err
+    return dict(json.loads(ran.out))
 
 
 @pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Planner:
+def power(planner: Planner) -> Planner:
     """Runs `planner power …` in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["planner", "power", *args])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        return Ran(int(str(ended.value.code)), *capsys.readouterr())
-
-    return run
+    return functools.partial(planner, "power")
 
 
 def write(path: str, **changes: object) -> None:
@@ -60,16 +40,9 @@ def write_csv(path: str, columns: Mapping[str, Any]) -> None:
     Path(path).write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("command", ["fit", "evaluate", "models", "measure"])
-def test_every_command_has_help_with_an_example(planner: Planner, command: str) -> None:
-    shown = planner(command, "--help")
-    assert (shown.code, shown.err) == (0, "")
-    assert f"Example: planner power {command}" in shown.out
-
-
-def test_fit_compares_all_kinds_and_saves_the_best(planner: Planner) -> None:
+def test_fit_compares_all_kinds_and_saves_the_best(power: Planner) -> None:
     write("data.csv")
-    found = planner("fit", "data.csv", "--target", "average_power", "--folds", "3", "--json").data()
+    found = data(power("fit", "data.csv", "--target", "average_power", "--folds", "3", "--json"))
     rows = {each["name"]: each for each in found["models"]}
     assert set(rows) == {"mean", "nameplate", "linear", "physical", "trees", "gp"}
     assert found["chosen"] == min(rows, key=lambda name: rows[name]["mape"])
@@ -81,9 +54,9 @@ def test_fit_compares_all_kinds_and_saves_the_best(planner: Planner) -> None:
     assert saved["about"]["scores"]["mape"] == rows[found["chosen"]]["mape"]
 
 
-def test_fit_for_people(planner: Planner) -> None:
+def test_fit_for_people(power: Planner) -> None:
     write("data.csv")
-    shown = planner("fit", "data.csv", "--target", "average_power", "--group", "program", *FEWEST, "-o", "here.json")
+    shown = power("fit", "data.csv", "--target", "average_power", "--group", "program", *FEWEST, "-o", "here.json")
     assert shown.code == 0
     assert "average_power, 60 rows, 3 folds by program" in shown.out
     assert "linear (chosen)" in shown.out
@@ -91,51 +64,51 @@ def test_fit_for_people(planner: Planner) -> None:
     assert "wrote here.json" in shown.out
 
 
-def test_named_features_are_used_as_they_are(planner: Planner) -> None:
+def test_named_features_are_used_as_they_are(power: Planner) -> None:
     write("data.csv")
     arguments = ("--target", "average_power", "--features", "busy, time", *FEWEST, "--json")
-    assert planner("fit", "data.csv", *arguments).data()["features"] == ["busy", "time"]
+    assert data(power("fit", "data.csv", *arguments))["features"] == ["busy", "time"]
 
 
-def test_evaluate_holds_a_model_against_other_rows(planner: Planner) -> None:
+def test_evaluate_holds_a_model_against_other_rows(power: Planner) -> None:
     write("data.csv")
-    planner("fit", "data.csv", "--target", "average_power", "--model", "physical")
+    power("fit", "data.csv", "--target", "average_power", "--model", "physical")
     table, _ = counters()
     write("other.csv", core_frequency=np.where(np.arange(60) < 2, 5000.0, np.asarray(table.columns["core_frequency"])))
-    found = planner("evaluate", "power-model.json", "other.csv", "--json").data()
+    found = data(power("evaluate", "power-model.json", "other.csv", "--json"))
     assert (found["rows"], found["unit"]) == (60, "W")
     assert found["extrapolated"] == [{"line": line, "features": ["core_frequency"]} for line in (2, 3)]
     assert 0 < found["mape"] < 100
-    shown = planner("evaluate", "power-model.json", "other.csv")
+    shown = power("evaluate", "power-model.json", "other.csv")
     assert "line 2: outside of what was fitted: core_frequency" in shown.out
 
 
-def test_other_values_than_the_constant_ones_are_warned_of(planner: Planner) -> None:
+def test_other_values_than_the_constant_ones_are_warned_of(power: Planner) -> None:
     write("data.csv")
-    planner("fit", "data.csv", "--target", "average_power", *FEWEST)
+    power("fit", "data.csv", "--target", "average_power", *FEWEST)
     write("other.csv", nothing=np.ones(60))
-    shown = planner("evaluate", "power-model.json", "other.csv").out
+    shown = power("evaluate", "power-model.json", "other.csv").out
     assert "extrapolated: nothing in 60 lines, fitted on 0 only" in shown
 
 
-def test_where_nothing_beats_the_mean_the_result_says_so(planner: Planner) -> None:
+def test_where_nothing_beats_the_mean_the_result_says_so(power: Planner) -> None:
     random = np.random.default_rng(0)
     columns = {name: random.uniform(90, 110, 40) for name in ("a", "b", "average_power")}
     write_csv("noise.csv", columns)
-    shown = planner("fit", "noise.csv", "--target", "average_power", "--folds", "2").out
+    shown = power("fit", "noise.csv", "--target", "average_power", "--folds", "2").out
     assert "mean (chosen)" in shown
     assert "no kind errs less than the mean of all rows" in shown
 
 
-def test_models_are_listed_and_described(planner: Planner) -> None:
+def test_models_are_listed_and_described(power: Planner) -> None:
     from power_models.registry import MODELS
 
-    assert [each["name"] for each in planner("models", "--json").data()["models"]] == [*MODELS]
-    assert "the paper's Eq. 1" in planner("models").out
+    assert [each["name"] for each in data(power("models", "--json"))["models"]] == [*MODELS]
+    assert "the paper's Eq. 1" in power("models").out
     write("data.csv")
-    planner("fit", "data.csv", "--target", "average_power", *FEWEST)
-    assert "average_power [W] by linear, 60 rows" in planner("models", "power-model.json").out
-    (saved,) = planner("models", "power-model.json", "--json").data()["saved"]
+    power("fit", "data.csv", "--target", "average_power", *FEWEST)
+    assert "average_power [W] by linear, 60 rows" in power("models", "power-model.json").out
+    (saved,) = data(power("models", "power-model.json", "--json"))["saved"]
     assert saved["features"] == ["core_frequency", "busy", "program"]
 
 
@@ -159,29 +132,29 @@ def test_models_are_listed_and_described(planner: Planner) -> None:
         (("data.csv", "--target", "average_power", "--features", "busy", "--model", "physical"), "no column of clocks"),
     ],
 )
-def test_what_cannot_be_fitted_is_one_line(planner: Planner, arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_fitted_is_one_line(power: Planner, arguments: tuple[str, ...], said: str) -> None:
     write("data.csv")
-    assert said in planner("fit", *arguments).problem()
+    assert said in power("fit", *arguments).problem()
     assert [path.name for path in Path().iterdir()] == ["data.csv"]
 
 
-def test_a_file_that_was_cut_off(planner: Planner) -> None:
+def test_a_file_that_was_cut_off(power: Planner) -> None:
     write("data.csv")
     Path("data.csv").write_text(Path("data.csv").read_text()[:-60])
-    assert "is the file cut off?" in planner("fit", "data.csv", "--target", "average_power").problem()
+    assert "is the file cut off?" in power("fit", "data.csv", "--target", "average_power").problem()
 
 
-def test_a_model_that_is_none(planner: Planner) -> None:
+def test_a_model_that_is_none(power: Planner) -> None:
     write("data.csv")
-    assert "no power model" in planner("evaluate", "data.csv", "data.csv").problem()
-    assert "none.json: No such file" in planner("models", "none.json").problem()
+    assert "no power model" in power("evaluate", "data.csv", "data.csv").problem()
+    assert "none.json: No such file" in power("models", "none.json").problem()
 
 
-def test_a_model_and_data_without_its_features(planner: Planner) -> None:
+def test_a_model_and_data_without_its_features(power: Planner) -> None:
     write("data.csv")
-    planner("fit", "data.csv", "--target", "average_power", *FEWEST)
+    power("fit", "data.csv", "--target", "average_power", *FEWEST)
     Path("other.csv").write_text("busy,average_power\n1,2\n")
-    problem = planner("evaluate", "power-model.json", "other.csv").problem()
+    problem = power("evaluate", "power-model.json", "other.csv").problem()
     assert "there is no column core_frequency, program" in problem
 
 
@@ -196,29 +169,29 @@ def fleet(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_command_is_measured_and_says_from_where_its_watts_come(planner: Planner, fleet: Path) -> None:
-    found = planner("measure", "here", "--json", "--", sys.executable, "-c", "print('hello')")
+def test_a_command_is_measured_and_says_from_where_its_watts_come(power: Planner, fleet: Path) -> None:
+    found = power("measure", "here", "--json", "--", sys.executable, "-c", "print('hello')")
     assert found.err == "hello\n"
-    measured = found.data()
+    measured = data(found)
     assert measured["command"] == [sys.executable, "-c", "print('hello')"]
     assert measured["duration_s"] > 0
     assert (measured["energy_j"], measured["provenance"]["kind"]) == (None, "unavailable")
 
 
-def test_what_is_unavailable_has_its_reason_and_no_zero(planner: Planner, fleet: Path) -> None:
-    found = planner("measure", "here", "--", "true")
+def test_what_is_unavailable_has_its_reason_and_no_zero(power: Planner, fleet: Path) -> None:
+    found = power("measure", "here", "--", "true")
     assert found.code == 0
     assert "watts: unavailable" in found.out
     assert "no sensor that works" in found.out
     assert " 0 J" not in found.out
 
 
-def test_the_code_of_the_command_is_that_of_measure(planner: Planner, fleet: Path) -> None:
-    assert planner("measure", "here", "--", "sh", "-c", "exit 7").code == 7
-    assert planner("measure", "here", "--", "sh", "-c", "kill -9 $$").code == 137
+def test_the_code_of_the_command_is_that_of_measure(power: Planner, fleet: Path) -> None:
+    assert power("measure", "here", "--", "sh", "-c", "exit 7").code == 7
+    assert power("measure", "here", "--", "sh", "-c", "kill -9 $$").code == 137
 
 
-def test_an_unknown_device_or_model_is_named(planner: Planner, fleet: Path) -> None:
-    assert 'no device "there"' in planner("measure", "there", "--", "true").problem()
+def test_an_unknown_device_or_model_is_named(power: Planner, fleet: Path) -> None:
+    assert 'no device "there"' in power("measure", "there", "--", "true").problem()
     (fleet.parent / "bad.json").write_text("{}")
-    assert "bad.json: no power model" in planner("measure", "here", "--model", "bad.json", "--", "true").problem()
+    assert "bad.json: no power model" in power("measure", "here", "--model", "bad.json", "--", "true").problem()

@@ -19,8 +19,3 @@ def test_every_command_has_a_section_with_an_example() -> None:
         assert f"planner {name} [OPTIONS]" in section
         assert f"Example: `planner {name}" in section
     assert "## `planner power fit`" in text
-
-
-def test_lines_of_prose_are_not_too_long() -> None:
-    prose = [line for line in reference().splitlines() if not line.startswith(("|", "    ", "Example:"))]
-    assert max(map(len, prose)) <= 100

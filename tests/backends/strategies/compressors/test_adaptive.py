@@ -98,17 +98,6 @@ def test_its_counts_survive():
         twin.restore(compressor.state()[:-1])
 
 
-def test_an_unknown_rule_is_refused():
-    with pytest.raises(ValueError, match="adaptive has no rule 'residual'; known: accumulated, gradient"):
-        top2(rule="residual")
-
-
-@pytest.mark.parametrize("delta", [-0.1, 1.1, float("nan")])
-def test_a_delta_out_of_range_is_refused(delta):
-    with pytest.raises(ValueError, match="delta from 0 to 1"):
-        top2(delta)
-
-
 def test_it_does_not_wrap_itself():
     with pytest.raises(ValueError, match="not of its own"):
         Adaptive(VARIABLES, of=top2())

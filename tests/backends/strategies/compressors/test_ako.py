@@ -1,7 +1,6 @@
 """Block after block goes in turn, each with all that has gathered in it."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -74,8 +73,3 @@ def test_what_it_costs_is_the_mean_over_its_blocks():
     assert compressor.traffic_bytes() == np.mean(sent)
     assert compressor.traffic_bytes(budget(10, 3)) == np.mean(sent)
     assert compressor.traffic_bytes(float("inf")) == bytes_of(DENSE, 10, 10)
-
-
-def test_no_blocks_are_refused():
-    with pytest.raises(ValueError, match="1 block or more"):
-        Ako(variables(8), blocks=0)

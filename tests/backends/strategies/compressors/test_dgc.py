@@ -1,7 +1,6 @@
 """Deep gradient compression: a warm-up from a quarter, and momentum that begins anew."""
 
 import numpy as np
-import pytest
 
 from backends.frameworks.layout import consecutive
 from backends.strategies.compressors.dgc import DeepGradientCompression
@@ -22,13 +21,6 @@ def test_the_share_falls_exponentially_from_a_quarter():
     assert counts(DeepGradientCompression(VARIABLES, share=0.01), 2) == [10, 10]
 
 
-def test_a_restored_one_goes_on_with_its_warm_up():
-    first, second = (DeepGradientCompression(VARIABLES, share=0.01, warmup=2) for _ in range(2))
-    counts(first, 1)
-    second.restore(first.state())
-    assert counts(second, 2) == [50, 10]
-
-
 def test_the_momentum_of_what_was_sent_begins_anew():
     made = MomentumCorrection(DeepGradientCompression(VARIABLES, share=0.01), 0.5)
     made.compress(VALUES)
@@ -37,8 +29,3 @@ def test_the_momentum_of_what_was_sent_begins_anew():
     plain = CompressorSpec.from_text("top-k:share=0.01").build(VARIABLES, momentum=0.5)
     plain.compress(VALUES)
     assert plain.own.all()
-
-
-def test_a_negative_warm_up_is_refused():
-    with pytest.raises(ValueError, match="warmup of at least 0"):
-        DeepGradientCompression(VARIABLES, warmup=-1)

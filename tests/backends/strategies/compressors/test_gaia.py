@@ -55,9 +55,3 @@ def test_the_threshold_falls_with_the_root_of_the_step_only_if_asked(falling, se
 def test_it_does_not_send_before_it_has_looked():
     with pytest.raises(AssertionError, match="weights \\(bind_weights\\) before"):
         Gaia(variables(4)).compress(np.ones(4, np.float32))
-
-
-@pytest.mark.parametrize("s", [0, 1, -0.1, float("nan")])
-def test_an_s_out_of_range_is_refused(s):
-    with pytest.raises(ValueError, match="s between 0 and 1"):
-        Gaia(variables(4), s=s)

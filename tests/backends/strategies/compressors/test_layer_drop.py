@@ -84,21 +84,6 @@ def test_layers_can_be_ranked_and_judged_by_their_l1_norms():
     np.testing.assert_array_equal(message.arrays[0], [[0, 2], [2, 5]])
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"ratio": 1.0}, "ratio from 0 to below 1"),
-        ({"ratio": -0.1}, "ratio from 0 to below 1"),
-        ({"ratio": float("nan")}, "ratio from 0 to below 1"),
-        ({"every": 0}, "every 1 step or more"),
-        ({"norm": "l2"}, "known: mean, l1"),
-    ],
-)
-def test_options_out_of_range_are_refused(options, told):
-    with pytest.raises(ValueError, match=told):
-        LayerDrop(VARIABLES, **options)
-
-
 #: Twenty layers of a thousand.
 ALIKE = tuple(Variable(str(i), (1000,), 1000 * i, 1000) for i in range(20))
 

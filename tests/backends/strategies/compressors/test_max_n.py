@@ -110,12 +110,6 @@ def test_a_larger_n_costs_more():
     assert costs[0] < costs[-1] / 100
 
 
-@pytest.mark.parametrize("n", [0, 0.5, 101, float("nan")])
-def test_an_n_out_of_range_is_refused(n):
-    with pytest.raises(ValueError, match=r"n from 0\.85 to 100"):
-        MaxN(variables(8), n=n)
-
-
 PLACES = (("a", 0, 60_000), ("b", 60_000, 40_000), ("c", 100_000, 9))
 LAYERS = tuple(Variable(name, (size,), start, size) for name, start, size in PLACES)
 

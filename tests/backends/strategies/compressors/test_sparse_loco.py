@@ -69,9 +69,3 @@ def test_arrays_that_do_not_fit_are_refused(spoil):
         packed = packed[:-1]
     with pytest.raises(ValueError, match="quantized message"):
         quantized.decode((counts, offsets, packed, levels), 100)
-
-
-@pytest.mark.parametrize(("options", "told"), [({"share": 0.6}, "at most 0.5"), ({"decay": 1.1}, "decay from 0 to 1")])
-def test_options_out_of_range_are_refused(options, told):
-    with pytest.raises(ValueError, match=told):
-        made(10, **options)

@@ -6,7 +6,7 @@ from hypothesis import strategies as some
 
 from backends.strategies import allreduce
 from backends.strategies.topologies.base import SERVER, MessageLoad
-from backends.strategies.topologies.registry import TOPOLOGIES, TopologySpec, group_of, leaders_of, split
+from backends.strategies.topologies.registry import TOPOLOGIES, TopologySpec, group_of, split
 
 SPECS = (
     "server",
@@ -163,22 +163,6 @@ def test_segments_of_groups_are_those_of_the_leaders_gossip():
 def test_what_does_not_fit_is_named_with_what_does(text, says):
     with pytest.raises(ValueError, match=says):
         TopologySpec.from_text(text).build()
-
-
-def test_five_in_two_groups():
-    assert [list(group) for group in split(5, 2)] == [[0, 1], [2, 3, 4]]
-    assert leaders_of(5, 2) == (0, 2)
-    assert [list(group_of(rank, 5, 2)) for rank in (1, 2)] == [[0, 1], [2, 3, 4]]
-
-
-def test_where_there_are_fewer_workers_than_groups_each_leads_itself():
-    assert leaders_of(3, 8) == (0, 1, 2)
-    assert [list(group) for group in split(1, 2)] == [[0]]
-
-
-def test_one_that_leaves_moves_the_borders():
-    assert leaders_of(6, 3) == (0, 2, 4)
-    assert leaders_of(5, 3) == (0, 1, 3)
 
 
 @given(n=some.integers(1, 40), count=some.integers(1, 12))
