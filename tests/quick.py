@@ -1,8 +1,12 @@
-"""Devices that compute in numpy, a model for them, and link probes that are real but brief."""
+"""Devices that compute in numpy, a model for them, and probes and timings that are brief."""
 
 from pathlib import Path
 
+import pytest
+
+from backends.profiling import step_profile
 from planner.profile.link_probe import ProbeLengths
+from profilers import steptime
 from tests.running import ROOT
 
 #: Environment of a device whose framework called torch is in numpy.
@@ -22,6 +26,15 @@ class Slow(Softmax):
 def tiny():
     return Slow(input_shape={shape}, classes=10), {shape}
 """
+
+
+def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are timed in windows of a tenth of a second, looked at twice in each."""
+    monkeypatch.setattr(steptime, "CHECK_S", 0.05)
+    monkeypatch.setattr(steptime, "WINDOW_S", 0.1)
+    monkeypatch.setattr(steptime, "LONGEST_S", 0.2)
+    monkeypatch.setattr(steptime, "WARMUP_S", 0.1)
+    monkeypatch.setattr(step_profile, "SENSED_S", 0.1)
 
 
 def numpy_model(folder: Path, step_s: float = 0.02, shape: tuple[int, int, int] = (28, 28, 1)) -> str:

@@ -14,7 +14,7 @@ import pytest
 from backends.agent.main import AgentTask
 from backends.data import background
 from backends.data.loader import BatchSource
-from backends.frameworks.base import Replica, framework
+from backends.frameworks.base import Replica
 from backends.frameworks.optimizer import OWN, GradientSettings, OptimizerSettings
 from backends.jobs.failure import JobFailure
 from backends.profiling import step_profile
@@ -25,6 +25,7 @@ from backends.protocol.orders import TimeSteps
 from backends.training.step import evaluate, step
 from backends.training.workload import Workload, code_of, member_data, workload
 from tests.installed import ROOT, computes_with, needs
+from tests.quick import look_often
 from tests.running import HANG_S
 
 pytestmark = computes_with("torch")
@@ -508,6 +509,12 @@ def test_a_job_may_bring_its_optimizer(tmp_path, kind) -> None:
     assert not np.array_equal(weights, replica.weights)
 
 
+@pytest.fixture
+def brief(monkeypatch) -> None:
+    """Steps are timed briefly."""
+    look_often(monkeypatch)
+
+
 class Hurried(AgentTask):
     """A task of profiling that is told to go on from the first."""
 
@@ -516,15 +523,19 @@ class Hurried(AgentTask):
         self.go.set()
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("kind", [pytest.param("torch"), pytest.param("tensorflow", marks=needs("tensorflow"))])
 @pytest.mark.parametrize(("name", "others"), [("adam", {"sgd", "adam", "lars"}), ("plain", {"adam", "lars"})])
-def test_its_profile_has_the_updates_of_its_own_optimizer_beside_the_planners(tmp_path, kind, name, others) -> None:
+def test_its_profile_has_the_updates_of_its_own_optimizer_beside_the_planners(
+    brief, tmp_path, kind, name, others
+) -> None:
     found = step_profile.time_steps(Hurried(), TimeSteps(loaded(tmp_path, name, kind).spec, 8, "adaptive"))
     assert found.setup.own_optimizer == (name == "adam") and set(found.costs.optimizers) == others
     for samples in (found.costs.service_s, *found.costs.optimizers["adam"]):
         assert len(samples.values) >= 2 and min(samples.values) > 0
 
 
+@pytest.mark.usefixtures("brief")
 def test_parameters_that_are_not_used_keep_it_from_no_profile(tmp_path) -> None:
     found = step_profile.time_steps(Hurried(), TimeSteps(loaded(tmp_path, "unused_parameters").spec, 8, "adaptive"))
     assert (found.size.parameters, len(found.costs.ready), found.costs.group_cpu_s) == (4, 4, None)
@@ -696,11 +707,6 @@ def test_the_samples_of_a_job_are_counted_where_they_can_be(tmp_path) -> None:
     assert loaded(tmp_path, "stream").samples is None
 
 
-def test_equal_seeds_give_equal_weights(tmp_path) -> None:
-    first, second = (loaded(tmp_path, "plain").build().replica for _ in range(2))
-    np.testing.assert_array_equal(first.weights, second.weights)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -794,7 +800,3 @@ def test_an_error_in_none_of_the_users_files_names_the_jobs_function(tmp_path) -
     message = r"^RuntimeError: mat1 and mat2 .*, with what task\.py:wrong_width gave, at .*linear\.py:\d+$"
     with pytest.raises(JobFailure, match=message):
         loaded(tmp_path, "wrong_width")
-
-
-def test_a_framework_offers_what_jobs_need() -> None:
-    assert callable(framework("torch").load_job) and callable(framework("torch").replica)

@@ -11,14 +11,6 @@ from profilers import energy
 from profilers.energy import Span
 
 
-def test_watts_are_integrated_by_trapezoids_over_uneven_samples():
-    assert energy.cumulative_joules([0.0, 1.0, 4.0], [10.0, 20.0, 20.0], False).tolist() == [0.0, 15.0, 75.0]
-
-
-def test_joules_are_counted_from_the_first_sample():
-    assert energy.cumulative_joules([0.0, 1.0], [500.0, 510.0], True).tolist() == [0.0, 10.0]
-
-
 def test_readings_of_a_counter_too_close_together_are_left_out():
     assert energy.sample_watts([0.0, 1.0, 2.0, 2.001], [0.0, 10.0, 30.0, 31.0], True) == [10.0, 20.0]
     assert energy.sample_watts([0.0, 1.0], [7.0, 9.0], False) == [7.0, 9.0]

@@ -15,11 +15,11 @@ from backends.protocol.events import StepTimed
 from backends.protocol.member_specs import ReplicaSpec
 from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
-from profilers import steptime
 from profilers.records.readings import Window
 from profilers.records.steps import StepProfile
 from profilers.sampling import Sampler
 from tests.backends.replicas import by_every_framework
+from tests.quick import look_often
 from tests.running import tiny_model
 
 of_one_profile = pytest.mark.xdist_group("step profile")
@@ -43,14 +43,6 @@ class Job(AgentTask):
 def model(tmp_path: Path) -> str:
     tiny_model(tmp_path, 0.0)
     return f"{tmp_path}/tiny.py:tiny"
-
-
-def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steptime, "CHECK_S", 0.05)
-    monkeypatch.setattr(steptime, "WINDOW_S", 0.1)
-    monkeypatch.setattr(steptime, "LONGEST_S", 0.2)
-    monkeypatch.setattr(steptime, "WARMUP_S", 0.1)
-    monkeypatch.setattr(step_profile, "SENSED_S", 0.1)
 
 
 @pytest.fixture
@@ -188,7 +180,10 @@ def greedy():
 
 
 @pytest.mark.parametrize(("limit", "timed"), [(16, 8), pytest.param(4, 2, marks=pytest.mark.e2e)])
-def test_a_batch_that_does_not_fit_is_noted_and_a_smaller_one_is_timed(tmp_path: Path, limit: int, timed: int) -> None:
+def test_a_batch_that_does_not_fit_is_noted_and_a_smaller_one_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, timed: int
+) -> None:
+    look_often(monkeypatch)
     (tmp_path / "own.py").write_text(GREEDY.format(limit=limit))
     found = time_steps(Job(), f"{tmp_path}/own.py:greedy", "torch", 16)
     assert (found.batch, found.planned_batch) == (timed, 16)
