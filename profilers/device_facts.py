@@ -10,12 +10,11 @@ import platform
 import re
 import shutil
 import subprocess
-import time
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from profilers import cpu_quota, mixed_precision, process_memory, procfs, sensors, tegra
 from profilers.file_tree import FileTree, Unavailable
-from profilers.records.device import Facts
+from profilers.records.device import Facts, HostMemory
 from profilers.sensors import nvml
 
 COMMAND_LIMIT_S = 10.0
@@ -28,7 +27,6 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
     root: of a recorded /proc and /sys. PLANNER_SYSFS_ROOT replaces "/" for memory and sensors.
     """
     tree = FileTree(root)
-    memory_bytes, available_bytes = memory(FileTree() if tree.is_own else tree, FileTree(root))
     return Facts(
         hostname=platform.node(),
         board=board(tree),
@@ -37,15 +35,12 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
         python=platform.python_version(),
         usable_cores=cpu_quota.usable_cores(root),
         online_cores=os.cpu_count() or 1,
-        memory_bytes=memory_bytes,
-        available_bytes=available_bytes,
+        memory=memory(FileTree() if tree.is_own else tree, FileTree(root)),
         disk_free_bytes=disk_free(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~")),
         frameworks={name: framework(name) for name in frameworks},
         gpus=gpus(tree),
         iperf3=parse_iperf3(command_output(["iperf3", "--version"])),
         sensors=tuple(sensor.name for sensor in sensors.discover(None if tree.is_own else root).sensors),
-        clock_s=time.time(),
-        processor=processor(tree),
         precisions=mixed_precision.supported(tree),
         boot_id=tree.first_text("proc/sys/kernel/random/boot_id") or None,
     )
@@ -97,7 +92,7 @@ def system(tree: FileTree) -> str:
     return "%s, %s %s" % (name or "unknown distribution", platform.system(), platform.release())
 
 
-def memory(tree: FileTree, groups: FileTree) -> Tuple[int, int]:
+def memory(tree: FileTree, groups: FileTree) -> HostMemory:
     """Total and available bytes of main memory, from /proc/meminfo, else from POSIX.
 
     groups: the tree with this process's control groups, whose limits count as well.
@@ -108,7 +103,9 @@ def memory(tree: FileTree, groups: FileTree) -> Tuple[int, int]:
     if "MemTotal" in rows and "MemAvailable" in rows:
         total, available = rows["MemTotal"], rows["MemAvailable"]
     limit = process_memory.limit(groups)
-    return (total, available) if limit is None else (min(total, limit.most_bytes), min(available, limit.left_bytes))
+    if limit is None:
+        return HostMemory(total, available)
+    return HostMemory(min(total, limit.most_bytes), min(available, limit.left_bytes))
 
 
 def disk_free(folder: str) -> int:

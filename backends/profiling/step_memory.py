@@ -41,7 +41,7 @@ class MemoryProbe:
     @classmethod
     def of_this_process(cls, backend: Any) -> "MemoryProbe":
         """A probe of this process on this device."""
-        available_bytes = device_facts.memory(FileTree(), FileTree("/"))[1]
+        available_bytes = device_facts.memory(FileTree(), FileTree("/")).available_bytes
         return cls(backend, PeakMemory(FileTree("/")), available_bytes)
 
     def largest(self, batch: int, step_at: Callable[[int], Callable[[], Any]]) -> int:

@@ -71,11 +71,11 @@ class CheckReport(NamedTuple):
 
 def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
     """Findings that follow from a device's facts alone: GPU, disk, memory, iperf3."""
-    name, free, available = device.name, facts.disk_free_bytes, facts.available_bytes
+    name, free, available = device.name, facts.disk_free_bytes, facts.memory.available_bytes
     yield Finding(name, "gpu", OK, ", ".join(facts.gpus) or "none")
     yield Finding(name, "disk", *_disk(free))
     low = available < MEMORY_WARNING_BYTES
-    memory = f"{bytes_text(available)} of {bytes_text(facts.memory_bytes)} available"
+    memory = f"{bytes_text(available)} of {bytes_text(facts.memory.total_bytes)} available"
     remedy = "end other programs there, or training may be killed" if low else None
     yield Finding(name, "memory", WARNING if low else OK, memory, remedy)
     if facts.iperf3:

@@ -158,7 +158,7 @@ class StepRoom:
     @classmethod
     def on(cls, device: DeviceProfile, step: StepProfile, further: Further = NOTHING) -> "StepRoom":
         """That of a timed model on its device."""
-        return cls(step, math.inf if device.facts is None else float(device.facts.available_bytes), further)
+        return cls(step, math.inf if device.facts is None else float(device.facts.memory.available_bytes), further)
 
     def largest(self) -> float:
         """The largest batch size that fits, a whole number; infinite where none is known."""

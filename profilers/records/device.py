@@ -3,6 +3,13 @@
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 
+class HostMemory(NamedTuple):
+    """Bytes of main memory, and how many of them a new process can have."""
+
+    total_bytes: int
+    available_bytes: int
+
+
 class Facts(NamedTuple):
     """The facts of a device. ``frameworks``: {version, accelerator, device} or {error} by name.
 
@@ -17,15 +24,12 @@ class Facts(NamedTuple):
     python: str
     usable_cores: float
     online_cores: int
-    memory_bytes: int
-    available_bytes: int
+    memory: HostMemory
     disk_free_bytes: int
     frameworks: Dict[str, Dict[str, Any]]
     gpus: Tuple[str, ...]
     iperf3: Optional[str]
     sensors: Tuple[str, ...]
-    clock_s: float
-    processor: Optional[str] = None
     precisions: Tuple[str, ...] = ()
     boot_id: Optional[str] = None
 

@@ -68,19 +68,19 @@ def test_a_framework_is_found_without_importing_it():
 def test_a_jetson(plant, tx2):
     found = device_facts.collect((), plant(tx2).root)
     assert (found.board, found.gpus) == ("quill", ("integrated 17000000.gp10b",))
-    assert (found.memory_bytes, found.available_bytes) == (8000000 * 1024, 6000000 * 1024)
+    assert found.memory == (8000000 * 1024, 6000000 * 1024)
     assert found.system.startswith("unknown distribution, ")
 
 
 def test_an_emulated_device_has_its_own_memory(plant, tx2, monkeypatch):
     monkeypatch.setenv("PLANNER_SYSFS_ROOT", plant(tx2).root)
-    assert device_facts.collect(()).memory_bytes == 8000000 * 1024
+    assert device_facts.collect(()).memory.total_bytes == 8000000 * 1024
 
 
 def test_an_empty_tree_still_gives_facts(tmp_path):
     found = device_facts.collect(FLEET, str(tmp_path))
-    assert (found.board, found.processor, found.gpus, found.sensors) == (None, None, (), ())
-    assert found.memory_bytes >= found.available_bytes > 0
+    assert (found.board, found.gpus, found.sensors) == (None, (), ())
+    assert found.memory.total_bytes >= found.memory.available_bytes > 0
     assert found.usable_cores >= 1 and found.disk_free_bytes > 0
 
 

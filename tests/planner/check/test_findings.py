@@ -8,7 +8,7 @@ from planner.check import findings
 from planner.check.findings import Finding
 from planner.errors import LoginError, RemoteError
 from planner.fleet.device import Device
-from profilers.records.device import Facts, SensorFacts
+from profilers.records.device import Facts, HostMemory, SensorFacts
 
 DEVICE = Device(name="tx2", host="tx2")
 FACTS = Facts(
@@ -19,14 +19,12 @@ FACTS = Facts(
     python="3.10.12",
     usable_cores=4.0,
     online_cores=4,
-    memory_bytes=8_000_000_000,
-    available_bytes=4_000_000_000,
+    memory=HostMemory(8_000_000_000, available_bytes=4_000_000_000),
     disk_free_bytes=20_000_000_000,
     frameworks={},
     gpus=(),
     iperf3="3.16",
     sensors=(),
-    clock_s=0.0,
 )
 
 
@@ -46,7 +44,7 @@ def test_disk_that_is_nearly_full(free_bytes: int, status: str) -> None:
 
 def test_little_memory_is_a_warning() -> None:
     assert judged()["memory"].status == "ok"
-    assert judged(available_bytes=300_000_000)["memory"].status == "warning"
+    assert judged(memory=HostMemory(8_000_000_000, available_bytes=300_000_000))["memory"].status == "warning"
 
 
 @pytest.mark.parametrize(("offset_s", "status"), [(0.0, "ok"), (-5.0, "ok"), (5.1, "warning"), (-9.0, "warning")])
