@@ -32,7 +32,7 @@ def clean(
     """
     from planner import console
     from planner.agents.pool import AgentPool
-    from planner.clean.caches import Caches, this_machine
+    from planner.clean import Caches, this_machine
     from planner.fleet.file import load_fleet
     from planner.views import clean as view
 

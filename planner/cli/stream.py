@@ -38,8 +38,8 @@ def produce(
     import threading
 
     from planner.console import plain
-    from planner.stream.produce import ProduceRequest
-    from planner.stream.produce import produce as run
+    from planner.stream import ProduceRequest
+    from planner.stream import produce as run
     from planner.train.training_data import load_dataset
 
     request = ProduceRequest(to, rates, device, seed, samples)

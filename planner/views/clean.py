@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from backends.protocol.events import CacheEntry
-from planner.clean.caches import Cache, CleanedCache
+from planner.clean import Cache, CleanedCache
 from planner.units import bytes_text, seconds
 from planner.views.tables import TextTable, stack
 from profilers.records.json_values import json_value

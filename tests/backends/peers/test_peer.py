@@ -69,10 +69,9 @@ def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, te
     expect_one_process(tmp_path, text, members, momentum, ("numpy",))
 
 
-@pytest.mark.parametrize(("text", "members"), [("allreduce", 3), ("crossover", 2)])
 @pytest.mark.parametrize("frameworks", [*EACH, MIXED])
-def test_a_run_of_one_framework_or_of_several_is_one_process_with_all_batches(tmp_path, text, members, frameworks):
-    expect_one_process(tmp_path, text, members, 0.5, frameworks)
+def test_a_run_of_one_framework_or_of_several_is_one_process_with_all_batches(tmp_path, frameworks):
+    expect_one_process(tmp_path, "allreduce", 3, 0.5, frameworks)
 
 
 def expect_one_process(folder, text, members, momentum, frameworks):

@@ -20,7 +20,7 @@ from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, DrawnBatches, Softmax, run_spec, train_on_all, train_on_all_with
 from tests.backends.replicas import small_replica
 from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread
-from tests.installed import EACH, MIXED, using
+from tests.installed import EACH, MIXED
 from tests.running import HANG_S
 
 NAMES = ("nano", "pc", "tx2")
@@ -58,9 +58,17 @@ def in_step(run, count, frameworks=("numpy",)):
 
 
 @pytest.mark.parametrize("momentum", [0.0, MOMENTUM])
-@pytest.mark.parametrize("frameworks", [using("numpy"), *EACH, MIXED])
-def test_synchronous_workers_do_what_one_process_does_with_all_their_batches(tmp_path, frameworks, momentum):
-    run = ServerRun(plain(tmp_path, 30, "synchronous", momentum))
+def test_synchronous_workers_do_what_one_process_does_with_all_their_batches(tmp_path, momentum):
+    expect_one_process(tmp_path, ("numpy",), momentum)
+
+
+@pytest.mark.parametrize("frameworks", [*EACH, MIXED])
+def test_so_do_those_of_every_framework(tmp_path, frameworks):
+    expect_one_process(tmp_path, frameworks, MOMENTUM)
+
+
+def expect_one_process(folder, frameworks, momentum):
+    run = ServerRun(plain(folder, 30, "synchronous", momentum))
     in_step(run, 3, frameworks)
     assert {each.steps for each in run.account().workers.values()} == {10}
     together = train_on_all(

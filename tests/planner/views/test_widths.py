@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from backends.protocol.events import CacheEntry, Evaluated
 from planner.audit.outcome import Outcome, verdict
 from planner.check.findings import CHECKS, CheckReport, Finding
-from planner.clean.caches import Cache
+from planner.clean import Cache
 from planner.paths import RunFolder
 from planner.plan.recommend import recommend
 from planner.power.fit import Evaluation, Fit

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.agents.pool import AgentPool
-from planner.clean.caches import Caches
+from planner.clean import Caches
 from planner.fleet.device import Device
 
 DATA = "data-0123456789abcdef.npz"

@@ -10,7 +10,7 @@ from backends.data.dataset import Dataset
 from backends.streams.directory import DirectorySource
 from backends.streams.source import SampleSource, StreamRecord
 from planner.errors import PlanError, RunError
-from planner.stream.produce import ProduceRequest, produce, target
+from planner.stream import ProduceRequest, produce, target
 from tests.backends.fakes import CLASSES, images
 from tests.backends.stream_sources import CODEC
 
@@ -62,7 +62,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device", "x.samples")
 
-    monkeypatch.setattr("planner.stream.produce.DirectoryWriter.write", full)
+    monkeypatch.setattr("planner.stream.DirectoryWriter.write", full)
     with pytest.raises(RunError, match="pc: .*No space left on device.*what was written is whole"):
         produced(f"directory:{tmp_path}/s", "pc")
 

@@ -1,1 +1,0 @@
-"""What planner has left on devices is found and removed."""

@@ -1,1 +1,0 @@
-"""Producers of samples for runs whose devices receive them while they train."""
