@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records.device import Facts, HostMemory
+from profilers.records.device import Facts, HostMemory, Processor
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import Samples, Window
@@ -26,8 +26,8 @@ def device(gradient_s: float, parameters: int, service_s: Samples) -> DeviceProf
         other_batches=(BatchTiming(16, _seconds(gradient_s / 2)),),
     )  # fmt: skip
     facts = Facts(
-        hostname="host", board=None, system="Linux", machine="x86_64", python="3.11", usable_cores=CORES,
-        online_cores=int(CORES), memory=HostMemory(1 << 33, 1 << 32), disk_free_bytes=1 << 36,
+        hostname="host", board=None, system="Linux", machine="x86_64", python="3.11",
+        processor=Processor(None, int(CORES), CORES), memory=HostMemory(1 << 33, 1 << 32), disk_free_bytes=1 << 36,
         frameworks={}, gpus=(), iperf3=None, sensors=(),
     )  # fmt: skip
     return DeviceProfile(declared, facts, Window(1.0, {}, ()), (step,), None, {})

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from profilers import cpu_quota, mixed_precision, process_memory, procfs, sensors, tegra
 from profilers.file_tree import FileTree, Unavailable
-from profilers.records.device import Facts, HostMemory
+from profilers.records.device import Facts, HostMemory, Processor
 from profilers.sensors import nvml
 
 COMMAND_LIMIT_S = 10.0
@@ -33,8 +33,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
         system=system(tree),
         machine=platform.machine(),
         python=platform.python_version(),
-        usable_cores=cpu_quota.usable_cores(root),
-        online_cores=os.cpu_count() or 1,
+        processor=Processor(processor(tree), os.cpu_count() or 1, cpu_quota.usable_cores(root)),
         memory=memory(FileTree() if tree.is_own else tree, FileTree(root)),
         disk_free_bytes=disk_free(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~")),
         frameworks={name: framework(name) for name in frameworks},

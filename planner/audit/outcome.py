@@ -11,7 +11,7 @@ class Outcome(NamedTuple):
 
     place: in the ranking, 1 the best.
     kind: of its exchange.
-    emulated: members that are slowed down.
+    stand_ins: members that are slowed down.
     predicted_s, measured_s: of a step of all members together; None where the run failed.
     predicted_w, measured_w: None where unknown, and where a sensor has not measured every member.
     failure: why it could not be measured.
@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
     server: str
     workers: tuple[str, ...]
     kind: str
-    emulated: tuple[str, ...]
+    stand_ins: tuple[str, ...]
     predicted_s: float
     predicted_w: float | None
     measured_s: float | None = None

@@ -73,8 +73,7 @@ def outcomes(audit: Audit) -> Iterator[Outcome]:
 def _predicted(place: int, plan: Plan) -> Outcome:
     total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
     kind = kind_of(plan.run.strategy, plan.run.engine) if len(plan.workers) > 1 else ALONE
-    emulated = tuple(worker.name for worker in plan.workers if worker.power_source.emulated)
-    return Outcome(place, plan.server, plan.names, kind, emulated, 1.0 / total, plan.prediction.power_w)
+    return Outcome(place, plan.server, plan.names, kind, plan.stand_ins, 1.0 / total, plan.prediction.power_w)
 
 
 def _measured(predicted: Outcome, plan: Plan, audit: Audit, data: TrainingData, agents: AgentPool) -> Outcome:

@@ -123,6 +123,11 @@ class Plan(NamedTuple):
         return tuple(worker.name for worker in self.workers)
 
     @property
+    def stand_ins(self) -> tuple[str, ...]:
+        """The workers that are emulated."""
+        return tuple(worker.name for worker in self.workers if worker.power_source.emulated)
+
+    @property
     def frameworks(self) -> dict[str, str]:
         return {worker.name: worker.framework for worker in self.workers}
 

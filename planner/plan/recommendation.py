@@ -100,7 +100,7 @@ class Recommendation:
         return found
 
     @property
-    def emulated(self) -> set[str]:
+    def stand_ins(self) -> set[str]:
         """The devices that are emulated."""
         sources = [
             each for part in self.parts for each in zip(part.inputs.names, part.inputs.watts.sources, strict=True)

@@ -66,7 +66,7 @@ class DeviceProfile(NamedTuple):
         """
         if self.facts is None:
             return None
-        usable = self.facts.usable_cores
+        usable = self.facts.processor.usable_cores
         got = max((_cores_got(step) for step in self.steps if step.setup.accelerator == "cpu"), default=usable)
         return got if 0 < got < NOTICEABLE * min(1.0, usable) else usable
 

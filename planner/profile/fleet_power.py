@@ -55,6 +55,5 @@ def read(path: Path) -> PowerModel:
 
 def _hardware(device: DeviceProfile) -> tuple[object, ...] | None:
     """What devices that share a power model have in common; None for one without facts."""
-    parts = ("board", "machine", "processor", "online_cores", "usable_cores", "gpus")
     facts = device.facts
-    return facts and (device.device.get("kind"), *(getattr(facts, part) for part in parts))
+    return facts and (device.device.get("kind"), facts.board, facts.machine, facts.processor, facts.gpus)

@@ -73,4 +73,4 @@ def declared(device: Device) -> dict[str, Any]:
 
 def identity(facts: Facts) -> tuple[Any, ...]:
     """What must be unchanged for earlier measurements to hold."""
-    return (facts.hostname, facts.board, facts.machine, facts.online_cores, facts.usable_cores, facts.gpus)
+    return (facts.hostname, facts.board, facts.machine, facts.processor, facts.gpus)

@@ -71,7 +71,7 @@ class RunSummary(NamedTuple):
     settings: of the plan and the options, by name.
     evaluation: the last one.
     target: of ``--target``, where there was one.
-    emulated: devices whose times and watts are not those of real ones.
+    stand_ins: devices whose times and watts are not those of real ones.
     """
 
     path: str
@@ -90,7 +90,7 @@ class RunSummary(NamedTuple):
     measured: RunCosts = RunCosts()
     evaluation: Evaluated | None = None
     target: RunTarget | None = None
-    emulated: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
     settings: Mapping[str, Any] = {}
 
 
@@ -153,7 +153,7 @@ def _with_plan(known: RunSummary, run: RunFolder, now_s: float) -> RunSummary:
         engine=settings.engine.text,
         steps=settings.steps,
         predicted=RunCosts(predicted.time_s, predicted.power_w, predicted.energy_j, predicted.edp_js),
-        emulated=tuple(worker.name for worker in plan.workers if worker.power_source.emulated),
+        stand_ins=plan.stand_ins,
         settings={
             "model": settings.model, "framework": plan.framework, "server": plan.server,
             "workers": " ".join(plan.names), "strategy": settings.strategy.text,
@@ -201,7 +201,7 @@ def _with_result(known: RunSummary, run: RunFolder) -> RunSummary:
         measured=result.measured,
         evaluation=result.evaluations[-1] if result.evaluations else None,
         target=result.target,
-        emulated=tuple(name for name, worker in result.workers.items() if worker.provenance.emulated),
+        stand_ins=tuple(name for name, worker in result.workers.items() if worker.provenance.emulated),
     )
 
 

@@ -21,14 +21,14 @@ def render(ranked: Recommendation, outcomes: Sequence[Outcome], found: Verdict |
     made = TextTable(title, ("", "server", "workers", *FIGURES), left=("server", "workers"))
     for each in outcomes:
         made.add_row(
-            str(each.place), marked([each.server], each.emulated), marked(each.workers, each.emulated),
+            str(each.place), marked([each.server], each.stand_ins), marked(each.workers, each.stand_ins),
             seconds(each.predicted_s), seconds(each.measured_s), "-" if each.error is None else f"{each.error:+.1%}",
             watts(each.predicted_w), watts(each.measured_w),
         )  # fmt: skip
     notes = [] if found is None else [_said(found)]
     notes += [f"number {each.place} was not measured: {each.failure}" for each in outcomes if each.failure]
     notes += [WATTS_NOTE] * any(each.measured_s is not None and each.measured_w is None for each in outcomes)
-    notes += [EMULATED_NOTE] * any(each.emulated for each in outcomes)
+    notes += [EMULATED_NOTE] * any(each.stand_ins for each in outcomes)
     return stack([made], notes)
 
 

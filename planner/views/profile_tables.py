@@ -32,7 +32,7 @@ def in_short(profile: Profile) -> TextTable:
 
 
 def is_emulated(device: DeviceProfile, timed: StepProfile) -> bool:
-    return timed.setup.slowdown > 1 or wattage(device, timed).provenance.emulated
+    return wattage(device, timed).provenance.emulated
 
 
 def links_line(profile: Profile) -> list[str]:

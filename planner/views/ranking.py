@@ -30,7 +30,7 @@ def render(found: Recommendation, top: int, path: Path | None, place: int = 1, v
     path: where the plan is, None where it was not written; place: which of the ranking it is.
     verbose: all columns, the planned cluster worker by worker, and every note.
     """
-    rows, stand_ins = found.rows(top or len(found)), found.emulated
+    rows, stand_ins = found.rows(top or len(found)), found.stand_ins
     tables = [_clusters(found, rows, stand_ins, verbose)]
     if verbose:
         tables += planned_cluster.tables(found, place, stand_ins)

@@ -40,7 +40,7 @@ def render(runs: Sequence[RunSummary]) -> RenderableType:
             joules(run.measured.energy_j), _scores(run), _target(run.target), run.state,
         )  # fmt: skip
     notes = [f"{run.path}: {run.state}: {run.reason}" for run in runs if run.reason and run.state != FINISHED]
-    notes += [EMULATED_NOTE] * any(run.emulated for run in runs)
+    notes += [EMULATED_NOTE] * any(run.stand_ins for run in runs)
     return stack([made], notes)
 
 
@@ -61,7 +61,7 @@ def render_comparison(compared: RunComparison) -> RenderableType:
     for name, result in compared.results.items():
         results.add_row(*_result_row(name, result))
     notes = [] if compared.settings else ["no setting differs"]
-    notes += [EMULATED_NOTE.lstrip("* ")] * any(run.emulated for run in compared.runs)
+    notes += [EMULATED_NOTE.lstrip("* ")] * any(run.stand_ins for run in compared.runs)
     return stack([settings, results] if compared.settings else [results], notes)
 
 
@@ -83,7 +83,7 @@ def _count_or_number(value: float | None) -> str:
 def _cluster(run: RunSummary) -> str:
     if not run.workers:
         return "-"
-    names = marked(run.workers, run.emulated)
+    names = marked(run.workers, run.stand_ins)
     return names if len(run.workers) == 1 else f"{names} (server {run.server})"
 
 

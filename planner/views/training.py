@@ -83,7 +83,7 @@ class TrainingProgress:
 
     def on_plan(self, plan: Plan) -> None:
         """Print what will run."""
-        self._stand_ins = {worker.name for worker in plan.workers if worker.power_source.emulated}
+        self._stand_ins = set(plan.stand_ins)
         self._predicted_s = plan.prediction.time_s
         server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server

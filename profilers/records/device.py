@@ -10,6 +10,14 @@ class HostMemory(NamedTuple):
     available_bytes: int
 
 
+class Processor(NamedTuple):
+    """A processor. usable_cores: of its cores, those that this process may use, parts included."""
+
+    name: Optional[str]
+    online_cores: int
+    usable_cores: float
+
+
 class Facts(NamedTuple):
     """The facts of a device. ``frameworks``: {version, accelerator, device} or {error} by name.
 
@@ -22,8 +30,7 @@ class Facts(NamedTuple):
     system: str
     machine: str
     python: str
-    usable_cores: float
-    online_cores: int
+    processor: Processor
     memory: HostMemory
     disk_free_bytes: int
     frameworks: Dict[str, Dict[str, Any]]

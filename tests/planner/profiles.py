@@ -5,7 +5,7 @@ from typing import Any
 
 from backends.strategies.compressors.registry import COMPRESSORS
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records.device import Facts, HostMemory
+from profilers.records.device import Facts, HostMemory, Processor
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import PowerReading, Samples, Window
@@ -32,8 +32,8 @@ def window(watts: float | None = None, covers: str = "wall", source: str = "sens
 def facts(cores: float = 4.0) -> Facts:
     """An ordinary computer."""
     return Facts(
-        "host", None, "Linux", "x86_64", "3.11.2", cores, int(cores) or 1, HostMemory(2**33, 2**32), 2**36,
-        {"torch": {"version": "2.0", "accelerator": "cpu", "device": "cpu"}}, (), None, (),
+        "host", None, "Linux", "x86_64", "3.11.2", Processor(None, int(cores) or 1, cores), HostMemory(2**33, 2**32),
+        2**36, {"torch": {"version": "2.0", "accelerator": "cpu", "device": "cpu"}}, (), None, (),
     )  # fmt: skip
 
 

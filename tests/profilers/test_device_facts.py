@@ -79,14 +79,14 @@ def test_an_emulated_device_has_its_own_memory(plant, tx2, monkeypatch):
 
 def test_an_empty_tree_still_gives_facts(tmp_path):
     found = device_facts.collect(FLEET, str(tmp_path))
-    assert (found.board, found.gpus, found.sensors) == (None, (), ())
+    assert (found.board, found.processor.name, found.gpus, found.sensors) == (None, None, (), ())
     assert found.memory.total_bytes >= found.memory.available_bytes > 0
-    assert found.usable_cores >= 1 and found.disk_free_bytes > 0
+    assert found.processor.usable_cores >= 1 and found.disk_free_bytes > 0
 
 
 def test_this_machine():
     found = json_value(device_facts.collect(FLEET))
-    assert found["online_cores"] >= found["usable_cores"] > 0
+    assert found["processor"]["online_cores"] >= found["processor"]["usable_cores"] > 0
     assert "error" in found["frameworks"]["no_such_framework"]
 
 

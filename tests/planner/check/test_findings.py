@@ -8,7 +8,7 @@ from planner.check import findings
 from planner.check.findings import Finding
 from planner.errors import LoginError, RemoteError
 from planner.fleet.device import Device
-from profilers.records.device import Facts, HostMemory, SensorFacts
+from profilers.records.device import Facts, HostMemory, Processor, SensorFacts
 
 DEVICE = Device(name="tx2", host="tx2")
 FACTS = Facts(
@@ -17,8 +17,7 @@ FACTS = Facts(
     system="Ubuntu 22.04, Linux 5.15",
     machine="x86_64",
     python="3.10.12",
-    usable_cores=4.0,
-    online_cores=4,
+    processor=Processor(None, 4, 4.0),
     memory=HostMemory(8_000_000_000, available_bytes=4_000_000_000),
     disk_free_bytes=20_000_000_000,
     frameworks={},

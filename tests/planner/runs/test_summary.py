@@ -56,7 +56,7 @@ def test_a_finished_run_has_what_was_predicted_and_measured(run: RunFolder) -> N
     found, result = seen(run), json.loads(run.result.read_text())
     assert (found.state, found.reason, found.date) == (FINISHED, "", "2026-01-31T12:00:05")
     assert (found.model, found.server) == ("examples/tiny.py:tiny", "desktop")
-    assert found.workers == found.emulated == ("desktop", "tx2", "tx1")
+    assert found.workers == found.stand_ins == ("desktop", "tx2", "tx1")
     assert (found.steps, found.steps_made) == (60, 60)
     assert found.predicted._asdict() == {name: result["predicted"][name] for name in found.predicted._fields}
     assert found.measured.energy_j == result["measured"]["energy_j"]
