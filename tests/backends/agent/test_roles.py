@@ -132,7 +132,7 @@ def test_a_host_listens_before_its_run_begins(operator):
     host = Role(roles.host_run, HostRun(LOOPBACK, identity, run_spec()))
     host.await_event(Listening)
     host.task.stopping.set()
-    with pytest.raises(InterruptedError, match="stopped before the run began"):
+    with pytest.raises(InterruptedError, match="stopped before it was told to go"):
         host.result()
 
 
@@ -149,7 +149,7 @@ def test_a_member_that_is_stopped_before_the_run_has_built_nothing(member, monke
     alone = Role(roles.train_alone, TrainAlone(member, run_spec()))
     alone.await_event(Ready)
     alone.task.stopping.set()
-    with pytest.raises(InterruptedError, match="stopped before the run began"):
+    with pytest.raises(InterruptedError, match="stopped before it was told to go"):
         alone.result()
 
 

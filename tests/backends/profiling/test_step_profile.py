@@ -152,9 +152,9 @@ def test_no_batch_is_halved_into_a_single_image(slow: str) -> None:
 def test_further_sizes_are_timed_and_the_double_one_only_where_steps_are_short(
     slow: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [other.batch for other in time_steps(Job(), slow, "torch", 8).other_batches] == [2, 16]
+    assert [other.batch for other in time_steps(Job(), slow, "torch", 8).other_batches] == [4, 2, 16]
     monkeypatch.setattr(step_profile, "LONGEST_FOR_DOUBLE_S", 0.0)
-    assert [other.batch for other in time_steps(Job(), slow, "torch", 8).other_batches] == [2]
+    assert [other.batch for other in time_steps(Job(), slow, "torch", 8).other_batches] == [4, 2]
 
 
 GREEDY = """
