@@ -1,4 +1,4 @@
-"""What each term of the model is worth: recorded clusters are scored with each of them at zero.
+"""The ablation scores recorded clusters with each term of the model at zero: what is it worth?
 
     python -m benchmarks.ablation [--json]
 

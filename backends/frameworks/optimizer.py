@@ -1,5 +1,6 @@
 """Settings of an optimizer, what it keeps from step to step, and the numbers of one update."""
 
+import abc
 import math
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
@@ -82,6 +83,36 @@ def zero_slots(kind: str, parameters: int) -> Slots:
     """What an optimizer keeps before its first update."""
     shapes = slot_shapes(kind, parameters)
     return {name: np.zeros(shape, np.float32) for name, shape in zip(SLOT_NAMES[kind], shapes)}
+
+
+class NativeUpdate(abc.ABC):
+    """The update of one device in the framework's own arrays, which keeps its slots there.
+
+    A slot is made on its first use: a worker whose server makes the updates needs none.
+    """
+
+    _updates = 0
+
+    def slots(self, kind: str) -> Slots:
+        """Host copies of what an optimizer keeps."""
+        updates = np.full(1, self._updates, np.float32)
+        return {name: updates if name == UPDATES else self._read(name) for name in SLOT_NAMES[kind]}
+
+    def set_slots(self, slots: Slots) -> None:
+        """Go on from what an optimizer kept."""
+        for name, values in slots.items():
+            if name == UPDATES:
+                self._updates = int(values[0])
+            else:
+                self._write(name, np.array(values, np.float32))
+
+    @abc.abstractmethod
+    def _read(self, name: str) -> np.ndarray:
+        """A host copy of a slot, (parameters,) float32."""
+
+    @abc.abstractmethod
+    def _write(self, name: str, values: np.ndarray) -> None:
+        """Set a slot from (parameters,) float32."""
 
 
 class AdamFactors(NamedTuple):

@@ -5,6 +5,7 @@ torch.optim would import as much again as torch itself at its first use, seconds
 
 from typing import Dict
 
+import numpy as np
 import torch
 
 from backends.frameworks.optimizer import (
@@ -12,28 +13,21 @@ from backends.frameworks.optimizer import (
     MOMENTUM,
     SECOND_MOMENT,
     SGD,
-    SLOT_NAMES,
-    UPDATES,
+    NativeUpdate,
     OptimizerSettings,
-    Slots,
     factors,
-    slot_shapes,
 )
 
 #: Elements that Adam handles at once on a processor, so that a block stays in its cache.
 BLOCK = 1 << 17
 
 
-class FlatUpdate:
-    """SGD with momentum, or Adam, on the flat tensors of weights and gradients.
-
-    What they keep is allocated on first use: a worker whose server makes the updates needs none.
-    """
+class FlatUpdate(NativeUpdate):
+    """SGD with momentum, or Adam, on the flat tensors of weights and gradients."""
 
     def __init__(self, weights: torch.Tensor, gradients: torch.Tensor) -> None:
         self._weights, self._gradients = weights, gradients
         self._slots: Dict[str, torch.Tensor] = {}
-        self._updates = 0
 
     def __call__(self, optimizer: OptimizerSettings) -> None:
         """One step with the gradients at hand."""
@@ -66,18 +60,9 @@ class FlatUpdate:
             self._slots[name] = torch.zeros_like(self._weights)
         return self._slots[name]
 
-    def slots(self, kind: str) -> Slots:
-        """Host copies of what an optimizer keeps."""
-        found: Slots = {}
-        for name, shape in zip(SLOT_NAMES[kind], slot_shapes(kind, self._weights.numel())):
-            values = torch.full(shape, float(self._updates)) if name == UPDATES else self._slot(name).cpu().clone()
-            found[name] = values.numpy()
-        return found
+    def _read(self, name: str) -> np.ndarray:
+        copied: np.ndarray = self._slot(name).cpu().clone().numpy()
+        return copied
 
-    def set_slots(self, slots: Slots) -> None:
-        """Go on from what an optimizer kept."""
-        for name, values in slots.items():
-            if name == UPDATES:
-                self._updates = int(values[0])
-            else:
-                self._slot(name).copy_(torch.from_numpy(values.copy()))
+    def _write(self, name: str, values: np.ndarray) -> None:
+        self._slot(name).copy_(torch.from_numpy(values))

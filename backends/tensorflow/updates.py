@@ -11,16 +11,14 @@ from backends.frameworks.optimizer import (
     MOMENTUM,
     SECOND_MOMENT,
     SGD,
-    SLOT_NAMES,
-    UPDATES,
+    NativeUpdate,
     OptimizerSettings,
-    Slots,
     factors,
 )
 from backends.tensorflow.buffers import end
 
 
-class Update:
+class Update(NativeUpdate):
     """SGD with momentum, or Adam, on gradients that a buffer has packed, compiled.
 
     On a CPU, the first update moves variables out of the host buffer of the weights: TensorFlow
@@ -30,7 +28,6 @@ class Update:
     def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable], gradients: Any) -> None:
         self._variables, self._where, self._gradients = variables, where, gradients
         self._made: Dict[str, List[tf.Variable]] = {}
-        self._updates = 0
         self._descend = tf.function(self._trace_descent, autograph=False)
         self._gather = tf.function(self._trace_momentum, autograph=False)
         self._adapt = tf.function(self._trace_adam, autograph=False)
@@ -49,31 +46,19 @@ class Update:
         else:
             self._descend(packed)
 
-    def slots(self, kind: str) -> Slots:
-        """What an optimizer keeps, as copies."""
-        found: Slots = {}
-        for name in SLOT_NAMES[kind]:
-            if name == UPDATES:
-                found[name] = np.full(1, self._updates, np.float32)
-            else:
-                found[name] = np.empty(end(self._where), np.float32)
-                copies = self._copies(name)
-                copies.fetch(copies.pack(self._slot(name)), found[name])
-        return found
+    def _read(self, name: str) -> np.ndarray:
+        copied, copies = np.empty(end(self._where), np.float32), self._copies(name)
+        copies.fetch(copies.pack(self._slot(name)), copied)
+        return copied
 
-    def set_slots(self, slots: Slots) -> None:
-        """Go on from what an optimizer kept."""
-        for name, values in slots.items():
-            if name == UPDATES:
-                self._updates = int(values[0])
-            else:
-                self._copies(name).load(np.array(values, np.float32))
+    def _write(self, name: str, values: np.ndarray) -> None:
+        self._copies(name).load(values)
 
     def _copies(self, name: str) -> Any:
         return type(self._gradients)(self._slot(name), self._where)
 
     def _slot(self, name: str) -> List[tf.Variable]:
-        if name not in self._made:  # on first use: a worker whose server updates needs none
+        if name not in self._made:
             self._made[name] = [tf.Variable(tf.zeros_like(variable), trainable=False) for variable in self._variables]
         return self._made[name]
 

@@ -1,4 +1,4 @@
-"""Each format of an exported model, by the ending of its file."""
+"""Formats of an exported model by file ending: TorchScript, ONNX, safetensors and Keras."""
 
 from collections.abc import Callable
 from importlib.util import find_spec

@@ -1,1 +1,1 @@
-"""What a run of a plan needs of its devices, whether `train` or `launch` carries it out."""
+"""This package has what a run of a plan needs of its devices; `train` and `launch` use it."""
