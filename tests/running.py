@@ -221,21 +221,28 @@ def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-class Called(NamedTuple):
-    """What a command gave that was called in this process."""
+class Ran(NamedTuple):
+    """What a command gave that was called in this process: exit code, standard output and error."""
 
-    status: int
-    output: str
-    errors: str
+    code: int
+    out: str
+    err: str
 
     @property
     def last_line(self) -> str:
         """The last line on standard error; no command shows a traceback."""
-        assert "Traceback" not in self.errors, self.errors
-        return self.errors.strip().splitlines()[-1]
+        assert "Traceback" not in self.err, self.err
+        return self.err.strip().splitlines()[-1]
+
+    def problem(self, code: int = 1) -> str:
+        """The one line that a failure leaves, nothing else anywhere."""
+        assert (self.code, self.out) == (code, "")
+        (line,) = self.err.splitlines()
+        assert line.startswith("planner: ")
+        return line.removeprefix("planner: ")
 
 
-def call(folder: Path, *arguments: str, program: Callable[[], None] = main) -> Called:
+def call(folder: Path, *arguments: str, program: Callable[[], None] = main) -> Ran:
     """Call ``planner`` in this process, which saves the start of another one."""
     output, errors = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patched, redirect_stdout(output), redirect_stderr(errors):
@@ -244,4 +251,4 @@ def call(folder: Path, *arguments: str, program: Callable[[], None] = main) -> C
         with pytest.raises(SystemExit) as ended:
             program()
     assert isinstance(ended.value.code, int)
-    return Called(ended.value.code, output.getvalue(), errors.getvalue())
+    return Ran(ended.value.code, output.getvalue(), errors.getvalue())

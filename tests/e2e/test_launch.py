@@ -83,7 +83,7 @@ def test_the_commands_for_torchrun_train_as_they_are_printed(tmp_path: Path) -> 
     fleet_file(tmp_path, {"tx2": shared, "nano": shared})
     plan_file(tmp_path / "plan.json", "cipher", ("tx2", "nano"), 10, fingerprint="none")
     command = ("launch", "plan.json", "--print", "torchrun", "--", "python", str(ROOT / "examples/ddp_script.py"))
-    text = call(tmp_path, *command, "--steps", "10").output.replace(str(PORT), str(free_port()))
+    text = call(tmp_path, *command, "--steps", "10").out.replace(str(PORT), str(free_port()))
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     nodes = [
         subprocess.Popen(line, shell=True, cwd=tmp_path, stdout=subprocess.PIPE, text=True)  # noqa: S602 - as a user

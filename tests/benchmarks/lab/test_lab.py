@@ -20,7 +20,7 @@ from benchmarks.lab.lab import Lab
 from planner.fleet.file import load_fleet
 from profilers.cpu_quota import usable_cores
 from tests.quick import NUMPY_ALONE
-from tests.running import Called, Command, call, run
+from tests.running import Command, Ran, call, run
 
 #: All of these tests hurt and heal one lab.
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("lab")]
@@ -81,13 +81,13 @@ class Bench:
         self.folder, self.name, self.names = folder, name, state.LabNames(name)
         (folder / "spec.toml").write_text(SPEC)
 
-    def lab(self, *arguments: str) -> Called:
+    def lab(self, *arguments: str) -> Ran:
         called = call(self.folder, *arguments, "--name", self.name, program=main)
-        assert called.status == 0, called.errors
+        assert called.code == 0, called.err
         return called
 
     def status(self) -> dict[str, Any]:
-        devices: dict[str, Any] = json.loads(self.lab("status", "--json").output)["devices"]
+        devices: dict[str, Any] = json.loads(self.lab("status", "--json").out)["devices"]
         return devices
 
     def over_ssh(self, name: str, *command: str, connect_s: int = 60) -> str | None:
@@ -186,12 +186,12 @@ def test_up_again_leaves_alone_what_stands(bench: Bench) -> None:
 
 
 def test_up_and_set_say_that_a_profile_no_longer_holds(bench: Bench) -> None:
-    assert "--fresh" not in bench.lab("set", "c", "--cpus", "0.25").output  # there is no profile yet
+    assert "--fresh" not in bench.lab("set", "c", "--cpus", "0.25").out  # there is no profile yet
     (bench.folder / "profile.json").touch()
-    assert "--fresh" in bench.lab("up", "spec.toml").output
-    assert "--fresh" not in bench.lab("up", "spec.toml").output
-    assert "--fresh" in bench.lab("set", "c", "--cpus", "0.3").output
-    assert "other rates or cpus: c: earlier profiles no longer hold" in bench.lab("up", "spec.toml").output
+    assert "--fresh" in bench.lab("up", "spec.toml").out
+    assert "--fresh" not in bench.lab("up", "spec.toml").out
+    assert "--fresh" in bench.lab("set", "c", "--cpus", "0.3").out
+    assert "other rates or cpus: c: earlier profiles no longer hold" in bench.lab("up", "spec.toml").out
 
 
 def test_more_cores_than_the_machine_has_are_refused(bench: Bench) -> None:
@@ -342,7 +342,7 @@ def test_another_spec_changes_what_differs(bench: Bench) -> None:
 def test_a_device_may_be_kept_from_reading_its_quota(bench: Bench) -> None:
     assert bench.over_ssh("a", "ls", "/sys/fs/cgroup")
     (bench.folder / "hidden.toml").write_text(SPEC.replace("cpus = 0.5", "cpus = 0.5\nquota_visible = false"))
-    assert "with other rates or cpus: a" in bench.lab("up", "hidden.toml").output
+    assert "with other rates or cpus: a" in bench.lab("up", "hidden.toml").out
     assert bench.over_ssh("a", "ls", "/sys/fs/cgroup") == ""
     assert bench.over_ssh("b", "ls", "/sys/fs/cgroup")
     assert bench.status()["a"]["state"] == "up"
@@ -355,9 +355,9 @@ def test_after_a_crash_everything_is_found_and_removed(bench: Bench) -> None:
     refused = LabCommand.run(bench.folder, "status", "--name", bench.name)
     assert refused.popen.returncode == 1 and "benchmarks.lab up" in refused.last_line
     assert bench.leftovers()
-    assert bench.lab("down").output == "removed\n"
+    assert bench.lab("down").out == "removed\n"
     assert bench.leftovers() == []
-    assert bench.lab("down").output == "there was nothing to remove\n"
+    assert bench.lab("down").out == "there was nothing to remove\n"
 
 
 def test_a_stranger_s_fleet_file_is_kept(bench: Bench) -> None:

@@ -42,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_clusters_are_measured_and_their_errors_kept(folder: Path) -> None:
     called = call(folder, "audit", "--clusters", "2", "--seconds", "1", "--data", str(FASHION), "--json")
-    assert called.status == 0, called.errors
-    told = json.loads(called.output)
+    assert called.code == 0, called.err
+    told = json.loads(called.out)
     assert [each["place"] for each in told["clusters"]] == [1, 2]
     for each in told["clusters"]:  # how long they take is this machine's affair, but for what they sleep
         assert each["measured_s"] > STEP_S / 4 and each["measured_w"] is None

@@ -1,26 +1,13 @@
 """A command as it was run, and what it is run on."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from planner.profile.file import Profile
 from tests.planner import profiles
+from tests.running import Ran
 
 HEAVY = {"torch", "tensorflow", "pandas", "sklearn", "paramiko", "pydantic", "numpy"}
 LOCAL = '[devices.a]\naddress = "local"\n\n[devices.b]\naddress = "local"\n'
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    def problem(self, code: int = 1) -> str:
-        """The one line that a failure leaves, nothing else anywhere."""
-        assert (self.code, self.out) == (code, "")
-        (line,) = self.err.splitlines()
-        assert line.startswith("planner: ")
-        return line.removeprefix("planner: ")
 
 
 Planner = Callable[..., Ran]

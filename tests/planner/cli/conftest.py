@@ -1,28 +1,20 @@
 """Commands are run in an empty folder, or in one with a profile."""
 
-import sys
+import functools
 from pathlib import Path
 
 import pytest
 
 from planner import json_records
-from planner.cli import main
-from tests.planner.cli.commands import Planner, Ran, fleet
+from tests.planner.cli.commands import Planner, fleet
+from tests.running import call
 
 
 @pytest.fixture
-def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Planner:
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planner:
     """Runs a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*args: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["planner", *args])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, *capsys.readouterr())
-
-    return run
+    return functools.partial(call, tmp_path)
 
 
 @pytest.fixture

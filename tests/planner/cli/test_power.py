@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from power_models.evaluate import ModelScores
-from tests.planner.cli.commands import Planner, Ran
+from tests.planner.cli.commands import Planner
 from tests.power_models.made import counters
+from tests.running import Ran
 
 FEWEST = ("--model", "linear")
 

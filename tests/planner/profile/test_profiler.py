@@ -77,9 +77,9 @@ def test_devices_that_share_a_kernel_are_timed_alone_and_once_together(pair: Pat
 
 def test_what_the_budget_leaves_out_is_told_in_one_line_and_measured_the_next_time(pair: Path) -> None:
     called = call(pair, *profiling(pair, "--budget", "0s"))
-    assert called.status == 1
-    assert called.errors.count("is spent; run `planner profile` again to measure the rest: ") == 1
-    assert f"{model_of(pair)} on desktop" in called.errors
+    assert called.code == 1
+    assert called.err.count("is spent; run `planner profile` again to measure the rest: ") == 1
+    assert f"{model_of(pair)} on desktop" in called.err
     assert [device(pair, name)["steps"] for name in ("desktop", "tx2")] == [[], []]
     assert all(each.steps and not each.failures for each in profiled(pair).devices.values())
 
@@ -186,29 +186,29 @@ def test_one_device_may_be_measured_and_what_is_known_of_others_stays(pair: Path
 def test_a_profile_that_is_truncated_is_named_and_may_be_made_again(pair: Path) -> None:
     (pair / "profile.json").write_text('{"schema": 1, "devices"')
     called = call(pair, *profiling(pair))
-    assert called.status == 1
+    assert called.code == 1
     assert "profile.json" in called.last_line and "--fresh" in called.last_line
 
 
 def test_a_profile_that_cannot_be_written_is_noticed_before_any_device_is_asked(pair: Path) -> None:
     called = call(pair, *profiling(pair, "--out", str(pair / "nowhere" / "profile.json")))
-    assert called.status == 1
+    assert called.code == 1
     assert "nowhere/profile.json" in called.last_line
-    assert "desktop" not in called.errors
+    assert "desktop" not in called.err
 
 
 def test_a_chosen_device_that_fails_is_an_error_though_others_were_measured_before(pair: Path) -> None:
     profiled(pair, "desktop")
     new_fleet(pair, desktop={}, tx2={"python": "no-such-python"})
     called = call(pair, *profiling(pair, "--device", "tx2"))
-    assert called.status == 1
-    assert "no-such-python" in called.output
+    assert called.code == 1
+    assert "no-such-python" in called.out
     assert device(pair, "desktop")["error"] is None
 
 
 def test_an_unknown_model_is_named_with_the_nearest(pair: Path) -> None:
     called = call(pair, "profile", "--model", "ciphr")
-    assert called.status == 1
+    assert called.code == 1
     assert "ciphr" in called.last_line and "cipher" in called.last_line
 
 

@@ -143,4 +143,4 @@ def test_the_engine_of_torch_is_refused_in_one_line(tmp_path: Path) -> None:
     devices = new_pair(tmp_path)
     replan(devices, engine="torch", strategy="allreduce")
     done = call(devices, *training("--inject", INJECT))
-    assert done.status == 1 and f"--inject {INJECT}: --engine torch exchanges gradients alone" in done.last_line
+    assert done.code == 1 and f"--inject {INJECT}: --engine torch exchanges gradients alone" in done.last_line

@@ -47,4 +47,4 @@ def test_devices_hold_labels_of_their_own_also_when_the_run_goes_on_with_one_of_
 )
 def test_a_text_that_is_no_partition_is_one_line(pair: Path, partition: str, message: str) -> None:
     command = call(pair, *training("--partition", partition))
-    assert command.status == 1 and message in command.last_line
+    assert command.code == 1 and message in command.last_line

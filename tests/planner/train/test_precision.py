@@ -56,7 +56,7 @@ def test_members_compute_in_bfloat16_and_keep_float32_weights(tmp_path: Path, ho
 
 def test_torch_distributed_does_not_scale_a_loss(tmp_path: Path) -> None:
     called = call(planned(tmp_path, "fp16", engine="torch", strategy="allreduce"), *training())
-    assert called.status == 1
+    assert called.code == 1
     line = called.last_line
     assert "--engine torch: fp16 scales its loss, which it cannot do here; profile with --precision bf16 or" in line
 

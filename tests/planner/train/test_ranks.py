@@ -162,7 +162,7 @@ def test_an_address_that_no_interface_has_is_named(tmp_path: Path) -> None:
 def refused(folder: Path, *arguments: str) -> str:
     """The message of a command that ends before a device is contacted."""
     called = call(folder, *training(*arguments))
-    assert called.status == 1
+    assert called.code == 1
     return called.last_line
 
 
