@@ -1,6 +1,5 @@
 """An acceptor lets in members that introduce themselves, and says why it refuses others."""
 
-import contextlib
 import queue
 import socket
 import threading
@@ -84,13 +83,6 @@ def test_whoever_speaks_no_tls_is_refused_and_the_next_member_served(entrance):
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert "127.0.0.1: TLS handshake failed" in entrance.refused.get(timeout=HANG_S)
     entrance.serves("nano").close()
-
-
-def test_a_member_of_another_run_is_refused(entrance):
-    with contextlib.suppress(framing.WireError):  # either end may be the first to object
-        entrance.connect(authority=Authority()).close()
-    assert "TLS handshake failed" in entrance.refused.get(timeout=HANG_S)
-    assert entrance.served.empty()
 
 
 def test_a_member_that_begins_with_another_frame_is_refused(entrance):
