@@ -19,6 +19,7 @@ from planner.plan.standing import Part
 from planner.plan.texts import with_optimizer
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
+from planner.predict.interval import RECORDED
 from planner.predict.request import RecommendRequest
 from planner.predict.run import Bill, predict
 from planner.predict.training import prepare
@@ -56,7 +57,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         profiling_s=profile.profiling_s(training.settings.model),
         engine=request.settings.engine.text,
     )
-    return replace(found, details=(*_round_note(found), *found.details))
+    return replace(found, details=(*_round_note(found), *found.details, *_interval_note(found)))
 
 
 def _round_note(found: Recommendation) -> list[str]:
@@ -72,6 +73,16 @@ def _round_note(found: Recommendation) -> list[str]:
     return [
         f"a round of the best cluster takes {units.seconds(round_s)}{energy}; the exchange{waits} is "
         f"{units.seconds(max(0.0, round_s - computed_s))} of it; local steps: {made}"
+    ]
+
+
+def _interval_note(found: Recommendation) -> list[str]:
+    """Where intervals come from, for devices that are unlike those of the recorded runs."""
+    if found.emulated or found.parts[0].errors != RECORDED:
+        return []
+    return [
+        "intervals hold the errors of runs on emulated devices; `planner audit` trains some clusters "
+        "and adds the errors that it sees here"
     ]
 
 

@@ -5,6 +5,8 @@ from planner.errors import PlanError
 from planner.plan.recommend import make_plan, metric_name, recommend
 from planner.plan.report import to_json
 from planner.plan.texts import parse_engine, parse_strategy
+from planner.predict.interval import RECORDED, ModelErrors
+from planner.predict.seen_errors import SeenErrors
 from planner.profile.file import Profile, timing_of
 from planner.train.result import run_result
 from planner.train.worker_result import WorkerResult
@@ -364,3 +366,12 @@ def test_a_device_that_waits_for_its_data_is_a_bottleneck_of_its_own() -> None:
     assert "data" not in whole.shares
     assert row.shares["data"] + row.shares["compute"] == pytest.approx(whole.shares["compute"], rel=0.01)
     assert any(note.startswith("a: net waits 350 ms of each step for its data (70 %") for note in found.notes)
+
+
+def test_a_fleet_that_is_not_emulated_is_told_where_its_intervals_come_from_until_it_was_audited() -> None:
+    def told(made: Profile, errors: ModelErrors = RECORDED) -> bool:
+        return any("planner audit" in detail for detail in recommend(made, asked(TIME, errors=errors)).details)
+
+    assert told(fleet())
+    assert not told(profiles.three(slowdown=3.0))
+    assert not told(fleet(), RECORDED.widened(SeenErrors(1, {"gossip": (0.9,)})))
