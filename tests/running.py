@@ -18,7 +18,7 @@ from backends import models
 from backends.training.run_settings import RunSettings
 from planner.cli.main import main
 from planner.json_records import save
-from planner.plan.file import Plan, PlannedWorker
+from planner.plan.file import Plan, PlannedFactors, PlannedWatts, PlannedWorker
 from planner.predict.run import Prediction
 from planner.provenance import Provenance
 from profilers.records.json_values import SCHEMA
@@ -95,14 +95,8 @@ def plan_file(
             cycle_s=0.02,
             build_s=0.1,
             cores=1.0,
-            idle_w=3.0,
-            busy_w=12.0,
-            power_w=10.0,
-            power_source=Provenance("nameplate", ("board",)),
-            alpha_time=1.0,
-            beta_time=0.0,
-            alpha_power=None,
-            beta_power=None,
+            watts=PlannedWatts(3.0, 12.0, 10.0, Provenance("nameplate", ("board",))),
+            factors=PlannedFactors(1.0, 0.0, None, None),
             framework=(frameworks or {}).get(name, "torch"),
         )  # fmt: skip
         for name in names

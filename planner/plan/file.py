@@ -35,15 +35,31 @@ class PlannedStream(NamedTuple):
     buffered_bytes: float | None
 
 
+class PlannedWatts(NamedTuple):
+    """Watts of a member, None where unknown: idle, at full load, and P_i^C; their source."""
+
+    idle_w: float | None
+    busy_w: float | None
+    power_w: float | None
+    source: Provenance
+
+
+class PlannedFactors(NamedTuple):
+    """Factors of Eq. 2 and 3; those of power are None where watts are unknown."""
+
+    alpha_time: float
+    beta_time: float
+    alpha_power: float | None
+    beta_power: float | None
+
+
 class PlannedWorker(NamedTuple):
-    """A member as predicted; watts and their factors are None where unknown.
+    """A member as predicted.
 
     steps: its part of the steps.
     cycle_s, build_s: T_i^C, and T_i^B including the initial weights, and what the first step takes
         longer than others.
     evaluation_s: of one sample of the test set; None where unknown.
-    power_w: P_i^C; power_source: where all watts come from.
-    alpha_time, beta_time, alpha_power, beta_power: factors of Eq. 2 and 3.
     computing_s: seconds of a step that it computes, as profiled; None where unknown.
     batch: its part of a global batch; None where all workers have the plan's.
     stream: None where its samples are there from the start.
@@ -55,14 +71,8 @@ class PlannedWorker(NamedTuple):
     cycle_s: float
     build_s: float
     cores: float
-    idle_w: float | None
-    busy_w: float | None
-    power_w: float | None
-    power_source: Provenance
-    alpha_time: float
-    beta_time: float
-    alpha_power: float | None
-    beta_power: float | None
+    watts: PlannedWatts
+    factors: PlannedFactors
     framework: str = "torch"
     computing_s: float | None = None
     batch: int | None = None
@@ -125,7 +135,7 @@ class Plan(NamedTuple):
     @property
     def stand_ins(self) -> tuple[str, ...]:
         """The workers that are emulated."""
-        return tuple(worker.name for worker in self.workers if worker.power_source.emulated)
+        return tuple(worker.name for worker in self.workers if worker.watts.source.emulated)
 
     @property
     def frameworks(self) -> dict[str, str]:

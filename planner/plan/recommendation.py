@@ -10,7 +10,7 @@ import numpy as np
 from backends.strategies.engine import OWN
 from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
-from planner.plan.file import PlannedStream, PlannedWorker
+from planner.plan.file import PlannedFactors, PlannedStream, PlannedWatts, PlannedWorker
 from planner.plan.rank import Ranking
 from planner.plan.standing import Contender, Part, Standing, standings
 from planner.plan.streams import planned_streams
@@ -284,14 +284,18 @@ def _worker(part: Part, index: int, device: int, found: Factors, gradient_s: flo
         cycle_s=float(predictions.cycle_s[index, device]),
         build_s=float(predictions.start_s[index, device]),
         cores=float(devices.cores[device]),
-        idle_w=_known(watts.idle_w[device]),
-        busy_w=_known(watts.busy_w[device]),
-        power_w=_known(predictions.device_w[index, device]),
-        power_source=watts.sources[device],
-        alpha_time=float(found.alpha_time[device]),
-        beta_time=float(found.beta_time[device]),
-        alpha_power=_known(found.alpha_power[device]),
-        beta_power=_known(found.beta_power[device]),
+        watts=PlannedWatts(
+            _known(watts.idle_w[device]),
+            _known(watts.busy_w[device]),
+            _known(predictions.device_w[index, device]),
+            watts.sources[device],
+        ),
+        factors=PlannedFactors(
+            float(found.alpha_time[device]),
+            float(found.beta_time[device]),
+            _known(found.alpha_power[device]),
+            _known(found.beta_power[device]),
+        ),
         framework=part.inputs.frameworks[device],
         computing_s=gradient_s + float(after_gradient_s),
         startup=part.training.startups[device],

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from backends.strategies.engine import TORCH, Engine
+from backends.strategies.local_updates import LocalSpec
 from backends.strategies.strategy import Strategy
 from planner.arrays import Bools, Floats, Ints
 from planner.predict import streams
@@ -26,7 +27,7 @@ from planner.predict.kinds.cycles import COMPUTE, Cycles
 from planner.predict.kinds.rounds import Rounds
 
 #: Rounds of one step, which come first where ``after`` is given.
-ONE_BY_ONE = "steps:every=1"
+ONE_BY_ONE = LocalSpec.from_text("steps:every=1")
 #: The kinds of exchange, by which the errors of predictions are told apart.
 ASYNC_SERVER, BARRIER, DDP, GOSSIP, ROUNDS = "asynchronous server", "barrier", "ddp", "gossip", "rounds"
 KINDS = (ASYNC_SERVER, BARRIER, DDP, GOSSIP, ROUNDS)
@@ -62,7 +63,7 @@ def cycles(inputs: Inputs, candidates: Candidates, steps: Floats | None = None) 
     free = _rounds_of(inputs, candidates) if inputs.strategy.local else _solved(inputs, candidates)
     local = inputs.strategy.local
     if local and steps is not None and local.after:
-        one_by_one = _rounds_of(inputs._replace(strategy=inputs.strategy.with_part("local", ONE_BY_ONE)), candidates)
+        one_by_one = _rounds_of(inputs._replace(strategy=inputs.strategy._replace(local=ONE_BY_ONE)), candidates)
         free = _one_after_the_other(one_by_one, free, np.minimum(1.0, local.after / steps))
     return _held_up(inputs, candidates, free), free.cycle_s
 

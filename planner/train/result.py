@@ -54,7 +54,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         "predicted": {
             **predicted,
             "energy_uncertainty": plan.energy_uncertainty,
-            "provenance": json_value(Provenance.joined(worker.power_source for worker in plan.workers)),
+            "provenance": json_value(Provenance.joined(worker.watts.source for worker in plan.workers)),
             "wall_s": None if evaluation_planned_s is None else predicted_plan.prediction.time_s + evaluation_planned_s,
             "evaluation_s": evaluation_planned_s,
         },

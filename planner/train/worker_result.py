@@ -83,12 +83,12 @@ def watts(planned: PlannedWorker, measured: Window, busy_share: float) -> Window
     """A worker's mean watts and their source, chosen as ``worker_results`` describes."""
     whole, parts = whole_watts(measured), parts_watts(measured)
     share = _at_busy_share(planned, busy_share)
-    order = (whole, parts, share) if planned.power_source.partial else (whole, share, parts)
+    order = (whole, parts, share) if planned.watts.source.partial else (whole, share, parts)
     nothing = WindowWatts(
         None, None, Provenance(UNAVAILABLE, detail=f"{planned.name} has no sensor and no watts planned")
     )
     found = next((each for each in order if each is not None), nothing)
-    emulated = found.provenance.emulated or planned.power_source.emulated
+    emulated = found.provenance.emulated or planned.watts.source.emulated
     return found._replace(provenance=found.provenance._replace(emulated=emulated))
 
 
@@ -97,10 +97,10 @@ def _at_busy_share(planned: PlannedWorker, busy_share: float) -> WindowWatts | N
 
     They are an estimate, even where the plan's own watts were measured.
     """
-    if planned.idle_w is None or planned.busy_w is None:
+    idle_w, busy_w, _, source = planned.watts
+    if idle_w is None or busy_w is None:
         return None
     fraction = np.asarray(min(1.0, busy_share))
-    mean_w = nameplate.watts(np.asarray(planned.idle_w), np.asarray(planned.busy_w), fraction)
-    source = planned.power_source
+    mean_w = nameplate.watts(np.asarray(idle_w), np.asarray(busy_w), fraction)
     kind = MODEL if source.kind in (COUNTER, SENSOR) else source.kind
     return WindowWatts(float(mean_w), None, source._replace(kind=kind).noting(AT_BUSY_SHARE))

@@ -25,9 +25,9 @@ def _breakdown(found: Recommendation, place: int, stand_ins: Collection[str]) ->
     for worker in found.workers(place):
         made.add_row(
             marked([worker.name], stand_ins), *([f"{worker.batch:,}"] if shares_batch else []),
-            seconds(worker.cycle_s), f"{worker.alpha_time:.3f}", f"{worker.beta_time:.3f}",
-            number(worker.alpha_power), number(worker.beta_power),
-            f"{worker.steps:,.0f}", watts(worker.power_w), worker.power_source.text,
+            seconds(worker.cycle_s), f"{worker.factors.alpha_time:.3f}", f"{worker.factors.beta_time:.3f}",
+            number(worker.factors.alpha_power), number(worker.factors.beta_power),
+            f"{worker.steps:,.0f}", watts(worker.watts.power_w), worker.watts.source.text,
         )  # fmt: skip
     return made
 

@@ -8,7 +8,7 @@ from backends.strategies.strategy import Strategy
 from backends.streams.spec import StreamSpec
 from backends.training.run_settings import RunSettings
 from planner.json_records import save
-from planner.plan.file import Plan, PlannedStream, PlannedWorker, load_plan
+from planner.plan.file import Plan, PlannedFactors, PlannedStream, PlannedWatts, PlannedWorker, load_plan
 from planner.predict.run import Prediction
 from planner.provenance import Provenance
 from profilers.records.json_values import SCHEMA
@@ -16,8 +16,15 @@ from profilers.records.json_values import SCHEMA
 NAMEPLATE = Provenance("nameplate", ("board",), detail="fleet file")
 
 
-def planned(name: str, steps: float = 50.0, idle_w: float | None = 10.0, busy_w: float | None = 50.0) -> PlannedWorker:
-    return PlannedWorker(name, steps, 2.0, 0.0, 2.0, idle_w, busy_w, 40.0, NAMEPLATE, 1.0, 1.0, 1.0, 1.0)
+def planned(
+    name: str,
+    steps: float = 50.0,
+    idle_w: float | None = 10.0,
+    busy_w: float | None = 50.0,
+    source: Provenance = NAMEPLATE,
+) -> PlannedWorker:
+    watts, factors = PlannedWatts(idle_w, busy_w, 40.0, source), PlannedFactors(1.0, 1.0, 1.0, 1.0)
+    return PlannedWorker(name, steps, 2.0, 0.0, 2.0, watts, factors)
 
 
 def streamed(waiting_share: float = 0.25, free_s: float = 1.5, bound_by: str = "its stream") -> PlannedStream:

@@ -35,7 +35,7 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
     assert sum(worker.steps for worker in plan.workers) == pytest.approx(500)
     assert plan.server in {worker.name for worker in plan.workers}
     assert plan.interval[0] <= plan.prediction.edp_js <= plan.interval[1]
-    assert {worker.power_source for worker in plan.workers} == {NAMEPLATE}
+    assert {worker.watts.source for worker in plan.workers} == {NAMEPLATE}
 
 
 def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:
     json_records.save(plan, tmp_path / "plan.json")
     loaded: Plan = load_plan(tmp_path / "plan.json")
     assert loaded.prediction.power_w is None
-    assert loaded.workers[0].power_w is None
+    assert loaded.workers[0].watts.power_w is None
 
 
 def test_a_broken_plan_names_the_command_that_mends_it(tmp_path: Path) -> None:

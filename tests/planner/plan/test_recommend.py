@@ -34,7 +34,7 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
         besides_w = options.get("extra_w", 0.0) + (20.0 if "count_idle" in options else 0.0)
         assert plan.besides_w == pytest.approx(besides_w)
         account = RunAccount(500, 500, plan.prediction.time_s, {}, True)
-        parts = {w.name: WorkerResult(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
+        parts = {w.name: WorkerResult(500, 0.0, 0.0, 0.0, w.watts.power_w, NAMEPLATE) for w in plan.workers}
         assert run_result(plan, account, parts)["error"]["power_w"] == pytest.approx(0.0)
 
 
@@ -286,8 +286,9 @@ def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
     for place in range(1, 13):
         assert found.row(place).config == never.row(place).config
         for one, other in zip(found.workers(place), never.workers(place), strict=True):
-            assert one.power_source == other.power_source
-            numbers, others = (each._replace(power_source=None)._asdict() for each in (one, other))
+            assert one.watts.source == other.watts.source
+            assert one.watts[:3] == pytest.approx(other.watts[:3]) and one.factors == pytest.approx(other.factors)
+            numbers, others = (each._replace(watts=None, factors=None)._asdict() for each in (one, other))
             assert numbers == pytest.approx(others)
     assert found.ranking.score == pytest.approx(never.ranking.score)
     for field in ("time_s", "power_w", "network_bytes", "shares"):

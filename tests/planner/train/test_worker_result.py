@@ -78,7 +78,7 @@ def test_measured_watts_cover_what_predicted_watts_do(
     planned_from: Provenance, covers: str | None, watts: float, source: Provenance
 ) -> None:
     read = [window(10.0, 30.0, covers)] if covers else [window(10.0, None)]
-    part = one(planned("a")._replace(power_source=planned_from), read)
+    part = one(planned("a", source=planned_from), read)
     assert (part.watts, part.provenance) == (watts, source)
 
 
@@ -133,7 +133,7 @@ def test_a_worker_that_never_joined_made_no_steps() -> None:
 
 @pytest.mark.parametrize("watts", [30.0, None])
 def test_an_emulated_device_is_labelled_whatever_its_watts_come_from(watts: float | None) -> None:
-    made = planned("a")._replace(power_source=NAMEPLATE._replace(emulated=True))
+    made = planned("a", source=NAMEPLATE._replace(emulated=True))
     assert one(made, [window(10.0, watts)]).provenance.emulated
 
 

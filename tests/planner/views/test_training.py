@@ -25,7 +25,7 @@ def progress(source: Provenance = NAMEPLATE) -> TrainingProgress:
     """The view of a run of ``a`` and ``b``, where ``b``'s watts have this source."""
 
     view = TrainingProgress(Live(console=console.plain(stderr=True), auto_refresh=False))
-    view.on_plan(plan(planned("a"), planned("b")._replace(power_source=source)))
+    view.on_plan(plan(planned("a"), planned("b", source=source)))
     at = MemberProgress(40, 0.5, 10**6, 0.0, True)
     gone = at._replace(connected=False, loss=None)
     view.on_event("a", Progress(80, 100, 20.0, {"a": at, "b": gone}))
@@ -107,7 +107,7 @@ def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixtu
 
 def test_emulated_devices_of_a_plan_are_marked_and_the_mark_explained(capsys: pytest.CaptureFixture[str]) -> None:
     with training.training() as view:
-        view.on_plan(plan(planned("a"), planned("b")._replace(power_source=EMULATED)))
+        view.on_plan(plan(planned("a"), planned("b", source=EMULATED)))
     said, note = capsys.readouterr().err.splitlines()
     assert said == "net: 100 steps, server on a, workers a, b*; predicted 100 s"
     assert note.startswith("* emulated")

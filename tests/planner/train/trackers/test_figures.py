@@ -110,7 +110,7 @@ def test_watts_tell_where_they_come_from() -> None:
 
 
 def test_the_watts_of_an_emulated_device_are_emulated_whatever_its_sensor_says() -> None:
-    stand_in = planned("a")._replace(power_source=Provenance("nameplate", ("board",), emulated=True))
+    stand_in = planned("a", source=Provenance("nameplate", ("board",), emulated=True))
     (found,) = watts(RunFigures(plan(stand_in)), telemetry(TimeSpent()))
     assert found.source.endswith(", emulated")
 

@@ -13,7 +13,7 @@ from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import plan, planned
 from tests.tensorboards import scalars
 
-STAND_IN = planned("tx2")._replace(power_source=Provenance("nameplate", ("board",), emulated=True))
+STAND_IN = planned("tx2", source=Provenance("nameplate", ("board",), emulated=True))
 PLAN = plan(STAND_IN)
 
 
