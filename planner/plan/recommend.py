@@ -78,7 +78,7 @@ def _round_note(found: Recommendation) -> list[str]:
 
 def _interval_note(found: Recommendation) -> list[str]:
     """Where intervals come from, for devices that are unlike those of the recorded runs."""
-    if found.emulated or found.parts[0].errors != RECORDED:
+    if found.stand_ins or found.parts[0].errors != RECORDED:
         return []
     return [
         "intervals hold the errors of runs on emulated devices; `planner audit` trains some clusters "
