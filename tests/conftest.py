@@ -31,7 +31,7 @@ def pytest_configure() -> None:
 LONGEST = (
     "e2e/test_frameworks",
     "e2e/test_ssh_end_to_end",
-    "planner/train/test_worker_restart",
+    "planner/run/test_supervisor",
 )
 #: Folders of tests that wait for processes for seconds, the longest first.
 WAITING = ("e2e", "planner/train", "planner/profile", "backends/peers", "backends/profiling", "planner/agents")

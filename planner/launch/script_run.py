@@ -1,24 +1,23 @@
 """A script runs on all members of a plan until it has ended everywhere or one rank has failed."""
 
-import queue
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from backends.protocol.events import Printed
 from backends.protocol.orders import FindFreePort, RunScript
 from planner.agents.addresses import data_addresses
-from planner.agents.call import TICK_S, Event
+from planner.agents.call import Event
 from planner.agents.pool import AgentPool, in_parallel
 from planner.agents.project import Project, send_project
 from planner.errors import DeviceLostError
 from planner.launch.first_failure import FirstFailure
 from planner.launch.output import LastError, LineSplitter, with_own_paths
 from planner.launch.ranks import PlacedRank, environment
-from planner.run.order_at_work import Events, OrderAtWork, open_agents
+from planner.run.life import Life
+from planner.run.order_at_work import OrderAtWork, Signals, open_agents
 from planner.units import bytes_text, seconds
 
 #: Shells add this to the number of the signal that ended a command.
@@ -78,35 +77,37 @@ class LaunchCallbacks(NamedTuple):
 
 @dataclass
 class RunningRank:
-    """A rank at work, as seen from here. ``lost``: why it has no exit code."""
+    """A rank at work, as seen from here."""
 
     place: PlacedRank
     folder: str
-    order: OrderAtWork
     splitters: dict[str, LineSplitter] = field(default_factory=lambda: {"out": LineSplitter(), "err": LineSplitter()})
     end: RankEnd | None = None
-    lost: str = ""
     error: LastError = field(default_factory=LastError)
 
 
-class ScriptRun:
-    """One launch of a script.
+class ScriptRun(Life[LaunchResult]):
+    """One launch of a script, which the first rank to fail ends; none is started again.
 
     command: what every rank runs in the folder of the project.
     """
+
+    stop_s = STOP_S
 
     def __init__(
         self, ranks: Sequence[PlacedRank], command: Sequence[str], project: Project, callbacks: LaunchCallbacks,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
+        super().__init__(Signals(), clock)
         self._places = tuple(ranks)
         self._command = tuple(command)
         self._project = project
         self._on_line, self._on_note = callbacks
-        self._clock = clock
-        self._events: Events = queue.Queue()
         self._ranks: dict[str, RunningRank] = {}
         self._failure = FirstFailure()
+        self._cause: str | None = None  # the rank that failed first
+        self._others: Sequence[str] = ()  # those that were at work then
+        self._stopped_by: str | None = None
         self._began_s = 0.0
 
     def run(self) -> LaunchResult:
@@ -116,12 +117,7 @@ class ScriptRun:
         """
         with AgentPool() as pool:
             self._start(pool)
-            try:
-                return self._watch()
-            except KeyboardInterrupt:
-                self._on_note("stopping all ranks; press Ctrl-C again to end them at once")
-                self._stop("Ctrl-C")
-                return self._result(INTERRUPTED, None, "all ranks were ended by Ctrl-C")
+            return self.watch()
 
     def _start(self, pool: AgentPool) -> None:
         devices = {place.name: place.device for place in self._places}
@@ -133,85 +129,93 @@ class ScriptRun:
         addresses = data_addresses(devices, pool.agents)
         first = self._places[0].name
         port: int = pool.agents[first].call(FindFreePort(), _PORT_TIMEOUT_S)
-        self._began_s = self._clock()
+        self._began_s = self.clock()
         for place in self._places:
             variables = environment(place, self._places, addresses[first], port)
             address = addresses[place.name] if len(self._places) > 1 else None
             folder = folders[place.name]
             self._on_note(f"{place.name}: rank {place.rank} in {folder}")
             call = pool.agents[place.name].start(RunScript(self._command, folder, variables, address))
-            order = OrderAtWork(place.name, place.name, call, self._events)
-            self._ranks[place.name] = RunningRank(place, folder, order)
+            order = OrderAtWork(place.name, place.name, call, self.signals)
+            self._ranks[place.name] = RunningRank(place, folder)
+            self.orders[place.name] = order
             order.listen()
 
-    def _watch(self) -> LaunchResult:
-        """Wait until all ranks have ended, or the first has failed."""
-        while any(running.end is None for running in self._ranks.values()):
-            with suppress(queue.Empty):
-                self._handle(*self._events.get(timeout=TICK_S))
-            cause = self._failure.cause(self._ranks, self._clock())
-            if cause is not None:
-                return self._failed(cause)
-        result = self._result(0, None, "")
-        ended = f"all {len(result.ranks)} ranks" if len(result.ranks) > 1 else "the only rank"
-        self._on_note(f"{ended} ended with exit code 0 after {seconds(result.seconds)}")
-        return result
+    def handle(self, source: str, event: Event | None) -> None:
+        """Show a piece of output, or note how a rank ended."""
+        running = self._ranks[source]
+        if isinstance(event, Printed):
+            self._show(running, event.stream, running.splitters[event.stream].add(event.text))
+        elif running.end is None:
+            self._note_end(source, running)
 
-    def _handle(self, name: str, heard: Event | None, ended_by: str | None = None) -> None:
-        """Show a piece of output, or note how a rank ended; ``ended_by``: why it was told to."""
-        running = self._ranks[name]
-        if isinstance(heard, Printed):
-            self._show(running, heard.stream, running.splitters[heard.stream].add(heard.text))
-            return
+    def _note_end(self, name: str, running: RunningRank) -> None:
         for stream, splitter in running.splitters.items():
             self._show(running, stream, splitter.end())
-        ended, lost = running.order.result, running.order.error
-        code = None if ended is None else ended if ended >= 0 else SIGNALLED - ended
-        now_s = self._clock()
-        running.end = RankEnd(name, running.place.rank, code, ended_by, now_s - self._began_s, running.folder)
-        running.lost = "" if lost is None else str(lost)
-        if ended_by is None:
+        status, now_s = self.orders[name].result, self.clock()
+        code = None if status is None else status if status >= 0 else SIGNALLED - status
+        running.end = RankEnd(name, running.place.rank, code, self._stopped_by, now_s - self._began_s, running.folder)
+        if self._stopped_by is None:
             self._failure.ended(name, code != 0, now_s)
+
+    def outcome(self, ended: bool) -> LaunchResult | None:
+        for name, running in self._ranks.items():
+            if ended and running.end is None:  # Ctrl-C has lost its last event
+                self._note_end(name, running)
+        if self._stopped_by is None:
+            self._cause = self._failure.cause(self._ranks, self.clock())
+            if self._cause is not None:
+                self._stop_others(self._cause)
+        return self._result() if all(running.end for running in self._ranks.values()) else None
+
+    def _stop_others(self, cause: str) -> None:
+        self._others = [name for name, running in self._ranks.items() if running.end is None]
+        self._stopped_by = f"the end of {cause}"
+        self.stop()
+
+    def say_stopping(self) -> None:
+        self._on_note("stopping all ranks; press Ctrl-C again to end them at once")
+        self._stopped_by = "Ctrl-C"
+
+    def late(self) -> LaunchResult:
+        for name, running in self._ranks.items():
+            if running.end is None:
+                self.orders[name].error = DeviceLostError(f"{name}: it did not answer within {STOP_S:g} s")
+                self._note_end(name, running)
+        return self._result()
 
     def _show(self, running: RunningRank, stream: str, lines: Sequence[str]) -> None:
         name = running.place.name
         for text in lines:
             if stream == "err":
-                self._failure.printed(name, text, self._clock())
+                self._failure.printed(name, text, self.clock())
                 running.error.add(text)
             shown = with_own_paths(text, running.folder, str(self._project.folder))
             self._on_line(OutputLine(name, stream, shown))
 
-    def _failed(self, name: str) -> LaunchResult:
-        """End the others and say which rank was the cause."""
-        others = [each for each, running in self._ranks.items() if running.end is None]
-        self._stop(f"the end of {name}")
-        running = self._ranks[name]
-        assert running.end is not None, "only a rank that has ended is a cause"
-        code = running.end.exit_code
-        rest = f"; {', '.join(others)} {'was' if len(others) == 1 else 'were'} ended" if others else ""
-        if code is None:
-            return self._result(1, name, f"{running.lost}{rest}")
-        last = f": {running.error.text}" if running.error.text else ""
-        return self._result(code, name, f"{name} (rank {running.place.rank}) {_ended(code)}{last}{rest}")
-
-    def _stop(self, why: str) -> None:
-        """End all ranks that still run; whoever does not hear of it ends with its agent."""
-        for running in self._ranks.values():
-            if running.end is None:
-                running.order.stop()
-        until_s = self._clock() + STOP_S
-        while any(running.end is None for running in self._ranks.values()) and self._clock() < until_s:
-            with suppress(queue.Empty):
-                self._handle(*self._events.get(timeout=TICK_S), ended_by=why)
-        for name, running in self._ranks.items():
-            if running.end is None:
-                running.order.error = DeviceLostError(f"{name}: it did not answer within {STOP_S:g} s")
-                self._handle(name, None, why)
-
-    def _result(self, code: int, failed: str | None, reason: str) -> LaunchResult:
+    def _result(self) -> LaunchResult:
+        """How the launch ended, with all ranks."""
         ends = tuple(running.end for running in self._ranks.values() if running.end is not None)
-        return LaunchResult(code, failed, reason, self._clock() - self._began_s, ends)
+        lasted_s = self.clock() - self._began_s
+        if self.interrupted:
+            return LaunchResult(INTERRUPTED, None, "all ranks were ended by Ctrl-C", lasted_s, ends)
+        if self._cause is not None:
+            code, reason = self._first_failure(self._cause)
+            return LaunchResult(code, self._cause, reason, lasted_s, ends)
+        ended = f"all {len(ends)} ranks" if len(ends) > 1 else "the only rank"
+        self._on_note(f"{ended} ended with exit code 0 after {seconds(lasted_s)}")
+        return LaunchResult(0, None, "", lasted_s, ends)
+
+    def _first_failure(self, name: str) -> tuple[int, str]:
+        """The exit code where this rank was the first to fail, and one line on why."""
+        running, others = self._ranks[name], self._others
+        assert running.end is not None, "only a rank that has ended is a cause"
+        rest = f"; {', '.join(others)} {'was' if len(others) == 1 else 'were'} ended" if others else ""
+        code = running.end.exit_code
+        if code is None:
+            return 1, f"{self.orders[name].error}{rest}"
+        last = f": {running.error.text}" if running.error.text else ""
+        return code, f"{name} (rank {running.place.rank}) {_ended(code)}{last}{rest}"
 
 
 def _ended(code: int) -> str:

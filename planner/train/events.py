@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from backends.protocol.events import EVENTS, MemberAccount, RunAccount
+from backends.protocol.events import EVENTS, RunAccount
+from planner.run.supervisor import MemberEnded, MemberGivenUp, MemberLost
 
 
 class Reaching(NamedTuple):
@@ -33,24 +34,6 @@ class LogFailed(NamedTuple):
     """The log of a run cannot be written."""
 
     reason: str
-
-
-class MemberLost(NamedTuple):
-    """A member has failed or its device is lost; it is started again."""
-
-    reason: str
-
-
-class MemberGivenUp(NamedTuple):
-    """A member is not started again."""
-
-    reason: str
-
-
-class MemberEnded(NamedTuple):
-    """A member has ended normally."""
-
-    account: MemberAccount
 
 
 class RunEnded(NamedTuple):

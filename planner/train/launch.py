@@ -1,8 +1,6 @@
 """A launch sends the data and starts the server and the workers (Gu et al., step 6)."""
 
 import math
-import queue
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,19 +11,20 @@ from backends.protocol.member_specs import HostAddress, MemberSpec
 from backends.protocol.orders import StartFramework
 from backends.strategies.engine import TORCH
 from backends.training import checkpoint
-from backends.training.run_orders import HostRun, TrainAlone
+from backends.training.run_orders import HostRun, RunPeer, RunRank, RunWorker, TrainAlone
 from backends.training.run_spec import RunSpec
 from planner.agents.addresses import data_addresses
 from planner.agents.call import Call
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
-from planner.errors import PlannerError, RunError
+from planner.errors import PlannerError
 from planner.fleet.device import Fleet
 from planner.json_records import save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.run.order_at_work import open_agents
+from planner.run.order_at_work import Signals, expect, open_agents
+from planner.run.supervisor import Supervisor, wait_until_ready
 from planner.train import orders
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.data_division import DataDivision, data_division
@@ -35,7 +34,6 @@ from planner.train.monitor import RunMonitor, ServerProcess, remove
 from planner.train.orders import Options
 from planner.train.telemetry import Telemetry
 from planner.train.training_data import TrainingData
-from planner.train.worker_restart import READY_S, RankSupervisor, Signals, WorkerSupervisor, expect
 
 #: The coordinator of peers, in a run's events.
 COORDINATOR = "coordinator"
@@ -68,8 +66,8 @@ class Launch:
         self._pool_is_lent = pool is not None
         self._pool = pool or AgentPool(folder.log)
         self._reporter = EventReporter(folder.events, on_event, observers)
-        self._signals = Signals(go=threading.Event(), over=threading.Event(), events=queue.Queue())
-        self._supervisors: dict[str, WorkerSupervisor] = {}
+        self._signals = Signals()
+        self._supervisors: dict[str, Supervisor] = {}
         self._addresses: dict[str, str] = {}
         self.telemetry = Telemetry(plan.names)
         self.startup_s: float | None = None
@@ -185,10 +183,8 @@ class Launch:
         for name, member in members.items():
             identity = authority.identity(name, listens=peers)
             to_host = HostAddress(address, port, identity, self.options.heartbeat_s)
-            supervisor = WorkerSupervisor(name, self._pool, name == self.plan.server, self.telemetry, self._signals)
-            self._supervisors[name] = supervisor
-            supervisor.start(orders.role(self.plan, self.options, member, to_host, self._addresses[name]))
-        return call, self._wait_for_workers()
+            self._supervise(name, orders.role(self.plan, self.options, member, to_host, self._addresses[name]))
+        return call, wait_until_ready(self._supervisors)
 
     def _start_ranks(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> StartedRun:
         """Start the first rank, which is the host too, and with its port the others."""
@@ -197,23 +193,16 @@ class Launch:
         port = expect(call, Listening).port
         for name, member in members.items():
             if name != first:
-                supervisor = RankSupervisor(name, self._pool, False, self.telemetry, self._signals)
-                self._supervisors[name] = supervisor
-                supervisor.start(orders.rank(plan, member, run, self._addresses, port))
+                self._supervise(name, orders.rank(plan, member, run, self._addresses, port))
         ready = expect(call, Ready)
-        return call, {first: ready, **self._wait_for_workers()}
+        return call, {first: ready, **wait_until_ready(self._supervisors)}
 
-    def _wait_for_workers(self) -> dict[str, Ready]:
-        """What they are ready with. Raises RunError where a worker fails or is late."""
-        deadline = time.monotonic() + READY_S
-        while late := sorted(name for name, supervisor in self._supervisors.items() if supervisor.ready is None):
-            failures = [each.failure for each in self._supervisors.values() if each.failure is not None]
-            if failures:
-                raise RunError("; ".join(failures))
-            if time.monotonic() > deadline:
-                raise RunError(f"{', '.join(late)}: not ready within {READY_S:g} s")
-            time.sleep(0.02)
-        return {name: each.ready for name, each in self._supervisors.items() if each.ready is not None}
+    def _supervise(self, name: str, order: RunWorker | RunPeer | RunRank) -> None:
+        """Start a member. A rank is not started again: the others cannot go on without it."""
+        beside_server, restarts = name == self.plan.server, not self._has_ranks
+        supervisor = Supervisor(name, self._pool, beside_server, self.telemetry.started, self._signals, restarts)
+        self._supervisors[name] = supervisor
+        supervisor.start(order)
 
     def _keep_division(self, ready: Mapping[str, Ready]) -> None:
         """Tell what the members hold, and keep it. Raises RunError as ``DataDivision.held``."""

@@ -1,11 +1,9 @@
 """A monitor handles a run's events until its account and its last checkpoint have arrived."""
 
 import math
-import queue
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from backends.frameworks.process_group import BROKEN
@@ -13,15 +11,16 @@ from backends.protocol.events import CheckpointFailed, CheckpointWritten, Droppe
 from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
-from planner.agents.call import TICK_S, Call, Event
+from planner.agents.call import Call, Event
 from planner.agents.client import AgentClient
-from planner.errors import DeviceLostError, InterruptedRunError, RemoteError, RunError
-from planner.run.order_at_work import OrderAtWork
+from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
+from planner.run.life import Life
+from planner.run.order_at_work import OrderAtWork, Signals
+from planner.run.supervisor import MemberEnded, MemberLost, Supervisor
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
-from planner.train.events import MemberEnded, MemberLost, RunEnded, Stopping, TimeOver
+from planner.train.events import RunEnded, Stopping, TimeOver
 from planner.train.telemetry import Telemetry
-from planner.train.worker_restart import Signals, WorkerSupervisor
 
 STOP_S = 60.0
 #: Longest wait for the cause, once a member says that its exchange broke off.
@@ -49,26 +48,31 @@ class ServerProcess(NamedTuple):
     needs_all: bool = False
 
 
-@dataclass
-class RunMonitor:
-    """Handles the events of a run. A cluster of one device has no supervisors."""
+class RunMonitor(Life[RunAccount]):
+    """Handles the events of a run. A cluster of one device has no supervisors.
 
-    server: ServerProcess
-    supervisors: Mapping[str, WorkerSupervisor]
-    fetcher: CheckpointFetcher
-    telemetry: Telemetry
-    reporter: EventReporter
-    signals: Signals
-    clock: Callable[[], float] = time.monotonic
-    _order: OrderAtWork = field(init=False)
-    _time_is_over: bool = field(default=False, init=False)
-    _held_up_s: float = field(default=0.0, init=False)
-    _cause_by_s: float | None = field(default=None, init=False)
-    _left: set[str] = field(default_factory=set, init=False)  # members at whom no more samples arrive
+    Members that are lost are started again, unless the run needs them all.
+    """
 
-    def __post_init__(self) -> None:
-        server = self.server
-        self._order = OrderAtWork(server.source, server.device, server.call, self.signals.events)
+    stop_s = STOP_S
+
+    def __init__(
+        self, server: ServerProcess, supervisors: Mapping[str, Supervisor], fetcher: CheckpointFetcher,
+        telemetry: Telemetry, reporter: EventReporter, signals: Signals,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        super().__init__(signals, clock)
+        self._server = server
+        self._supervisors = supervisors
+        self._fetcher = fetcher
+        self._telemetry = telemetry
+        self._reporter = reporter
+        self._order = OrderAtWork(server.source, server.device, server.call, signals)
+        self.orders[server.source] = self._order
+        self._end_s = math.inf
+        self._time_is_over = False
+        self._cause_by_s: float | None = None
+        self._left: set[str] = set()  # members at whom no more samples arrive
 
     def run(self, lasting_s: float = math.inf) -> RunAccount:
         """Watch until the last step, or for ``lasting_s``; returns the server's account.
@@ -77,64 +81,74 @@ class RunMonitor:
         Raises RunError, and InterruptedRunError on Ctrl-C.
         """
         self._order.listen(self._fetch)
-        end_s = self.clock() + lasting_s
-        stop_by: float | None = None
-        while True:
-            try:
-                if self.clock() > end_s + self._held_up_s:
-                    end_s = math.inf
-                    self._time_is_over = True
-                    self.signals.over.set()  # a worker that is cut off now is not started again
-                    self.reporter.report("planner", TimeOver())
-                    self._order.stop()
-                if stop_by is not None and self.clock() > stop_by:
-                    raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
-                account = self._next()
-                if account is not None:
-                    self.signals.over.set()
-                    return self._end(account, interrupted=stop_by is not None)
-                if stop_by is None:
-                    self._check_workers()
-            except KeyboardInterrupt:
-                if stop_by is not None or self.signals.over.is_set():
-                    done: RunAccount | None = self._order.result
-                    if done is not None and self._is_saved(done):
-                        return done
-                    raise self._interrupted("stopped at once") from None
-                self.reporter.report("planner", Stopping())
-                stop_by = self.clock() + STOP_S
-                self._order.stop()
+        self._end_s = self.clock() + lasting_s
+        return self.watch()
 
     def _fetch(self, event: Event) -> None:
         """Not after other events: Ctrl-C may lose what was just taken from their queue."""
         if isinstance(event, CheckpointWritten):
-            self.fetcher.fetch_in_background(event)
+            self._fetcher.fetch_in_background(event)
 
-    def _next(self) -> RunAccount | None:
-        """Handle one event; returns the account after the last one.
+    def handle(self, source: str, event: Event | None) -> None:
+        if event is None:
+            return
+        self._telemetry.add(source, event)
+        if isinstance(event, Joined):
+            self._left.discard(event.member)
+            if event.member in self._supervisors:  # the first rank is a member and the host
+                self._supervisors[event.member].joined = True
+        elif isinstance(event, MemberEnded | MemberLost):
+            self._supervisors[source].joined = False
+        elif isinstance(event, Left):
+            self._left.add(event.member)
+        elif isinstance(event, Dropped):
+            if event.member in self._supervisors:  # the host may name whom it likes
+                self._supervisors[event.member].dropped(event.reason, event.unfit)
+        elif isinstance(event, Evaluated) and self._server.evaluation_stops_all:
+            self._end_s += event.seconds
+        elif isinstance(event, CheckpointFailed):
+            self._fetcher.unsaved = event.reason
+        self._reporter.report(source, event)
 
-        Raises RunError where the server has failed.
-        """
-        # Read before the queue, which holds by now all events that came before them.
-        account: RunAccount | None = self._order.result
-        error = self._order.error
-        with suppress(queue.Empty):
-            source, event = self.signals.events.get(timeout=TICK_S)
-            if event is not None:
-                self._handle(source, event)
-                self.reporter.report(source, event)
-            if not self.signals.events.empty():
-                return None
-        if error is None:
-            return account
-        reason = self._cause(str(error)) if self.server.needs_all else str(error)
-        if reason is None:
-            return None
-        self.fetcher.wait()
-        self._remove_files()
-        if isinstance(error, DeviceLostError) and not self.server.needs_all:
-            reason = f"the server on {self.server.device} is lost: {error}"
-        raise self._failed(reason)
+    def outcome(self, ended: bool) -> RunAccount | None:
+        if ended and self._order.error is None:
+            self.signals.over.set()
+            return self._end(self._order.result)
+        reason = self._host_failure(self._order.error) if ended and self._order.error else None
+        if reason is None and not self.interrupted:
+            reason = self._failure_of_members()
+        if reason is not None:
+            self._fetcher.wait()
+            self._remove_files()
+            raise self._failed(reason)
+        if not self._time_is_over and self.clock() > self._end_s:
+            self._time_is_over = True
+            self.signals.over.set()  # a worker that is cut off now is not started again
+            self._reporter.report("planner", TimeOver())
+            self._order.stop()
+        return None
+
+    def say_stopping(self) -> None:
+        self._reporter.report("planner", Stopping())
+
+    def late(self) -> RunAccount:
+        raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
+
+    def at_once(self) -> RunAccount:
+        done: RunAccount | None = self._order.result
+        if done is not None and self._is_saved(done):
+            return done
+        raise self._interrupted("stopped at once") from None
+
+    def _host_failure(self, error: PlannerError) -> str | None:
+        """Why the host failed; None until that is known."""
+        if self._server.needs_all:
+            return self._cause(str(error))
+        return (
+            f"the server on {self._server.device} is lost: {error}"
+            if isinstance(error, DeviceLostError)
+            else str(error)
+        )
 
     def _cause(self, *reasons: str) -> str | None:
         """Why a run that needs all its members failed; None until it is known.
@@ -142,80 +156,59 @@ class RunMonitor:
         When a member is lost, the others report that their exchange broke off, often before its
         own end is known.
         """
-        reasons += tuple(each.failure for each in self.supervisors.values() if each.failure is not None)
+        reasons += tuple(each.failure for each in self._supervisors.values() if each.failure is not None)
         causes = [reason for reason in reasons if BROKEN not in reason]
         self._cause_by_s = self._cause_by_s or self.clock() + CAUSE_S
         if causes or self.clock() > self._cause_by_s:
             return [*causes, *reasons][0]
         return None
 
-    def _handle(self, source: str, event: Event) -> None:
-        self.telemetry.add(source, event)
-        if isinstance(event, Joined):
-            self._left.discard(event.member)
-            if event.member in self.supervisors:  # the first rank is a member and the host
-                self.supervisors[event.member].joined = True
-        elif isinstance(event, MemberEnded | MemberLost):
-            self.supervisors[source].joined = False
-        elif isinstance(event, Left):
-            self._left.add(event.member)
-        elif isinstance(event, Dropped):
-            if event.member in self.supervisors:  # the host may name whom it likes
-                self.supervisors[event.member].dropped(event.reason, event.unfit)
-        elif isinstance(event, Evaluated) and self.server.evaluation_stops_all:
-            self._held_up_s += event.seconds
-        elif isinstance(event, CheckpointFailed):
-            self.fetcher.unsaved = event.reason
+    def _failure_of_members(self) -> str | None:
+        """Why the run cannot go on, where all members have been given up, or one that it needs."""
+        failures = [supervisor.failure for supervisor in self._supervisors.values() if supervisor.failure is not None]
+        reason = next((each.failure for each in self._supervisors.values() if each.fails_run), None)
+        if reason is None and failures and self._server.needs_all:
+            return self._cause()
+        if reason is None and failures and len(failures) + len(self._left) == len(self._supervisors):
+            return "; ".join(failures)
+        return reason
 
-    def _check_workers(self) -> None:
-        """Raises RunError where all workers have been given up, or one that the run needs."""
-        failures = [supervisor.failure for supervisor in self.supervisors.values() if supervisor.failure is not None]
-        reason = next((each.failure for each in self.supervisors.values() if each.fails_run), None)
-        if reason is None and failures and self.server.needs_all:
-            reason = self._cause()
-        elif reason is None and failures and len(failures) + len(self._left) == len(self.supervisors):
-            reason = "; ".join(failures)
-        if reason is not None:
-            self.fetcher.wait()
-            self._remove_files()
-            raise self._failed(reason)
-
-    def _end(self, account: RunAccount, interrupted: bool) -> RunAccount:
-        self.fetcher.finish()
+    def _end(self, account: RunAccount) -> RunAccount:
+        self._fetcher.finish()
         self._drain()
-        self.reporter.report("planner", RunEnded(account))
+        self._reporter.report("planner", RunEnded(account))
         self._remove_files()
-        completed = self._time_is_over and not interrupted and account.reason == STOPPED
-        completed |= account.reason in EARLY_ENDS and self.fetcher.has(account.done)
+        completed = self._time_is_over and not self.interrupted and account.reason == STOPPED
+        completed |= account.reason in EARLY_ENDS and self._fetcher.has(account.done)
         if self._is_saved(account) or completed:
             return account
         where = f"after step {account.done} of {account.total}"
         if account.finished or account.reason in EARLY_ENDS:
-            raise self._failed(f"the trained weights could not be saved: {self.fetcher.unsaved}")
-        if interrupted:
+            raise self._failed(f"the trained weights could not be saved: {self._fetcher.unsaved}")
+        if self.interrupted:
             raise self._interrupted(f"stopped {where}")
         raise self._failed(f"{where}: {account.reason or 'the server ended early'}")
 
     def _is_saved(self, account: RunAccount) -> bool:
         """Whether the run has been trained to its end and its weights are in the run folder."""
-        return bool(account.finished) and self.fetcher.has(account.done)
+        return bool(account.finished) and self._fetcher.has(account.done)
 
     def _remove_files(self) -> None:
         """Remove the run's files from the server's device once its last checkpoint is here."""
-        if self.fetcher.up_to_date:
-            remove(self.fetcher.agent or self.server.agent, self.server.files)
+        if self._fetcher.up_to_date:
+            remove(self._fetcher.agent or self._server.agent, self._server.files)
 
     def _drain(self) -> None:
         """Handle the last events of workers, which may come after the server's account."""
         deadline = time.monotonic() + DRAIN_S
-        while any(supervisor.joined for supervisor in self.supervisors.values()) and time.monotonic() < deadline:
-            self._next()
+        while any(supervisor.joined for supervisor in self._supervisors.values()) and time.monotonic() < deadline:
+            self.take()
 
     def _failed(self, reason: str) -> RunError:
-        return RunError(reason + self.fetcher.resume_hint())
+        return RunError(reason + self._fetcher.resume_hint())
 
     def _interrupted(self, reason: str) -> InterruptedRunError:
-        return InterruptedRunError(reason + self.fetcher.resume_hint())
+        return InterruptedRunError(reason + self._fetcher.resume_hint())
 
 
 def remove(agent: AgentClient, files: Iterable[str]) -> None:

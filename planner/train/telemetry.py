@@ -6,7 +6,7 @@ from typing import Any
 from backends.protocol.events import Built, MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.agents.call import Event
-from planner.train.events import MemberEnded
+from planner.run.supervisor import MemberEnded
 from profilers.records.readings import Window
 
 
@@ -46,11 +46,3 @@ class Telemetry:
             self.built_s[name] = event.build_s
         elif isinstance(event, MemberEnded):
             self.compressors[name] = event.account.compressor
-
-    def stepped(self, name: str) -> bool:
-        """Whether this member has made a step since it was last started."""
-        return bool(self.spent[name]) and self.spent[name][-1].steps > 0
-
-    def ever_stepped(self, name: str) -> bool:
-        """Whether this member has ever made a step."""
-        return any(start.steps for start in self.spent[name])

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from backends.protocol.events import CheckpointWritten, Evaluated, MemberTelemetry, Progress, TimeSpent
 from planner.agents.call import Event
 from planner.plan.file import Plan
-from planner.train.events import MemberLost, RunEnded
+from planner.run.supervisor import MemberLost
+from planner.train.events import RunEnded
 from planner.train.worker_result import watts
 
 #: What each figure says, with its unit, by name. Those of a worker begin with ``worker_``.

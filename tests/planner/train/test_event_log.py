@@ -9,8 +9,9 @@ import pytest
 
 from backends.protocol.events import Evaluated, Joined, MemberTelemetry, Progress, TimeSpent
 from planner.agents.call import Event
+from planner.run.supervisor import MemberLost
 from planner.train.event_log import EventReporter, LoggedEvent, read
-from planner.train.events import LogFailed, MemberLost, RunEnded, Sending, Started
+from planner.train.events import LogFailed, RunEnded, Sending, Started
 from profilers.records.readings import Window
 
 RUNS = Path(__file__).resolve().parents[2] / "golden" / "runs"

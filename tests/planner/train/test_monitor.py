@@ -20,11 +20,11 @@ from backends.training import checkpoint
 from planner.agents.call import Event
 from planner.errors import AgentError, InterruptedRunError, RunError
 from planner.paths import RunFolder
+from planner.run.order_at_work import Signals
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 from planner.train.monitor import RunMonitor, ServerProcess
 from planner.train.telemetry import Telemetry
-from planner.train.worker_restart import Signals
 
 STEPS = 30
 DONE = RunAccount(STEPS, STEPS, 1.0, {}, True)
@@ -328,5 +328,5 @@ def test_a_member_that_came_back_has_not_left(tmp_path: Path) -> None:
     workers = {"a": worker("a: its device is gone"), "b": worker()}
     run = Run(tmp_path, ServerCall(DONE), workers=workers)
     for event in (Left("b", "the stream has ended"), Joined("b")):
-        run.monitor._handle("server", event)
-    run.monitor._check_workers()
+        run.monitor.handle("server", event)
+    assert run.monitor.outcome(ended=False) is None

@@ -4,7 +4,7 @@ import pytest
 
 from backends.protocol.events import Built, Joined, MemberAccount, MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
-from planner.train.events import MemberEnded
+from planner.run.supervisor import MemberEnded
 from planner.train.telemetry import Telemetry
 from profilers.records.readings import Window
 
@@ -37,16 +37,6 @@ def test_a_device_alone_is_collected_without_a_start(telemetry: Telemetry) -> No
     telemetry.add("a", report(4))
     telemetry.add("a", report(6))
     assert [each.steps for each in telemetry.spent["a"]] == [6]
-
-
-def test_a_member_that_is_started_again_has_stepped_before_but_not_since(telemetry: Telemetry) -> None:
-    assert not telemetry.stepped("a") and not telemetry.ever_stepped("a")
-    telemetry.started("a")
-    telemetry.add("a", report(1))
-    assert telemetry.stepped("a") and telemetry.ever_stepped("a")
-    telemetry.started("a")
-    assert not telemetry.stepped("a") and telemetry.ever_stepped("a")
-    assert not telemetry.ever_stepped("b")
 
 
 def test_the_time_to_build_and_the_figures_of_the_compressor_are_kept(telemetry: Telemetry) -> None:

@@ -20,8 +20,8 @@ from backends.protocol.events import (
 from planner.json_records import load
 from planner.plan.file import Plan
 from planner.provenance import Provenance
+from planner.run.supervisor import MemberLost
 from planner.train.event_log import read
-from planner.train.events import MemberLost
 from planner.train.trackers.figures import MEANINGS, Figure, RunFigures
 from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import plan, planned

@@ -2,23 +2,21 @@
 
 import json
 import os
-import queue
 import shutil
 import signal
 import subprocess
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from backends.protocol.events import Ready
+from backends.protocol.events import MemberTelemetry, Ready, TimeSpent
 from planner.agents.call import Event
-from planner.errors import DeviceLostError, PlannerError
-from planner.train.events import MemberGivenUp, MemberLost
-from planner.train.telemetry import Telemetry
-from planner.train.worker_restart import ATTEMPTS, Signals, WorkerSupervisor
+from planner.errors import AgentError, DeviceLostError, PlannerError
+from planner.run.order_at_work import Signals
+from planner.run.supervisor import ATTEMPTS, MemberGivenUp, MemberLost, Supervisor
+from profilers.records.readings import Window
 from tests.planner.pairs import (
     STEPS,
     has_checkpoint,
@@ -94,9 +92,10 @@ ORDER: Any = None  # not read
 class FailingWorker:
     """A pool, an agent and an order at once, of a worker that fails after each start."""
 
-    def __init__(self, error: PlannerError) -> None:
+    def __init__(self, error: PlannerError, *events: Event) -> None:
         self.agents = {"tx2": self}
         self._error = error
+        self._events = events
 
     def reopen(self, name: str) -> "FailingWorker":
         return self
@@ -115,14 +114,16 @@ class FailingWorker:
     def close(self) -> None:
         pass
 
-    def result(self, on_event: object) -> Event:
+    def result(self, on_event: Callable[[Event], None]) -> Event:
+        for event in self._events:
+            on_event(event)
         raise self._error
 
 
 def test_a_worker_that_the_server_would_send_away_again_fails_the_run() -> None:
-    signals = Signals(threading.Event(), threading.Event(), queue.Queue())
+    signals = Signals()
     pool: Any = FailingWorker(DeviceLostError("tx2: parameter server closed the connection"))
-    supervisor = WorkerSupervisor("tx2", pool, False, Telemetry(["tx2"]), signals)
+    supervisor = Supervisor("tx2", pool, False, lambda name: None, signals)
     supervisor.dropped("its model is not the run's", unfit=True)
     assert supervisor.fails_run and supervisor.failure == "tx2: its model is not the run's"
 
@@ -137,10 +138,10 @@ def test_a_worker_that_the_server_would_send_away_again_fails_the_run() -> None:
 def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_it_away(
     said: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planner.train.worker_restart.LONGEST_PAUSE_S", 0.01)
-    signals = Signals(threading.Event(), threading.Event(), queue.Queue())
+    monkeypatch.setattr("planner.run.supervisor.LONGEST_PAUSE_S", 0.01)
+    signals = Signals()
     pool: Any = FailingWorker(DeviceLostError(said))
-    supervisor = WorkerSupervisor("tx2", pool, False, Telemetry(["tx2"]), signals)
+    supervisor = Supervisor("tx2", pool, False, lambda name: None, signals)
     supervisor.dropped("its model is not the run's")
     signals.go.set()
     supervisor.start(ORDER)
@@ -148,6 +149,22 @@ def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_
     events = [signals.events.get(timeout=HANG_S) for _ in range(ATTEMPTS + 1)]
     assert supervisor.failure == told
     assert events == [("tx2", MemberLost(said))] * ATTEMPTS + [("tx2", MemberGivenUp(told))]
+
+
+@pytest.mark.parametrize(("restarts", "steps", "attempts"), [(True, 0, 1), (False, 3, 0)])
+def test_a_member_that_has_never_made_a_step_or_that_all_need_is_not_started_again(
+    restarts: bool, steps: int, attempts: int
+) -> None:
+    signals = Signals()
+    report = MemberTelemetry(Window(1.0, {}, ()), TimeSpent(steps))
+    pool: Any = FailingWorker(AgentError("tx2: no memory"), report)
+    supervisor = Supervisor("tx2", pool, False, lambda name: None, signals, restarts)
+    signals.go.set()
+    supervisor.start(ORDER)
+    until(lambda: supervisor.failure, lambda: "it was not given up")
+    assert supervisor.failure == "tx2: no memory"
+    events = [signals.events.get(timeout=HANG_S) for _ in range(2 + attempts)]
+    assert sum(isinstance(event, MemberLost) for _, event in events) == attempts
 
 
 @pytest.fixture

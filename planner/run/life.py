@@ -1,0 +1,90 @@
+"""The life of a run: orders are watched until they end, one fails, or Ctrl-C stops them.
+
+``train`` (with either engine) and ``launch`` are its users. Each says what an event means, which
+failure ends all, and what the result is. ``supervisor`` restarts a member that may be lost.
+"""
+
+import abc
+import queue
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ClassVar, Generic, TypeVar
+
+from planner.agents.call import TICK_S, Event
+from planner.run.order_at_work import OrderAtWork, Signals
+
+Result = TypeVar("Result")
+
+
+class Life(abc.ABC, Generic[Result]):
+    """Watches the orders that end with the run; their events arrive in one queue.
+
+    stop_s: longest wait for orders that were told to stop.
+    orders: by the names of their events.
+    interrupted: whether Ctrl-C has been pressed.
+    """
+
+    stop_s: ClassVar[float]
+
+    def __init__(self, signals: Signals, clock: Callable[[], float] = time.monotonic) -> None:
+        self.signals = signals
+        self.clock = clock
+        self.orders: dict[str, OrderAtWork] = {}
+        self.interrupted = False
+        self._stop_by_s: float | None = None
+
+    @abc.abstractmethod
+    def handle(self, source: str, event: Event | None) -> None:
+        """An event of an order or a member; None for its end."""
+
+    @abc.abstractmethod
+    def outcome(self, ended: bool) -> Result | None:
+        """The result, once it is known; asked after every event, and in between.
+
+        ended: whether all orders have ended and all their events have been handled.
+        Raises RunError where the run has failed.
+        """
+
+    @abc.abstractmethod
+    def say_stopping(self) -> None:
+        """Tell the operator that Ctrl-C was heard."""
+
+    @abc.abstractmethod
+    def late(self) -> Result:
+        """The result where an order has not stopped within ``stop_s``, or an error."""
+
+    def at_once(self) -> Result:
+        """The result at a second Ctrl-C, or an error."""
+        raise KeyboardInterrupt
+
+    def watch(self) -> Result:
+        """Follow the run to its result. One Ctrl-C stops all orders; a second waits for none."""
+        while True:
+            try:
+                if self._stop_by_s is not None and self.clock() > self._stop_by_s:
+                    return self.late()
+                # Read before the queue, which holds by now all events that came before the ends.
+                ended = all(order.ended for order in self.orders.values())
+                self.take()
+                result = self.outcome(ended and self.signals.events.empty())
+                if result is not None:
+                    return result
+            except KeyboardInterrupt:
+                if self.interrupted or self.signals.over.is_set():
+                    return self.at_once()
+                self.interrupted = True
+                self.say_stopping()
+                self.stop()
+
+    def take(self) -> None:
+        """Handle the next event, if one comes soon."""
+        with suppress(queue.Empty):
+            self.handle(*self.signals.events.get(timeout=TICK_S))
+
+    def stop(self) -> None:
+        """Tell all orders to stop; whoever does not hear of it ends with its agent."""
+        self._stop_by_s = self.clock() + self.stop_s
+        for order in self.orders.values():
+            if not order.ended:
+                order.stop()
