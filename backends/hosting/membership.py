@@ -1,6 +1,6 @@
 """The membership of a run lists its present members and tells observers when it changes.
 
-``run_host`` notices silent members and drops them; then the step queue, an observer, gives the work
+``silent_members`` drops silent members; then the step queue, an observer, gives the work
 items that they held to others.
 """
 

@@ -21,8 +21,9 @@ from backends.frameworks.optimizer import OWN
 from backends.frameworks.process_group import ProcessGroup
 from backends.hosting import single_device
 from backends.hosting.rank_batches import RankBatches
+from backends.hosting.rank_meetings import DIVERGED, GOES_ON, MeetingOutcome, RankMeetings
 from backends.hosting.round_queue import RoundQueue
-from backends.hosting.single_device import PROGRESS_INTERVAL_S, SingleDevice
+from backends.hosting.single_device import SingleDevice
 from backends.hosting.step_queue import RunProgress, WorkItem
 from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import STEP
@@ -31,11 +32,6 @@ from backends.training.compute_clock import clock_of
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.step import combine_parts, evaluate
 from backends.training.stopping import EARLY_ENDS, STREAMS_ENDED
-
-#: What a rank says of itself at a meeting.
-GOES_ON, STOPS, DIVERGED = range(3)
-#: Most rounds between two meetings: the time of a round may change.
-MOST_ROUNDS = 1000
 
 
 def run(
@@ -93,14 +89,11 @@ class Rank(SingleDevice):
         self._on_end = on_end
         self._names = names
         self._is_first = group.rank == 0
-        self._says = GOES_ON
-        self._bad_step, self._bad_loss = 0, 0.0  # where its loss was not finite first
-        self._losses: Sequence[float] = (math.nan,) * group.size
-        self._rounds_to_meeting = 1
+        self._meetings = RankMeetings(group, names)
         super().__init__(spec, replica, emit, names[group.rank], began)
         if self._batches.may_change:
             self._agree(group.gather((self._batches.wanted,))[:, 0])
-        self._met_s, self._rounds = time.monotonic(), 0
+        self._meetings.begin()
         if self._is_first:
             for name in names:
                 emit(Joined(name))
@@ -188,12 +181,11 @@ class Rank(SingleDevice):
 
     def _after_round(self) -> None:
         self._mark_end()
-        self._rounds += 1
         if self.step_queue.checkpoint_due:
             self._average_state()
             self._share_offsets()
             self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
-        if self._rounds >= self._rounds_to_meeting:
+        if self._meetings.is_due():
             self._meet()
             if self.spec.run.stream is not None:
                 self._commit_saved_offsets()
@@ -201,32 +193,21 @@ class Rank(SingleDevice):
     def stop(self, reason: str) -> None:
         """Ask all ranks to end the run at their next meeting; the first reason counts."""
         self.reason = self.reason or reason
-        self._says = self._says or (STOPS if reason in (STOPPED,) + EARLY_ENDS else DIVERGED)
+        self._meetings.stop(diverged=reason not in (STOPPED,) + EARLY_ENDS)
 
     def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
         self._emit(Diverged(name, step, str(loss)))
-        if self._says != DIVERGED:
-            self._bad_step, self._bad_loss = step, loss
+        self._meetings.diverge(step, loss)
         self.stop(divergence_reason(self.spec, name, kind, step, loss))
         self.step_queue.complete(name)  # for the others go on as well, to the next meeting
 
     def _meet(self) -> None:
         """Tell the others how this rank is, and end the run if one of them wants to."""
-        now_s = time.monotonic()
-        round_s = max(1e-6, (now_s - self._met_s) / max(1, self._rounds))
-        rounds = min(MOST_ROUNDS, max(1, int(PROGRESS_INTERVAL_S / round_s)))
-        loss = self._bad_loss if self._says == DIVERGED else self._stats.loss
-        row = (self._says, math.nan if loss is None else loss, self._bad_step, rounds, self._batches.wanted)
-        rows = self._group.gather(row)
-        self._losses = tuple(rows[:, 1])
-        self._rounds_to_meeting = int(rows[0, 3])  # the same number on all ranks
-        self._met_s, self._rounds = now_s, 0
-        # The first loss that is not finite tells why: its gradient spoils the weights of all.
-        name, (says, loss, step, *_) = min(zip(self._names, rows), key=lambda each: (-each[1][0], each[1][2]))
-        if says != GOES_ON:
-            self._end_for_all(name, int(says), int(step), float(loss))
+        found = self._meetings.meet(self._stats.loss, self._batches.wanted)
+        if found.says != GOES_ON:
+            self._end_for_all(found)
         elif self._batches.may_change:
-            self._agree(rows[:, 4])
+            self._agree(found.wanted)
 
     def _agree(self, wanted: np.ndarray) -> None:
         """Go on with what the ranks want, (ranks,), or end the run where none has samples."""
@@ -237,11 +218,11 @@ class Rank(SingleDevice):
             self.reason = self.reason or STREAMS_ENDED
             self.step_queue.stop()
 
-    def _end_for_all(self, name: str, says: int, step: int, loss: float) -> None:
-        if says == DIVERGED and name != self.name:
-            self.reason = divergence_reason(self.spec, name, STEP, step, loss)
+    def _end_for_all(self, found: MeetingOutcome) -> None:
+        if found.says == DIVERGED and found.name != self.name:
+            self.reason = divergence_reason(self.spec, found.name, STEP, found.step, found.loss)
         self.reason = self.reason or STOPPED
-        self.step_queue.diverged |= says == DIVERGED
+        self.step_queue.diverged |= found.says == DIVERGED
         self.step_queue.stop()
 
     def evaluate(self, item: WorkItem, test: EvaluationSet) -> None:
@@ -302,7 +283,7 @@ class Rank(SingleDevice):
 
     def show_progress(self) -> None:
         """Emit it after a meeting, from which it is known."""
-        if self._is_first and not self._rounds:
+        if self._is_first and not self._meetings.rounds:
             self._emit(self.current_progress())
 
     def current_progress(self) -> Progress:
@@ -311,6 +292,6 @@ class Rank(SingleDevice):
         own = self._stats.summary()._replace(connected=True)
         rows: Dict[str, MemberProgress] = {
             name: own._replace(loss=None if math.isnan(loss) else float(loss))
-            for name, loss in zip(self._names, self._losses)
+            for name, loss in zip(self._names, self._meetings.losses)
         }
         return self.progress(elapsed_s, rows)

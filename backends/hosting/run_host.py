@@ -1,4 +1,7 @@
-"""The host of a run admits members, drops those whose heartbeats stop, and accounts for the run."""
+"""The host of a run admits members, serves each its work items, and accounts for the run.
+
+``silent_members`` drops those whose heartbeats stop.
+"""
 
 import abc
 import socket
@@ -8,10 +11,10 @@ from typing import Any, Callable, Dict, Optional, Set, Type
 
 from backends.hosting.member_stats import MemberStats
 from backends.hosting.run_state import RunState
-from backends.hosting.silent_members import Heartbeats
+from backends.hosting.silent_members import SilentMembers
 from backends.network import framing
 from backends.network.acceptor import Acceptor
-from backends.protocol.events import Dropped, Emit, Joined, Left, Progress, Replaced, RunAccount, Silent
+from backends.protocol.events import Dropped, Emit, Joined, Left, Progress, Replaced, RunAccount
 from backends.protocol.frames import FINISH, Finish
 from backends.protocol.member_specs import Identity
 from backends.training.run_spec import STOPPED, RunSpec, Unfit
@@ -61,7 +64,7 @@ class RunHost(abc.ABC):
         self._began: Optional[float] = None
         self._ended: Optional[float] = None
         self.members: Dict[str, MemberStats] = {}
-        self.heartbeats = Heartbeats(spec.heartbeat_s)
+        self.silent_members = SilentMembers(spec.heartbeat_s, self.members, self._abort, emit)
         self._left: Set[str] = set()  # those at whom no more samples arrive
 
     @abc.abstractmethod
@@ -91,7 +94,7 @@ class RunHost(abc.ABC):
         )
         while not self.run_state.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
             self._emit(self.progress())
-            self._drop_silent()
+            self.silent_members.drop()
             if should_stop():
                 self.run_state.stop(STOPPED)
         self._ended = self.run_state.ended or time.monotonic()
@@ -114,19 +117,12 @@ class RunHost(abc.ABC):
         handing_over = any(self.run_state.hands_over(name) for name in list(self.members))
         deadline = time.monotonic() + (HAND_OVER_LIMIT_S if handing_over else FINISH_LIMIT_S)
         while time.monotonic() < deadline and any(each.connection for each in list(self.members.values())):
-            self._drop_silent()
+            self.silent_members.drop()
             time.sleep(0.01)
 
     def _on_heartbeat(self, name: str) -> int:
-        self.heartbeats.hear(name)
+        self.silent_members.heartbeats.hear(name)
         return self.run_state.step_queue.required_epoch
-
-    def _drop_silent(self) -> None:
-        for name, silence_s in self.heartbeats.silent().items():
-            connection = self.members[name].connection if name in self.members else None
-            if connection is not None and not connection.aborted:
-                self._emit(Silent(name, "no heartbeat for %.1f s" % silence_s))
-                self._abort(connection)
 
     def _abort(self, connection: Optional[framing.Connection]) -> None:
         """End a connection, so that its thread stops waiting."""
@@ -181,7 +177,7 @@ class RunHost(abc.ABC):
             member = self.members.setdefault(connection.peer, MemberStats())
             before, member.connection = member.connection, connection
             self._left.discard(connection.peer)
-            self.heartbeats.hear(connection.peer)
+            self.silent_members.heartbeats.hear(connection.peer)
         self._abort(before)
         return member
 

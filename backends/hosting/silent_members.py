@@ -1,15 +1,18 @@
-"""A member whose heartbeats stop is lost: its run's host drops it, and a run of ranks ends.
+"""Silent members are dropped: the host ends their connections, and a run of ranks ends.
 
-``run_host`` hears of a server's workers and of peers over connections of their own. Ranks count
-theirs up at the first rank while they wait in exchanges, which no thread can interrupt. A member
-that was stopped or cut off would otherwise be noticed after the long limit of the exchange itself.
+A server's workers and peers send heartbeats over connections of their own. Ranks count theirs up at
+the first rank while they wait in exchanges, which no thread can interrupt. A member that was
+stopped or cut off would otherwise be noticed after the long limit of the exchange itself.
 """
 
 import threading
 import time
-from typing import Callable, Dict, List, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence
 
 from backends.frameworks.process_group import GroupError, ProcessGroup
+from backends.hosting.member_stats import MemberStats
+from backends.network import framing
+from backends.protocol.events import Emit, Silent
 
 
 class Heartbeats:
@@ -29,6 +32,33 @@ class Heartbeats:
         now_s = self._clock()
         silences_s = {name: now_s - heard_s for name, heard_s in list(self.heard_s.items())}
         return {name: silence_s for name, silence_s in silences_s.items() if silence_s > self._limit_s}
+
+
+class SilentMembers:
+    """Drops the members of a host whose heartbeats stop; their work then goes to the others.
+
+    members: of the run, with their connections. drop: ends a connection.
+    """
+
+    def __init__(
+        self,
+        limit_s: float,
+        members: Mapping[str, MemberStats],
+        drop: Callable[[framing.Connection], None],
+        emit: Emit,
+    ) -> None:
+        self.heartbeats = Heartbeats(limit_s)
+        self._members = members
+        self._drop = drop
+        self._emit = emit
+
+    def drop(self) -> None:
+        """Drop those that have been silent for too long."""
+        for name, silence_s in self.heartbeats.silent().items():
+            connection = self._members[name].connection if name in self._members else None
+            if connection is not None and not connection.aborted:
+                self._emit(Silent(name, "no heartbeat for %.1f s" % silence_s))
+                self._drop(connection)
 
 
 class RankHeartbeats:

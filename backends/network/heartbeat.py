@@ -1,6 +1,6 @@
 """Heartbeats travel on a connection of their own, so that both ends notice a lost other.
 
-``hosting.run_host`` drops members that are silent for too long.
+``hosting.silent_members`` drops members that are silent for too long.
 """
 
 import threading

@@ -17,7 +17,8 @@ from typing import Callable, Counter, Dict, NamedTuple, Optional, Set, Tuple
 from backends.hosting.membership import Membership
 from backends.hosting.step_queue import RunProgress, WorkQueue
 from backends.network.mailbox import RUN_OVER
-from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
+from backends.peers.hand_overs import HandOvers
+from backends.protocol.frames import EVALUATE, FINISH, STEP
 from backends.strategies.synchronisation import SyncPolicy
 
 #: Seconds between checks whether the connection of a waiting member has ended.
@@ -40,7 +41,7 @@ class EpochScheduler(WorkQueue):
     Members that wait for one another make whole rounds, so that the last may exceed the total.
     membership: of the present epoch; its observers are called under the lock.
     expected: members that the first epoch waits for, up to ``patience_s`` after the first joined.
-    host: the member on the coordinator's device, which needs no link and is therefore saved first.
+    host: the member on the coordinator's device.
     by_rounds: whether what a member does at once is a round, of any number of steps.
     """
 
@@ -60,7 +61,6 @@ class EpochScheduler(WorkQueue):
         self._membership = membership
         self._expected = expected
         self._patience_s = patience_s
-        self._host = host
         self._by_rounds = by_rounds
         self._clock = clock
         self.epoch = 0
@@ -69,13 +69,11 @@ class EpochScheduler(WorkQueue):
         self._asking: Set[str] = set()
         self._at_work: Counter[str] = collections.Counter()  # steps that are ordered and not answered
         self._ahead: Dict[str, PeerWorkItem] = {}  # the second of them
-        self._without_weights: Set[str] = set()
+        self._hand_overs = HandOvers(host)
         self._changed = self._broken = False
         self._first_joined_s: Optional[float] = None
-        self._donor: Optional[str] = None
         self._evaluating: Dict[str, int] = {}  # one member at most, and the steps when it began
         self._save_due = False
-        self._unsaved: Set[str] = set()
 
     @property
     def _members(self) -> Tuple[str, ...]:
@@ -93,15 +91,15 @@ class EpochScheduler(WorkQueue):
                 self._first_joined_s = self._clock()
             self._steps[name] = steps or 0
             if steps is None:
-                self._without_weights.add(name)
+                self._hand_overs.without_weights.add(name)
             self._changed = True
 
     def leave(self, name: str) -> None:
         """Remove a member; members that wait for it are interrupted (``required_epoch``)."""
         with self._changing():
             self._steps.pop(name, None)
-            for names in (self._without_weights, self._asking, self._unsaved):
-                names.discard(name)
+            self._asking.discard(name)
+            self._hand_overs.leave(name)
             for items in (self._at_work, self._ahead, self._evaluating):
                 items.pop(name, None)
             if name in self._members and not self.over:
@@ -115,7 +113,7 @@ class EpochScheduler(WorkQueue):
     @property
     def orphaned(self) -> bool:
         """Whether steps have been made, but no member with their weights is left."""
-        return bool(self.epoch and self._progress.made and not set(self._steps) - self._without_weights)
+        return bool(self.epoch and self._progress.made and not set(self._steps) - self._hand_overs.without_weights)
 
     @property
     def required_epoch(self) -> int:
@@ -176,21 +174,11 @@ class EpochScheduler(WorkQueue):
                 self._begin_together()
             elif self._broken or name not in self._members or not self._is_waited_for(name):
                 return None
-        return self._handing_over(name) or self._training(name)
-
-    def _handing_over(self, name: str) -> Optional[str]:
-        """SAVE, GIVE or TAKE, if the member must send or receive weights now; else None."""
-        if name in self._unsaved and (name == self._host or self._host not in self._unsaved):
-            return SAVE
-        if self._donor == name:
-            return GIVE
-        if name in self._without_weights and self._donor is None:
-            return TAKE
-        return None
+        return self._hand_overs.next_of(name) or self._training(name)
 
     def _training(self, name: str) -> Optional[str]:
         """EVALUATE or STEP, if the member may begin one now; else None."""
-        if self._unsaved or name in self._without_weights:
+        if self._hand_overs.unsaved or name in self._hand_overs.without_weights:
             return None
         if not self._evaluating and self._progress.evaluation_due(self._trained):
             self._evaluating[name] = self.done
@@ -240,31 +228,14 @@ class EpochScheduler(WorkQueue):
         if self._changed:
             self.epoch += 1
             self._membership.replace(self._steps)
-            self._choose_donor()
+            steps = {name: self._steps[name] for name in self._members}
+            self._hand_overs.choose_donor(steps, in_step=self._sync_policy.staleness == 0)
+            self._steps.update(steps)
         if self._save_due:
-            self._unsaved = set(self._members) - self._without_weights
+            self._hand_overs.unsaved = set(self._members) - self._hand_overs.without_weights
         self._changed = self._broken = self._save_due = False
         self._set_goal()
         self.lock.notify_all()
-
-    def _choose_donor(self) -> None:
-        """Let the member with the most steps give its weights to members without any.
-
-        Under a synchronous policy, members that were interrupted in a step that another member
-        completed also receive its weights.
-        """
-        known = [name for name in self._members if name not in self._without_weights]
-        known = known or [self._members[0]]
-        furthest = max(known, key=lambda name: (self._steps[name], name))
-        self._without_weights.discard(furthest)
-        steps = self._steps[furthest]
-        if self._sync_policy.staleness == 0:
-            self._without_weights.update(name for name in known if self._steps[name] < steps)
-        else:
-            steps = min(self._steps[name] for name in known)
-        for name in self._without_weights:
-            self._steps[name] = steps
-        self._donor = furthest if self._without_weights else None
 
     def _set_goal(self) -> None:
         """Set the steps that each member makes in total, where members make whole rounds."""
@@ -297,18 +268,18 @@ class EpochScheduler(WorkQueue):
     def weights_given(self) -> None:
         """Record that the weights for joining members have arrived."""
         with self._changing():
-            self._donor = None
+            self._hand_overs.donor = None
 
     def weights_taken(self, name: str) -> None:
         """Record that a member has received the weights of the run."""
         with self._changing():
-            self._without_weights.discard(name)
+            self._hand_overs.without_weights.discard(name)
 
     def saved(self, name: str) -> bool:
         """Record that a member has handed over everything; return whether all have."""
         with self._changing():
-            self._unsaved.discard(name)
-            return not self._unsaved
+            self._hand_overs.unsaved.discard(name)
+            return not self._hand_overs.unsaved
 
     @property
     def _trained(self) -> bool:

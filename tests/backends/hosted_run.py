@@ -63,7 +63,7 @@ class HostedRun:
 
     def await_heartbeat(self, name: str) -> None:
         """Wait for the next heartbeat of a member."""
-        heard_s = self.host.heartbeats.heard_s
+        heard_s = self.host.silent_members.heartbeats.heard_s
         before = heard_s[name]
         until(lambda: heard_s[name] > before, lambda: f"no heartbeat of {name}")
 
@@ -71,7 +71,7 @@ class HostedRun:
         """Make the host believe that it has not heard of a member for long, until it says so."""
         with self._changed:
             while name not in self.members(Silent):
-                self.host.heartbeats.heard_s[name] = -1e9
+                self.host.silent_members.heartbeats.heard_s[name] = -1e9
                 self._changed.wait(0.05)
 
     def account(self) -> RunAccount:
