@@ -5,31 +5,31 @@ import pytest
 from backends.network.throughput_meter import LEAST_BYTES, TAIL_BYTES, ThroughputMeter
 
 
+def sent(meter: ThroughputMeter, at_s: float, took_s: float, left: int = 0, quiet_s: float = 0.0) -> bool:
+    """A megabyte is sent; so much later so many bytes are under way. Whether the link is idle then."""
+    meter.begin(at_s)
+    meter.sent(1_000_000)
+    idle = meter.idle(left)
+    meter.update_rate(at_s + took_s, quiet_s)
+    return idle
+
+
 def test_what_has_arrived_over_the_time_since_the_link_was_idle() -> None:
     meter = ThroughputMeter()
-    meter.begin(10.0)
-    meter.sent(1_000_000)
-    assert not meter.idle(400_000)
-    meter.update_rate(12.0)
+    assert not sent(meter, 10.0, 2.0, left=400_000)
     assert meter.rate == pytest.approx(300_000)
 
 
 @pytest.mark.parametrize(("took_s", "quiet_s", "counts_s"), [(2.0, 0.5, 1.5), (2.0, 2.0, 0.01), (0.001, 0.001, 0.001)])
 def test_the_time_since_the_last_acknowledgement_does_not_count(took_s: float, quiet_s: float, counts_s: float) -> None:
     meter = ThroughputMeter()
-    meter.begin(10.0)
-    meter.sent(1_000_000)
-    meter.idle(0)
-    meter.update_rate(10.0 + took_s, quiet_s)
+    sent(meter, 10.0, took_s, quiet_s=quiet_s)
     assert meter.rate == pytest.approx(1_000_000 / counts_s)
 
 
 def test_a_link_that_stalls_slows_down() -> None:
     meter = ThroughputMeter()
-    meter.begin(10.0)
-    meter.sent(1_000_000)
-    meter.idle(400_000)
-    meter.update_rate(12.0, 1.5)
+    sent(meter, 10.0, 2.0, left=400_000, quiet_s=1.5)
     assert meter.rate == pytest.approx(300_000)
 
 
@@ -60,20 +60,14 @@ def test_messages_that_follow_before_the_link_is_idle_count_together() -> None:
 def test_the_time_in_which_a_link_is_idle_does_not_count() -> None:
     meter = ThroughputMeter()
     for at_s in (0.0, 100.0):
-        meter.begin(at_s)
-        meter.sent(1_000_000)
-        assert meter.idle(0)
-        meter.update_rate(at_s + 2.0)
+        assert sent(meter, at_s, 2.0)
     assert meter.rate == pytest.approx(500_000)
 
 
 def test_a_rate_that_changes_is_followed_slowly() -> None:
     meter = ThroughputMeter()
     for at_s, took_s in ((0.0, 1.0), (10.0, 2.0)):
-        meter.begin(at_s)
-        meter.sent(1_000_000)
-        meter.idle(0)
-        meter.update_rate(at_s + took_s)
+        sent(meter, at_s, took_s)
     assert meter.rate == pytest.approx(0.8 * 1_000_000 + 0.2 * 500_000)
 
 

@@ -140,27 +140,33 @@ def test_exactly_the_sound_devices_can_take_part(checked: CheckReport) -> None:
     assert [name for name, able in checked.able.items() if able] == ["remote", "here"]
 
 
-def test_nothing_listens(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "off", "reachable")
-    assert finding.detail.startswith("nothing listens at 127.0.0.1:") and "sshd" in str(finding.remedy)
-    assert {finding.status for finding in found(checked, "off").values()} == {"failed", "skipped"}
+#: What each device is failed for, and parts of what is said of it: the detail, and the remedy.
+FAILED = {
+    "off": ("reachable", "nothing listens at 127.0.0.1:", "sshd"),
+    "stranger": ("host key", "SHA256:", "planner trust stranger"),
+    "changed": ("host key", "has changed", "planner trust changed"),
+    "refused": ("login", "refuses the login", "ssh-copy-id -p"),
+    "missing": ("python", "No such file", "`python`"),
+    "old": ("python", "is Python 2.7", "3.6 or newer"),
+    "bare": ("python", "No module named 'numpy'", "/bare/bin/python -m pip install numpy"),
+    "plain": ("framework", "torch is not installed for this Python", "/plain/bin/python -m pip install torch"),
+    "broken": ("framework", "libcudart.so.10.2: cannot open it", ""),
+    "nowhere": ("data plane", "cannot listen on 192.0.2.1", "data_address"),
+    "unplugged": ("data plane", '"none0" has no IPv4 address', ""),
+}
 
 
-def test_unknown_host_key_leads_to_planner_trust(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "stranger", "host key")
-    assert "SHA256:" in finding.detail and finding.remedy == "planner trust stranger"
-    assert {found(checked, "stranger")[name].status for name in ("login", *LATER)} == {"skipped"}
+@pytest.mark.parametrize("device", FAILED)
+def test_a_device_is_told_its_own_trouble_and_the_remedy(checked: CheckReport, device: str) -> None:
+    failed, detail, remedy = FAILED[device]
+    finding = assert_only_failed(checked, device, failed)
+    assert detail in finding.detail and remedy in str(finding.remedy)
 
 
-def test_changed_host_key_names_the_old_one_and_how_to_replace_it(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "changed", "host key")
-    assert "has changed" in finding.detail and "planner trust changed" in str(finding.remedy)
-
-
-def test_refused_login_leads_to_ssh_copy_id(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "refused", "login")
-    assert "refuses the login" in finding.detail and "ssh-copy-id -p" in str(finding.remedy)
-    assert {found(checked, "refused")[name].status for name in LATER} == {"skipped"}
+@pytest.mark.parametrize("device", ["off", "stranger", "refused"])
+def test_what_cannot_be_asked_of_a_device_is_skipped(checked: CheckReport, device: str) -> None:
+    rest = CHECKS[CHECKS.index(FAILED[device][0]) + 1 :]
+    assert {found(checked, device)[name].status for name in rest} == {"skipped"}
 
 
 def test_connection_lost_on_the_way_keeps_what_was_found_before(checked: CheckReport) -> None:
@@ -171,33 +177,6 @@ def test_connection_lost_on_the_way_keeps_what_was_found_before(checked: CheckRe
     assert of_device["framework"].status == "skipped"
 
 
-def test_missing_python(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "missing", "python")
-    assert "No such file" in finding.detail and "`python`" in str(finding.remedy)
-
-
-def test_python_that_is_too_old(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "old", "python")
-    assert "is Python 2.7" in finding.detail and "3.6 or newer" in str(finding.remedy)
-
-
-def test_python_without_numpy(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "bare", "python")
-    assert "No module named 'numpy'" in finding.detail
-    assert str(finding.remedy).endswith("/bare/bin/python -m pip install numpy")
-
-
-def test_missing_framework(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "plain", "framework")
-    assert finding.detail == "torch is not installed for this Python"
-    assert str(finding.remedy).endswith("/plain/bin/python -m pip install torch")
-
-
-def test_framework_that_does_not_start(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "broken", "framework")
-    assert "libcudart.so.10.2: cannot open it" in finding.detail
-
-
 def test_absent_iperf3_is_no_obstacle(checked: CheckReport) -> None:
     finding = found(checked, "plain")["iperf3"]
     assert finding.status == "warning" and "apt install iperf3" in str(finding.remedy)
@@ -205,16 +184,6 @@ def test_absent_iperf3_is_no_obstacle(checked: CheckReport) -> None:
 
 def test_declared_watts_stand_in_for_a_sensor(checked: CheckReport) -> None:
     assert found(checked, "here")["power"].status == "ok"
-
-
-def test_data_address_that_is_none_of_the_device(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "nowhere", "data plane")
-    assert finding.detail.startswith("cannot listen on 192.0.2.1") and "data_address" in str(finding.remedy)
-
-
-def test_data_interface_without_an_address(checked: CheckReport) -> None:
-    finding = assert_only_failed(checked, "unplugged", "data plane")
-    assert '"none0" has no IPv4 address' in finding.detail
 
 
 def test_every_other_device_that_is_up_reached_a_sound_one(checked: CheckReport) -> None:
