@@ -6,7 +6,7 @@ from backends.network.throughput_meter import LEAST_BYTES, TAIL_BYTES, Throughpu
 
 
 def sent(meter: ThroughputMeter, at_s: float, took_s: float, left: int = 0, quiet_s: float = 0.0) -> bool:
-    """A megabyte is sent; so much later so many bytes are under way. Whether the link is idle then."""
+    """A megabyte is sent; so much later, ``left`` bytes are under way. Whether the link is idle."""
     meter.begin(at_s)
     meter.sent(1_000_000)
     idle = meter.idle(left)

@@ -43,6 +43,15 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Remote]:
 
 
 @pytest.fixture
+def here() -> Iterator[LocalRemote]:
+    """This machine, for what does not depend on the way to a device."""
+    made = LocalRemote("tx2")
+    yield made
+    with suppress(DeviceLostError):
+        made.close()
+
+
+@pytest.fixture
 def device(tmp_path: Path) -> Device:
     return Device(name="tx2", python=sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")})
 
@@ -80,32 +89,24 @@ def test_a_failure_over_there_is_one_line_and_its_traceback_is_in_the_log(
     assert agent.call(ReadClock()) > 0
 
 
-def test_a_mistake_in_a_users_model_is_named_with_its_line(device: Device, tmp_path: Path) -> None:
+def test_a_mistake_in_a_users_model_is_named_with_its_line(here: LocalRemote, device: Device, tmp_path: Path) -> None:
     model = tmp_path / "model.py"
     model.write_text("import os\n\ndef net():\n    os.write(1, b'noise\\n')\n    return undefined\n")
     with_torch = TimeSteps(ReplicaSpec("torch", f"{model}:net"), 2, "adaptive")
-    remote = LocalRemote("tx2")
-    try:
-        with pytest.raises(AgentError, match=r"NameError.*undefined.*model\.py:5"):
-            AgentClient.launch(device, remote).call(with_torch)
-    finally:
-        remote.close()
+    with pytest.raises(AgentError, match=r"NameError.*undefined.*model\.py:5"):
+        AgentClient.launch(device, here).call(with_torch)
 
 
 def test_a_mistake_in_a_file_beside_a_users_model_is_named_by_the_users_own_path(
-    device: Device, tmp_path: Path
+    here: LocalRemote, device: Device, tmp_path: Path
 ) -> None:
     (tmp_path / "net.py").write_text("from .layers_of_mine import block\ndef net():\n    return block()\n")
     (tmp_path / "layers_of_mine.py").write_text("from . import sizes\n\ndef block():\n    return sizes.missing\n")
     (tmp_path / "sizes.py").write_text("")
-    remote = LocalRemote("tx2")
-    try:
-        agent = AgentClient.launch(device, remote)
-        model = ship_model(agent, f"{tmp_path}/net.py:net")
-        with pytest.raises(AgentError) as raised:
-            agent.call(TimeSteps(ReplicaSpec("torch", model), 2, "adaptive"))
-    finally:
-        remote.close()
+    agent = AgentClient.launch(device, here)
+    model = ship_model(agent, f"{tmp_path}/net.py:net")
+    with pytest.raises(AgentError) as raised:
+        agent.call(TimeSteps(ReplicaSpec("torch", model), 2, "adaptive"))
     assert str(raised.value).startswith("tx2: time steps: AttributeError")
     assert str(raised.value).endswith(f"at {tmp_path}/layers_of_mine.py:4")
 
@@ -169,14 +170,11 @@ def test_a_cut_connection_is_noticed_and_the_agent_ends(
         gone(agent.pid)
 
 
-def test_a_stopped_agent_is_ended_on_this_machine(device: Device) -> None:
-    remote = LocalRemote("tx2")
-    agent = AgentClient.launch(device, remote)
+def test_a_stopped_agent_is_ended_on_this_machine(here: LocalRemote, device: Device) -> None:
+    agent = AgentClient.launch(device, here)
     os.kill(agent.pid, signal.SIGSTOP)
     agent.close()
     gone(agent.pid)
-    with suppress(DeviceLostError):
-        remote.close()
 
 
 @pytest.fixture
@@ -198,9 +196,10 @@ def test_an_agent_that_stops_while_a_file_is_sent_is_lost(device: Device, remote
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_file_that_goes_on_moving_may_take_its_time(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    remote = LocalRemote("tx2")
-    agent = AgentClient.launch(device, remote)
+def test_a_file_that_goes_on_moving_may_take_its_time(
+    here: LocalRemote, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = AgentClient.launch(device, here)
     write = LocalProcess.write
 
     def slowly(process: LocalProcess, data: bytes) -> None:
@@ -210,29 +209,23 @@ def test_a_file_that_goes_on_moving_may_take_its_time(device: Device, monkeypatc
     monkeypatch.setattr(LocalProcess, "write", slowly)
     content = bytes(25 * CHUNK_BYTES)
     assert len(fetched(agent, agent.store("some.bin", content))) == len(content)
-    remote.close()
 
 
-def test_what_python_prints_as_it_starts_is_passed_over(device: Device, tmp_path: Path) -> None:
+def test_what_python_prints_as_it_starts_is_passed_over(here: LocalRemote, device: Device, tmp_path: Path) -> None:
     noise = "import os\nos.write(1, b'{}\\n[1]\\nloading, ')\n"
     (tmp_path / "sitecustomize.py").write_text(noise)
-    remote = LocalRemote("tx2")
     noisy = replace(device, environment={**device.environment, "PYTHONPATH": str(tmp_path)})
-    assert AgentClient.launch(noisy, remote).call(ReadClock()) > 0
-    remote.close()
+    assert AgentClient.launch(noisy, here).call(ReadClock()) > 0
 
 
-def test_a_full_disk_here_hides_no_failure_over_there(device: Device) -> None:
-    remote = LocalRemote("tx2")
+def test_a_full_disk_here_hides_no_failure_over_there(here: LocalRemote, device: Device) -> None:
     with pytest.raises(AgentError, match="tx2: fetch file: .*/no/such/file") as raised:
-        fetched(AgentClient.launch(device, remote, Path("/dev/full")), "/no/such/file")
+        fetched(AgentClient.launch(device, here, Path("/dev/full")), "/no/such/file")
     assert "/dev/full" not in str(raised.value)
-    remote.close()
 
 
-def test_a_failure_of_the_data_plane_names_the_device_and_what_to_do(device: Device) -> None:
-    remote = LocalRemote("tx2")
-    agent = AgentClient.launch(device, remote)
+def test_a_failure_of_the_data_plane_names_the_device_and_what_to_do(here: LocalRemote, device: Device) -> None:
+    agent = AgentClient.launch(device, here)
     for message, expected in (
         ("parameter server did not answer in time", "tx2: parameter server did not answer in time"),
         ("cannot reach 10.0.0.1:5: timed out", f"tx2: cannot reach 10.0.0.1:5: timed out; {UNREACHED}"),
@@ -240,20 +233,17 @@ def test_a_failure_of_the_data_plane_names_the_device_and_what_to_do(device: Dev
         told = agent.failure("work", Failure("WireError", message, ""))
         assert isinstance(told, DeviceLostError) and str(told) == expected
     assert "data_address" in UNREACHED
-    remote.close()
 
 
-def test_an_agent_that_is_killed_within_a_file_is_lost(tmp_path: Path) -> None:
+def test_an_agent_that_is_killed_within_a_file_is_lost(here: LocalRemote, tmp_path: Path) -> None:
     shell = tmp_path / "python"
     said = 'planner:have\\n{"hello": {"python": "3.6.9", "pid": 7}}\\n'
     shell.write_text(f"#!/bin/sh\nprintf '{said}'; read order; printf '{{\"id\": 1, \"blob\": 99}}\\nhalf'\n")
     shell.chmod(0o755)
-    remote = LocalRemote("tx2")
-    agent = AgentClient.launch(Device(name="tx2", python=str(shell)), remote)
+    agent = AgentClient.launch(Device(name="tx2", python=str(shell)), here)
     with pytest.raises(DeviceLostError, match="tx2: the agent ended"):
         fetched(agent, "some.bin")
     agent.close()
-    remote.close()
 
 
 HOSTILE = """
@@ -279,17 +269,17 @@ sys.stdin.buffer.read()
     ],
     ids=["a line without end", "a text", "deep nesting", "a blob", "half an event", "no error"],
 )
-def test_a_device_that_says_what_no_agent_would_is_lost_with_one_line(tmp_path: Path, said: str, told: str) -> None:
+def test_a_device_that_says_what_no_agent_would_is_lost_with_one_line(
+    here: LocalRemote, tmp_path: Path, said: str, told: str
+) -> None:
     (tmp_path / "hostile.py").write_text(HOSTILE)
     shell = tmp_path / "python"
     shell.write_text(f"#!/bin/sh\nexec {sys.executable} {tmp_path / 'hostile.py'} {shlex.quote(said)}\n")
     shell.chmod(0o755)
-    remote = LocalRemote("tx2")
-    agent = AgentClient.launch(Device(name="tx2", python=str(shell)), remote)
+    agent = AgentClient.launch(Device(name="tx2", python=str(shell)), here)
     with pytest.raises(DeviceLostError, match=r"\Atx2: .*\Z") as lost:
         agent.start(ReadClock()).result(HANG_S)
     assert told in str(lost.value)
     with pytest.raises(DeviceLostError):
         agent.start(ReadClock())
     agent.close()
-    remote.close()
