@@ -22,7 +22,6 @@ from planner.train.orders import Options
 FINISHED, RUNNING, INTERRUPTED, DAMAGED = "finished", "running", "interrupted", "damaged"
 #: A run logs events every second or so; one whose log has been silent for longer has ended.
 SILENT_S = 60.0
-#: Options whose effective values are those of the plan.
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)")
 
 
@@ -62,13 +61,26 @@ class _Result(NamedTuple):
     target: RunTarget | None = None
 
 
+class PlannedRun(NamedTuple):
+    """What the plan of a run says of it; None where that is unknown.
+
+    strategy: its text; engine: what moves the gradients.
+    """
+
+    model: str | None = None
+    server: str | None = None
+    workers: tuple[str, ...] = ()
+    strategy: str | None = None
+    engine: str | None = None
+    steps: int | None = None
+
+
 class RunSummary(NamedTuple):
     """One run; a damaged folder leaves unknown what its files do not tell.
 
     date: local time at which it began, as 2026-01-31T12:00:00.
     reason: why it is damaged, or ended before its last step; empty otherwise.
-    strategy: its text; engine: what moved the gradients.
-    steps, steps_made: that were planned, and made by this run.
+    steps_made: by this run, of those that were planned.
     settings: of the plan and the options, by name.
     evaluation: the last one.
     target: of ``--target``, where there was one.
@@ -80,12 +92,7 @@ class RunSummary(NamedTuple):
     date: str
     state: str
     reason: str = ""
-    model: str | None = None
-    server: str | None = None
-    workers: tuple[str, ...] = ()
-    strategy: str | None = None
-    engine: str | None = None
-    steps: int | None = None
+    planned: PlannedRun = PlannedRun()
     steps_made: int | None = None
     predicted: RunCosts = RunCosts()
     measured: RunCosts = RunCosts()
@@ -147,12 +154,9 @@ def _with_plan(known: RunSummary, run: RunFolder, now_s: float) -> RunSummary:
     settings = plan.run
     predicted = plan.prediction
     return known._replace(
-        model=settings.model,
-        server=plan.server,
-        workers=plan.names,
-        strategy=settings.strategy.as_text(),
-        engine=settings.engine.text,
-        steps=settings.steps,
+        planned=PlannedRun(
+            settings.model, plan.server, plan.names, settings.strategy.as_text(), settings.engine.text, settings.steps
+        ),
         predicted=RunCosts(predicted.time_s, predicted.power_w, predicted.energy_j, predicted.edp_js),
         stand_ins=plan.stand_ins,
         settings={

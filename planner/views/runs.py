@@ -35,7 +35,7 @@ def render(runs: Sequence[RunSummary]) -> RenderableType:
     made = TextTable("1 run" if len(runs) == 1 else f"{len(runs)} runs", columns, left=words, optional=optional)
     for run in runs:
         made.add_row(
-            run.name, run.date.replace("T", " "), run.model or "-", _cluster(run), _exchange(run), _steps(run),
+            run.name, run.date.replace("T", " "), run.planned.model or "-", _cluster(run), _exchange(run), _steps(run),
             seconds(run.predicted.time_s), seconds(run.measured.time_s), joules(run.predicted.energy_j),
             joules(run.measured.energy_j), _scores(run), _target(run.target), run.state,
         )  # fmt: skip
@@ -81,21 +81,22 @@ def _count_or_number(value: float | None) -> str:
 
 
 def _cluster(run: RunSummary) -> str:
-    if not run.workers:
+    if not run.planned.workers:
         return "-"
-    names = marked(run.workers, run.stand_ins)
-    return names if len(run.workers) == 1 else f"{names} (server {run.server})"
+    names = marked(run.planned.workers, run.stand_ins)
+    return names if len(run.planned.workers) == 1 else f"{names} (server {run.planned.server})"
 
 
 def _exchange(run: RunSummary) -> str:
     """The strategy of planner's own engine, or another engine."""
-    return (run.strategy if run.engine in (OWN, None) else f"--engine {run.engine}") or "-"
+    return (run.planned.strategy if run.planned.engine in (OWN, None) else f"--engine {run.planned.engine}") or "-"
 
 
 def _steps(run: RunSummary) -> str:
-    if run.steps_made is None or run.steps is None:
+    made, planned = run.steps_made, run.planned.steps
+    if made is None or planned is None:
         return "-"
-    return f"{run.steps_made:,}" if run.steps_made == run.steps else f"{run.steps_made:,} of {run.steps:,}"
+    return f"{made:,}" if made == planned else f"{made:,} of {planned:,}"
 
 
 def _scores(run: RunSummary) -> str:

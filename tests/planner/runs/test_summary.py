@@ -56,9 +56,9 @@ def seen(run: RunFolder, after_s: float = 2 * SILENT_S) -> RunSummary:
 def test_a_finished_run_has_what_was_predicted_and_measured(run: RunFolder) -> None:
     found, result = seen(run), json.loads(run.result.read_text())
     assert (found.state, found.reason, found.date) == (FINISHED, "", "2026-01-31T12:00:05")
-    assert (found.model, found.server) == ("examples/tiny.py:tiny", "desktop")
-    assert found.workers == found.stand_ins == ("desktop", "tx2", "tx1")
-    assert (found.steps, found.steps_made) == (60, 60)
+    assert (found.planned.model, found.planned.server) == ("examples/tiny.py:tiny", "desktop")
+    assert found.planned.workers == found.stand_ins == ("desktop", "tx2", "tx1")
+    assert (found.planned.steps, found.steps_made) == (60, 60)
     assert found.predicted._asdict() == {name: result["predicted"][name] for name in found.predicted._fields}
     assert found.measured.energy_j == result["measured"]["energy_j"]
     assert found.evaluation is not None
@@ -110,7 +110,7 @@ def test_a_line_that_was_cut_off_by_the_end_of_the_program_is_no_damage(run: Run
 def test_what_is_damaged_is_named_and_the_rest_is_shown(run: RunFolder) -> None:
     run.plan.write_text("{")
     found = seen(run)
-    assert (found.state, found.model, found.steps_made) == (DAMAGED, None, 60)
+    assert (found.state, found.planned.model, found.steps_made) == (DAMAGED, None, 60)
     assert found.reason.startswith(f"{run.plan}, line 1: not JSON")
 
 
@@ -120,7 +120,7 @@ def test_what_is_damaged_is_named_and_the_rest_is_shown(run: RunFolder) -> None:
 def test_no_result_is_so_wrong_that_it_ends_the_listing(run: RunFolder, content: str) -> None:
     run.result.write_text(content)
     found = seen(run)
-    assert (found.state, found.model) == (DAMAGED, "examples/tiny.py:tiny")
+    assert (found.state, found.planned.model) == (DAMAGED, "examples/tiny.py:tiny")
     assert str(run.path) in found.reason
 
 

@@ -21,7 +21,7 @@ from planner.profile.file import Profile
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
 from planner.runs.comparison import compare
-from planner.runs.summary import FINISHED, RunCosts, RunSummary, RunTarget
+from planner.runs.summary import FINISHED, PlannedRun, RunCosts, RunSummary, RunTarget
 from planner.views import audit, check, clean, models, power, profile, ranking, runs, trained
 from planner.views.training import TrainingProgress
 from power_models.base import PowerModel, Range
@@ -136,8 +136,10 @@ def evaluated() -> Evaluation:
 def earlier_runs() -> list[RunSummary]:
     figures = RunCosts(2e5, 1234.5, 2.5e8, 5e13)
     run = RunSummary(
-        str(PATH), "2026-11-23T12-00-00-model", "2026-11-23T12:00:00", FINISHED, "", "path/to/a/model.py:function",
-        NAMES[0], NAMES, "baseline:compressor=top-k:share=0.01", "planner", 10**9, 10**9, figures, figures,
+        str(PATH), "2026-11-23T12-00-00-model", "2026-11-23T12:00:00", FINISHED, "",
+        PlannedRun(
+            "path/to/a/model.py:function", NAMES[0], NAMES, "baseline:compressor=top-k:share=0.01", "planner", 10**9
+        ), 10**9, figures, figures,
         Evaluated(10**9, NAMES[0], 1e-12, {"accuracy": 0.5, "mean_absolute_error": 0.5}, 1.0),
         RunTarget("mean_absolute_error", 0.5, True, 10**9), NAMES, {"server": NAMES[0]},
     )  # fmt: skip
