@@ -16,7 +16,7 @@ from profilers.records.steps import CodecCost
 #: Messages before the residual has settled; messages that are timed, and seconds for them.
 WARM_UP = 2
 FEWEST, MOST = 2, 10
-LIMIT_S = 0.05
+LIMIT_S = 0.03
 #: Elements of the largest vector that this is tried on. Larger ones cost in proportion.
 LARGEST_SIZE = 1 << 20
 #: Weights are this many times larger than gradients: Gaia then sends about the share it assumes.

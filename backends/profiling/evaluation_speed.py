@@ -9,7 +9,7 @@ from backends.frameworks.base import Replica
 from backends.training.compute_clock import clock_of
 
 #: Batches that are timed, at the most, and seconds after which no more are begun.
-MOST_BATCHES, ENOUGH_S = 16, 0.2
+MOST_BATCHES, ENOUGH_S = 16, 0.1
 
 
 def evaluation_s(replica: Replica, test: EvaluationSet, batch: int) -> Optional[float]:

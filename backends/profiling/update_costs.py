@@ -23,7 +23,7 @@ RATE = 1e-6
 MOST_REPEATS = 20
 LIMIT_S = 0.1
 #: Of an optimizer that few runs use.
-OTHERS_LIMIT_S = 0.05
+OTHERS_LIMIT_S = 0.03
 
 
 def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S) -> Samples:

@@ -106,7 +106,7 @@ def timed_sizes(fleet: Path, job: str) -> None:
     for device in load_profile(fleet / "profile.json").devices.values():
         (steps,) = (steps for steps in device.steps if steps.model == job)
         timed = {steps.batch, steps.batch // 2, *(other.batch for other in steps.other_batches)}
-        assert steps.job and len(timed) >= 3
+        assert steps.setup.job and len(timed) >= 3
         assert steps.gradient_s.values and steps.half_batch_s.values
         assert all(other.gradient_s.values for other in steps.other_batches)
         assert steps.memory is not None
