@@ -120,9 +120,9 @@ def _queueing(inputs: Inputs, candidates: Candidates, exchange: Served) -> Float
     """
     cores = np.maximum(1.0, inputs.devices.cores)[candidates.hosts, None]
     worked_s, lasts_s = (exchange.host_up_s + exchange.host_down_s) * cores, exchange.up_s + exchange.down_s
-    asked = np.divide(lasts_s, worked_s, out=np.full_like(lasts_s, np.inf), where=worked_s > 0)
+    stretch = np.divide(lasts_s, worked_s, out=np.full_like(lasts_s, np.inf), where=worked_s > 0)
     local = np.arange(len(inputs.names)) == candidates.hosts[:, None]
-    return np.where(local, 1.0, (1 + cores * (1 - asked)).clip(0.0, 1.0))
+    return np.where(local, 1.0, (1 + cores * (1 - stretch)).clip(0.0, 1.0))
 
 
 def _local_compute_s(inputs: Inputs, candidates: Candidates, gradient_s: Floats) -> Floats:
