@@ -1,0 +1,85 @@
+"""A run is watched until its orders have ended; Ctrl-C stops it, and a second ends it at once."""
+
+import queue
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from planner.agents.call import Event
+from planner.run.life import Life
+from planner.run.order_at_work import OrderAtWork, Signals
+
+
+class PressedKeys(queue.Queue[tuple[str, Event | None]]):
+    """Ctrl-C is pressed in the first waits for an event, so often."""
+
+    def __init__(self, presses: int) -> None:
+        super().__init__()
+        self._presses = presses
+
+    def get(self, block: bool = True, timeout: float | None = None) -> tuple[str, Event | None]:
+        if self._presses:
+            self._presses -= 1
+            raise KeyboardInterrupt
+        return super().get(block=False)
+
+
+class WaitingCall:
+    """An order's call, which records that it was told to stop."""
+
+    stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class Recorded(Life[str]):
+    """Has one order, and tells which events came before the result."""
+
+    stop_s = 5.0
+
+    def __init__(self, presses: int = 0, clock: Callable[[], float] = lambda: 0.0) -> None:
+        super().__init__(Signals(events=PressedKeys(presses)), clock)
+        self.call: Any = WaitingCall()
+        self.order = OrderAtWork("tx1", "tx1", self.call, self.signals)
+        self.orders["tx1"] = self.order
+        self.heard: list[Event | None] = []
+
+    def handle(self, source: str, event: Event | None) -> None:
+        self.heard.append(event)
+
+    def outcome(self, ended: bool) -> str | None:
+        return "ended" if ended else None
+
+    def say_stopping(self) -> None:
+        self.heard.append("stopping")
+
+    def late(self) -> str:
+        return "late"
+
+
+def test_the_result_comes_after_all_events() -> None:
+    life = Recorded()
+    life.order.result = 0
+    for event in ("one", "two", None):
+        life.signals.events.put(("tx1", event))
+    assert (life.watch(), life.heard) == ("ended", ["one", "two", None])
+
+
+def test_an_order_that_does_not_stop_in_time_is_late() -> None:
+    times_s = iter((0.0, 4.0, 6.0))
+    life = Recorded(presses=1, clock=lambda: next(times_s))
+    assert (life.watch(), life.heard, life.call.stopped) == ("late", ["stopping"], True)
+
+
+def test_an_order_that_has_ended_is_not_told_to_stop() -> None:
+    life = Recorded(presses=1)
+    life.order.result = 0
+    assert (life.watch(), life.call.stopped) == ("ended", False)
+
+
+def test_a_second_ctrl_c_waits_for_nobody() -> None:
+    life = Recorded(presses=2)
+    with pytest.raises(KeyboardInterrupt):
+        life.watch()
