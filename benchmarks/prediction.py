@@ -16,6 +16,7 @@ from synthetic import device, profile
 
 from backends.profiling import update_costs
 from planner.predict.clusters import enumerate_clusters
+from planner.predict.request import RecommendRequest
 from planner.predict.run import predict
 from planner.predict.training import prepare
 from profilers.records.links import IncastProfile, LinkProfile
@@ -88,7 +89,7 @@ def _clusters(star: Star, measured: list[LinkProfile | IncastProfile], parameter
     devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
     links = [link for link in measured if isinstance(link, LinkProfile)]
     incasts = [each for each in measured if isinstance(each, IncastProfile)]
-    known = prepare(profile(devices, links, incasts))[0]
+    known = prepare(profile(devices, links, incasts), RecommendRequest())[0]
     candidates = enumerate_clusters(known.names, known.pairs.reachable)
     cycles_s = predict(known, candidates, STEPS).cycle_s
     clusters = []
