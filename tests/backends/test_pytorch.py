@@ -106,6 +106,8 @@ def test_of_a_batch_in_parts_a_group_exchanges_once(pytorch, monkeypatch):
 
 
 def test_a_batch_that_its_job_changes_is_drawn_anew(pytorch):
+    from backends.pytorch import torch_group
+
     replica, counts = pytorch.build("cipher"), []
 
     def draw():
@@ -114,7 +116,7 @@ def test_a_batch_that_its_job_changes_is_drawn_anew(pytorch):
 
     if replica.accelerator == "cpu":
         assert pytorch.group_cpu_s(replica, draw) is not None
-        assert len(counts) == 18
+        assert len(counts) >= 2 * (torch_group.WARM_PAIRS + torch_group.FEWEST_PAIRS)
 
 
 def test_a_device_on_which_gloo_does_not_start_tells_nothing_of_it(pytorch, monkeypatch):

@@ -46,7 +46,7 @@ WINDOW = Window(1.0, {"f_cpu": Reading("Hz", 1e9, None, 3)}, (PowerReading("s", 
 IDENTITY = Identity("certificate", "key", "authority")
 REPLICA = ReplicaSpec("torch", "cifar10", (32, 32, 3), 10)
 SETTINGS = RunSettings(
-    "cifar10", steps=100, strategy=Strategy.from_text("parameter-server:compressor=top-k"),
+    "cifar10", steps=100, batch=32, strategy=Strategy.from_text("parameter-server:compressor=top-k"),
     engine=Engine.from_text("torch:hook=bf16"), stream=StreamSpec.from_text("replay:30"),
 )  # fmt: skip
 
