@@ -28,8 +28,8 @@ from planner.plan.texts import parse_strategy
 from planner.predict.request import RecommendRequest
 from planner.predict.sample_efficiency import Learning
 from planner.profile.file import Profile, load_profile
-from planner.train.launch import Launch
 from planner.train.orders import Options
+from planner.train.start import TrainingRun
 from planner.train.train import carry_out
 from planner.train.training_data import ShippedImages, load_dataset
 
@@ -89,10 +89,10 @@ def _run(plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Name
     endless = plan.for_steps(1000 * plan.run.steps)
     chosen = Options(options.data, evaluate_every=endless.run.steps, keep_weights=False)
     with tempfile.TemporaryDirectory() as folder:
-        launch = Launch(
+        run = TrainingRun(
             endless, fleet, ShippedImages(dataset), chosen, RunFolder.create(Path(folder), "presets"), on_event
         )
-        result = carry_out(launch, lasting_s=options.seconds)
+        result = carry_out(run, lasting_s=options.seconds)
     made = plan.for_steps(result["steps_made"])
     beside = plan.server if plan.run.strategy.through_server else ""  # uses no network
     sent = sum(worker.bytes for name, worker in reports[-1].workers.items() if name != beside)

@@ -34,8 +34,8 @@ from planner.errors import InterruptedRunError, PlannerError, RunError
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train.events import Started
-from planner.train.launch import Launch
 from planner.train.orders import Options
+from planner.train.start import TrainingRun
 from planner.train.train import carry_out
 from planner.train.training_data import ShippedImages
 
@@ -140,10 +140,10 @@ def _planner(race: Race, live: LiveEnvironment, plan: Plan, stopper: Stopper, op
     plan = plan.for_steps(options.steps)
     with tempfile.TemporaryDirectory() as folder:
         chosen = Options("", evaluate_every=options.steps, heartbeat_s=HEARTBEAT_S, keep_weights=False)
-        launch = Launch(
+        run = TrainingRun(
             plan, live.fleet, ShippedImages(live.dataset), chosen, RunFolder(Path(folder)), on_event, live.agents
         )
-        carry_out(launch, lasting_s=options.wait)
+        carry_out(run, lasting_s=options.wait)
     return Seen(before, done, ended_s or None)
 
 

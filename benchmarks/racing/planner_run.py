@@ -18,8 +18,8 @@ from planner.predict.request import RecommendRequest
 from planner.predict.sample_efficiency import Learning
 from planner.profile.file import Profile
 from planner.provenance import Provenance
-from planner.train.launch import Launch
 from planner.train.orders import Options
+from planner.train.start import TrainingRun
 from planner.train.train import carry_out
 from planner.train.training_data import ShippedImages
 
@@ -96,7 +96,7 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
     folder.path.mkdir(parents=True)
     few = final_accuracy.thinned(live.dataset, race.test_images)
     result = carry_out(
-        Launch(plan, live.fleet, ShippedImages(few), options, folder, watch.on_event, live.agents),
+        TrainingRun(plan, live.fleet, ShippedImages(few), options, folder, watch.on_event, live.agents),
         lasting_s=MOST_LATE * seconds if falls else seconds,
     )
     watch.end()  # at its target; what it handed over then counts as well

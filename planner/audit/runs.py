@@ -23,8 +23,8 @@ from planner.plan.recommend import make_plan
 from planner.plan.recommendation import Recommendation
 from planner.predict.cycle import kind_of
 from planner.profile.request import ProfileRequest
-from planner.train.launch import Launch
 from planner.train.orders import Options
+from planner.train.start import TrainingRun
 from planner.train.train import carry_out
 from planner.train.training_data import JobData, ShippedImages, TrainingData, load_dataset
 
@@ -82,8 +82,8 @@ def _measured(predicted: Outcome, plan: Plan, audit: Audit, data: TrainingData, 
         data="", rate=LEARNING_RATE, evaluate_every=plan.run.steps, heartbeat_s=HEARTBEAT_S, keep_weights=False
     )
     with tempfile.TemporaryDirectory() as folder:
-        launch = Launch(plan, audit.fleet, data, options, RunFolder(Path(folder)), steady.on_event, agents)
-        carry_out(launch, lasting_s=lasting_s(plan, audit.seconds))
+        run = TrainingRun(plan, audit.fleet, data, options, RunFolder(Path(folder)), steady.on_event, agents)
+        carry_out(run, lasting_s=lasting_s(plan, audit.seconds))
     return predicted._replace(measured_s=steady.step_s(), measured_w=steady.watts())
 
 

@@ -13,7 +13,7 @@ from planner.agents.call import Event
 from planner.agents.pool import AgentPool, in_parallel
 from planner.agents.project import Project, send_project
 from planner.errors import DeviceLostError
-from planner.launch.first_failure import FirstFailure
+from planner.launch.failure_cause import FirstFailure
 from planner.launch.output import LastError, LineSplitter, with_own_paths
 from planner.launch.ranks import PlacedRank, environment
 from planner.run.life import Life

@@ -18,10 +18,10 @@ from backends.strategies.strategy import Strategy
 from backends.training.run_settings import RunSettings
 from planner.arrays import Bools, Floats, Ints
 from planner.predict.contention import KernelContention
+from planner.predict.gradient_times import GradientTimes, gradient_times
 from planner.predict.memory import StepRoom
 from planner.predict.messages import encode_s
 from planner.predict.sample_efficiency import Learning, images_factor
-from planner.predict.timings import GradientTimes, gradient_times
 from planner.profile.file import Profile
 from profilers.records.steps import StepProfile
 from profilers.stats import mean

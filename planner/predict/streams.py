@@ -21,7 +21,7 @@ from backends.streams.sample_codec import ArrayCodec, ArrayType
 from backends.streams.spec import StreamSpec
 from backends.training.run_settings import RunSettings
 from planner.arrays import Bools, Floats
-from planner.predict.timings import gradient_times
+from planner.predict.gradient_times import gradient_times
 from planner.profile.file import Profile
 from profilers.records.steps import StepProfile
 

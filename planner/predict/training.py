@@ -12,12 +12,13 @@ from backends.training.run_settings import RunSettings
 from planner.arrays import Floats
 from planner.predict import batches, buckets, contention, links, memory, messages, streams
 from planner.predict.batches import TRAINING_SAMPLES, Batches, RunLength
+from planner.predict.gradient_times import gradient_times, image_s
 from planner.predict.inputs import Devices, Errors, Inputs, Watts
 from planner.predict.memory import Further, ServerRoom, StepRoom
 from planner.predict.participants import Participants, nobody, participants
 from planner.predict.request import RecommendRequest
 from planner.predict.streams import StreamRates
-from planner.predict.timings import gradient_times, image_s, pick
+from planner.predict.timings import pick
 from planner.predict.watts import wattage
 from planner.profile import data_wait
 from planner.profile.file import Profile

@@ -1,7 +1,8 @@
 """The life of a run: orders are watched until they end, one fails, or Ctrl-C stops them.
 
-``train`` (with either engine) and ``launch`` are its users. Each says what an event means, which
-failure ends all, and what the result is. ``supervisor`` restarts a member that may be lost.
+``train`` (with either engine) and ``launch`` are its users: train/start.py and launch/script_run.py
+start the orders, supervisor.py restarts a member that may be lost. Each user says what an event
+means (train/monitor.py, script_run.py), which failure ends all, and what the result is.
 """
 
 import abc

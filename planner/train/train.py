@@ -21,12 +21,12 @@ from planner.train import orders
 from planner.train.data_division import data_division
 from planner.train.event_log import OnEvent
 from planner.train.injection import OFF, check_injection, injection_notes, predicted_injection
-from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.plan_first import PlanFirst, plan_first
 from planner.train.result import end_of, learning_notes, run_result
 from planner.train.resume import RUN_REMEDY, require_checkpoint, require_resumable
 from planner.train.source import TrainingSource, check_fit
+from planner.train.start import TrainingRun
 from planner.train.streams import stream_notes
 from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import load_dataset
@@ -103,33 +103,33 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     division = data_division(plan, options, before)
     folder = RunFolder.create(request.runs, plan.run.model)
     observers = request.trackers.open(plan, folder)
-    launch = Launch(plan, fleet, data, options, folder, callbacks.on_event, observers=observers, division=division)
-    return carry_out(launch, before.checkpoint if before else None), folder
+    run = TrainingRun(plan, fleet, data, options, folder, callbacks.on_event, observers=observers, division=division)
+    return carry_out(run, before.checkpoint if before else None), folder
 
 
-def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
+def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
     """Run a plan to its end, or for ``lasting_s``; returns the content of result.json.
 
     The run's folder then holds plan, options, events, checkpoint and result. Raises RunError.
     """
-    plan, folder = launch.plan, launch.folder
+    plan, folder = run.plan, run.folder
     save(plan, folder.plan)
-    save(launch.options, folder.options)
-    account = launch.run(resume, lasting_s)
-    result = run_result(plan, account, worker_results(plan, account, launch.telemetry))
-    result.update(end_of(account, orders.stop_rule(launch.options)))
-    if launch.sent_bytes is not None:
-        predicted_s = startup_s(plan, launch.sent_bytes)
-        result["startup"] = {"predicted_s": predicted_s, "measured_s": launch.startup_s}
-    if launch.division.by_label:
-        result["partition"] = json_value(launch.division)
-        result["notes"] += launch.division.notes(launch.data.samples)
-    if launch.options.inject is not None:
+    save(run.options, folder.options)
+    account = run.run(resume, lasting_s)
+    result = run_result(plan, account, worker_results(plan, account, run.telemetry))
+    result.update(end_of(account, orders.stop_rule(run.options)))
+    if run.sent_bytes is not None:
+        predicted_s = startup_s(plan, run.sent_bytes)
+        result["startup"] = {"predicted_s": predicted_s, "measured_s": run.startup_s}
+    if run.division.by_label:
+        result["partition"] = json_value(run.division)
+        result["notes"] += run.division.notes(run.data.samples)
+    if run.options.inject is not None:
         steps = {name: float(part["steps"]) for name, part in result["workers"].items()}
-        expected = predicted_injection(launch.options, plan, steps, launch.data.sample_bytes)
-        result["injection"] = {"inject": launch.options.inject, "predicted": json_value(expected)}
-    if launch.data.classes is not None:
-        result["notes"] += learning_notes(account.evaluations, launch.data.classes)
+        expected = predicted_injection(run.options, plan, steps, run.data.sample_bytes)
+        result["injection"] = {"inject": run.options.inject, "predicted": json_value(expected)}
+    if run.data.classes is not None:
+        result["notes"] += learning_notes(account.evaluations, run.data.classes)
     save(result, folder.result)
     return result
 

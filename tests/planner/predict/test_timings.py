@@ -3,7 +3,8 @@
 import pytest
 
 from planner.errors import PlanError
-from planner.predict.timings import gradient_times, pick_framework, timed_steps
+from planner.predict.gradient_times import gradient_times
+from planner.predict.timings import pick_framework, timed_steps
 from planner.profile.file import Profile
 from profilers.records.steps import StepProfile
 from tests.planner import profiles

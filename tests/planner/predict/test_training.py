@@ -6,8 +6,8 @@ import pytest
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
+from planner.predict.gradient_times import GradientTimes
 from planner.predict.request import RecommendRequest
-from planner.predict.timings import GradientTimes
 from planner.predict.training import prepare
 from profilers.records.steps import BatchMemory, StepMemory, StepProfile
 from tests.planner import profiles

@@ -18,8 +18,8 @@ from backends.training import checkpoint
 from planner.fleet.file import load_fleet
 from planner.paths import RunFolder
 from planner.plan.file import load_plan
-from planner.train.launch import Launch
 from planner.train.orders import Options
+from planner.train.start import TrainingRun
 from tests.planner.pairs import (
     STEPS,
     has_checkpoint,
@@ -234,7 +234,7 @@ def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
 ) -> None:
     nothing: Any = None
     plan, fleet = load_plan(pair / "plan.json"), load_fleet(pair / "fleet.toml")
-    launch = Launch(plan, fleet, nothing, Options(""), RunFolder(pair), lambda *_: None)
+    run = TrainingRun(plan, fleet, nothing, Options(""), RunFolder(pair), lambda *_: None)
     released = threading.Event()
     ended: list[str] = []
 
@@ -242,10 +242,10 @@ def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
         released.wait(HANG_S)
         ended.append(name)
 
-    monkeypatch.setattr(launch._pool, "another", start_agent)
+    monkeypatch.setattr(run._pool, "another", start_agent)
     threading.Timer(0.2, _thread.interrupt_main).start()  # as Ctrl-C, but nothing that waits is woken
     with pytest.raises(KeyboardInterrupt):
-        launch._start(None)
+        run._start(None)
     assert not ended  # the wait for the agent was cut short
     released.set()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.predict.timings import BatchSizeError, GradientTimes, image_s
+from planner.predict.gradient_times import BatchSizeError, GradientTimes, image_s
 from profilers.records.steps import BatchTiming
 from profilers.stats import Z95
 from tests.planner.profiles import changed, seconds, step

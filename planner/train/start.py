@@ -1,4 +1,4 @@
-"""A launch sends the data and starts the server and the workers (Gu et al., step 6)."""
+"""A run of a plan starts: data are sent, then server and workers begin (Gu et al., step 6)."""
 
 import math
 import time
@@ -41,7 +41,7 @@ COORDINATOR = "coordinator"
 StartedRun = tuple[Call, dict[str, Ready]]
 
 
-class Launch:
+class TrainingRun:
     """One run of a plan.
 
     telemetry: of the workers; it fills while they run.

@@ -1,6 +1,6 @@
 """Which of several failed ranks is the cause. Times are made up."""
 
-from planner.launch.first_failure import CAUSE_S, FirstFailure
+from planner.launch.failure_cause import CAUSE_S, FirstFailure
 
 RANKS = ("a", "b", "c")
 RAISED = "Traceback (most recent call last):"
