@@ -115,13 +115,6 @@ class Sampler:
             self._open = self._opened(now_s, [series.continued() for series in ended.power])
         return self._window(ended, now_s)
 
-    def so_far(self) -> Window:
-        """The window up to now, which goes on."""
-        assert self._thread is not None, "start a window before looking at it"
-        with self._taking:
-            self._take()
-            return self._window(self._open, time.monotonic())
-
     def _opened(self, began_s: float, power: List[TimeSeries]) -> _OpenWindow:
         counters = {name: TimeSeries(read) for name, read in self._counters.readers.items()}
         return _OpenWindow(began_s, self._sampling_period.spent_s, counters, power)

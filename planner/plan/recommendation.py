@@ -10,15 +10,15 @@ import numpy as np
 from backends.strategies.engine import OWN
 from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
-from planner.plan.file import PlannedFactors, PlannedStream, PlannedWatts, PlannedWorker
+from planner.plan.file import PlannedStream, PlannedWorker
+from planner.plan.planned_workers import batches_of, planned_workers, streams_of
 from planner.plan.rank import Ranking
 from planner.plan.standing import Contender, Part, Standing, standings
-from planner.plan.streams import planned_streams
 from planner.predict import cycle
 from planner.predict.clusters import ClusterConfig
 from planner.predict.inputs import Inputs
 from planner.predict.kinds.cycles import BOTTLENECKS, COMPUTE
-from planner.predict.run import Factors, Prediction, factors
+from planner.predict.run import Prediction
 from planner.predict.training import Training
 from planner.provenance import Provenance
 
@@ -153,9 +153,9 @@ class Recommendation:
             besides_w=float(found.besides_w[index]),
             power_sources=sources,
             provenance=Provenance.joined(sources.values()),
-            batches=_batches(part, index),
+            batches=batches_of(part, index),
             engine=part.inputs.engine.text if len(config.workers) > 1 else OWN,
-            streams=_streams(part, index),
+            streams=streams_of(part, index),
         )
 
     def standing(self, place: int) -> Standing:
@@ -174,16 +174,7 @@ class Recommendation:
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
         part, index = self._cluster(place)
-        settled = cycle.settled(part.inputs, part.predictions.candidates, index)
-        found = factors(settled, part.predictions.candidates, index)
-        gradient_s = cycle.gradients_s(part.inputs, part.candidate(index))[0]
-        streams, batches = _streams(part, index), _batches(part, index)
-        made = []
-        for i in self._members(part, index):
-            name = part.inputs.names[i]
-            worker = _worker(part, index, i, found, float(gradient_s[i]))
-            made.append(worker._replace(stream=streams.get(name), batch=batches.get(name)))
-        return tuple(made)
+        return planned_workers(part, index)
 
     def inputs_at(self, place: int) -> Inputs:
         """The inputs that the cluster at a place was predicted with, its rounds being settled."""
@@ -240,13 +231,6 @@ def _batch(part: Part, index: int) -> int:
     return max(1, round(batches.shares.size / int(part.predictions.candidates.masks[index]).bit_count()))
 
 
-def _batches(part: Part, index: int) -> dict[str, int]:
-    if part.inputs.batches.shares is None:
-        return {}
-    shared = cycle.shared_batches(part.inputs, part.candidate(index).members(len(part.inputs.names)))[0]
-    return {name: int(batch) for name, batch in zip(part.inputs.names, shared, strict=True) if batch}
-
-
 def _shares(part: Part, index: int) -> dict[str, float]:
     """Shares of the workers' time; waits for data are no part of computing."""
     found, devices = part.predictions, part.inputs.devices
@@ -262,46 +246,3 @@ def _shares(part: Part, index: int) -> dict[str, float]:
     here = np.isfinite(cycle_s)
     held = float((1 - free_s[here] / cycle_s[here]).mean())
     return {**{each: share * (1 - held) for each, share in shares.items()}, STREAM: held}
-
-
-def _streams(part: Part, index: int) -> dict[str, PlannedStream]:
-    """Of the members of a candidate, by name; empty where all samples are there."""
-    if part.inputs.streams is None:
-        return {}
-    found = part.predictions
-    lasts_s = np.maximum(0.0, found.time_s[index] - found.start_s[[index]])
-    return planned_streams(part.inputs, part.candidate(index), found.free_s[[index]], found.cycle_s[[index]], lasts_s)
-
-
-def _worker(part: Part, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
-    devices, watts, predictions = part.inputs.devices, part.inputs.watts, part.predictions
-    alone = predictions.candidates.masks[index] == 1 << device
-    updates_itself = alone or part.inputs.strategy.local
-    after_gradient_s = (devices.update_s if updates_itself else devices.copy_s)[device]
-    return PlannedWorker(
-        name=part.inputs.names[device],
-        steps=float(predictions.steps[index, device]),
-        cycle_s=float(predictions.cycle_s[index, device]),
-        build_s=float(predictions.start_s[index, device]),
-        cores=float(devices.cores[device]),
-        watts=PlannedWatts(
-            _known(watts.idle_w[device]),
-            _known(watts.busy_w[device]),
-            _known(predictions.device_w[index, device]),
-            watts.sources[device],
-        ),
-        factors=PlannedFactors(
-            float(found.alpha_time[device]),
-            float(found.beta_time[device]),
-            _known(found.alpha_power[device]),
-            _known(found.beta_power[device]),
-        ),
-        framework=part.inputs.frameworks[device],
-        computing_s=gradient_s + float(after_gradient_s),
-        startup=part.training.startups[device],
-        evaluation_s=_known(part.training.evaluation_s[device]),
-    )
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
