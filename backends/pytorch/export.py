@@ -1,4 +1,4 @@
-"""What leaves the program of a trained replica: its module, with inputs to trace it with."""
+"""A trained replica is exported as its module, with inputs to trace it with."""
 
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 

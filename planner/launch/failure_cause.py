@@ -1,4 +1,4 @@
-"""Of several ranks that fail at about the same time, one is the cause of the others' failures."""
+"""One rank is the cause where several fail at about the same time: the first to raise or end."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a ranking says of a cluster: score, 95 % interval, and whether the best may be no better."""
+"""A standing is a cluster's score with its 95 % interval, and whether the best may be no better."""
 
 import math
 from collections.abc import Mapping, Sequence

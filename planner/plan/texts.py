@@ -1,4 +1,7 @@
-"""What the texts of options name: a strategy, an optimizer, an engine, a stream."""
+"""Texts of options name a strategy, an optimizer, an engine or a stream."""
+
+from collections.abc import Callable
+from typing import TypeVar
 
 from backends.frameworks.optimizer import OWN
 from backends.strategies.engine import OWN_ENGINE, Engine
@@ -9,24 +12,20 @@ from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
 from planner.profile.file import Profile
 
+Parsed = TypeVar("Parsed")
+
 #: The text of a strategy or an engine that is to be found.
 AUTO = "auto"
 
 
 def parse_strategy(text: str) -> Strategy:
     """What ``--strategy`` names. Raises PlanError naming what does not fit."""
-    try:
-        return Strategy.from_text(text)
-    except ValueError as error:
-        raise PlanError(f"--strategy {text}: {error}") from error
+    return _parsed("--strategy", text, Strategy.from_text)
 
 
 def parse_optimizer(text: str) -> OptimizerSpec:
     """What ``--optimizer`` names. Raises PlanError naming what does not fit."""
-    try:
-        return OptimizerSpec.from_text(text)
-    except ValueError as error:
-        raise PlanError(f"--optimizer {text}: {error}") from error
+    return _parsed("--optimizer", text, OptimizerSpec.from_text)
 
 
 def with_optimizer(strategy: Strategy, optimizer: str | None) -> Strategy:
@@ -68,15 +67,16 @@ def without_server(strategy: str, optimizer: str | None, engine: str) -> tuple[s
 
 def parse_engine(text: str) -> Engine:
     """What ``--engine`` names. Raises PlanError naming what does not fit."""
-    try:
-        return Engine.from_text(text)
-    except ValueError as error:
-        raise PlanError(f"--engine {text}: {error}") from error
+    return _parsed("--engine", text, Engine.from_text)
 
 
 def parse_stream(text: str) -> StreamSpec:
     """What ``--stream`` names. Raises PlanError for an unknown source, option or value."""
+    return _parsed("--stream", text, StreamSpec.from_text)
+
+
+def _parsed(option: str, text: str, from_text: Callable[[str], Parsed]) -> Parsed:
     try:
-        return StreamSpec.from_text(text)
+        return from_text(text)
     except ValueError as error:
-        raise PlanError(f"--stream {text}: {error}") from None
+        raise PlanError(f"{option} {text}: {error}") from error

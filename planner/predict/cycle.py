@@ -23,7 +23,7 @@ from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
 from planner.predict.kinds import async_server, barrier, ddp, gossip, rounds
 from planner.predict.kinds.async_server import serving_s
-from planner.predict.kinds.cycles import COMPUTE, Cycles
+from planner.predict.kinds.cycles import COMPUTE, Cycles, served
 from planner.predict.kinds.rounds import Rounds
 
 #: Rounds of one step, which come first where ``after`` is given.
@@ -246,7 +246,9 @@ def _held_up(inputs: Inputs, candidates: Candidates, free: Cycles) -> Cycles:
     busy = free.busy * kept
     if inputs.strategy.through_server:
         at = np.arange(len(cycle_s)), candidates.hosts
-        serving = serving_s(inputs, candidates) / free.cycle_s / _steps(inputs, candidates)
+        exchange = served(inputs, candidates.members(len(inputs.names)), candidates.hosts)
+        round_s = free.cycle_s * _steps(inputs, candidates)
+        serving = serving_s(inputs, exchange, candidates.hosts) / round_s
         busy[at] = np.minimum(1.0, busy[at] + (serving * (kept - kept[at][:, None])).sum(axis=1))
     return free._replace(cycle_s=cycle_s, busy=busy)
 

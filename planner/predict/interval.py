@@ -85,9 +85,8 @@ class Spread(NamedTuple):
         """
         alike = self.kind == best.kind
         model = np.abs(self.model - best.model) if alike else np.hypot(self.model, best.model)
-        return self._replace(time=self.time - best.time, power=self.power - best.power, model=model).deviation(
-            time, power
-        )
+        differ = self._replace(time=self.time - best.time, power=self.power - best.power, model=model)
+        return differ.deviation(time, power)
 
 
 def spread(

@@ -12,8 +12,8 @@ from planner.predict.sample_efficiency import Learning
 def asked(weights: Mapping[str, float] | None = None, model: str = "", **options: Any) -> RecommendRequest:
     """A request. options: fields of RecommendRequest and of the records in it."""
 
-    def part(kind: type, **given: Any) -> Any:
-        return kind(**given, **{name: options.pop(name) for name in kind._fields if name in options})  # type: ignore[attr-defined]
+    def part(kind: Any, **given: Any) -> Any:
+        return kind(**given, **{name: options.pop(name) for name in kind._fields if name in options})
 
     settings, bill, learning = part(RunSettings, model=model), part(Bill), part(Learning)
     return RecommendRequest(weights, settings, bill=bill, learning=learning, **options)

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
 from planner.predict.kinds.cycles import (
@@ -77,19 +77,17 @@ def cycles(inputs: Inputs, candidates: Candidates, gradient_s: Floats) -> Cycles
         cycle_s = _slowest(cycle_s)
     own_s = gradient_s + devices.copy_s + devices.encode_s + exchange.worker_cpu_s
     busy = own_s / cycle_s
-    busy[np.arange(hosts.size), hosts] += (serving_s(inputs, candidates) / cycle_s).sum(axis=1)
+    busy[np.arange(hosts.size), hosts] += (serving_s(inputs, exchange, hosts) / cycle_s).sum(axis=1)
     remote = members & (np.arange(len(inputs.names)) != hosts[:, None])
     return Cycles(
         cycle_s, np.minimum(busy, 1.0), shares, np.where(remote, float(inputs.message.up + inputs.message.down), 0.0)
     )
 
 
-def serving_s(inputs: Inputs, candidates: Candidates) -> Floats:
-    """(C, N) seconds at full load that the server's host has with a cycle of each member."""
-    members = candidates.members(len(inputs.names))
-    exchange = served(inputs, members, candidates.hosts)
+def serving_s(inputs: Inputs, exchange: Served, hosts: Ints) -> Floats:
+    """(C, N) seconds at full load that hosts of servers, (C,), have with a cycle of each member."""
     update_s = inputs.devices.service_s / np.maximum(1.0, inputs.devices.cores)
-    return np.where(members, exchange.host_up_s + exchange.host_down_s + update_s[candidates.hosts, None], 0.0)
+    return exchange.host_up_s + exchange.host_down_s + update_s[hosts, None]
 
 
 def _stations(inputs: Inputs, candidates: Candidates, gradient_s: Floats, exchange: Served) -> Stations:
