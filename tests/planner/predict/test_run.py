@@ -206,7 +206,7 @@ def test_under_a_bound_the_faster_wait_and_load_the_server_as_seldom_as_the_slow
     bounded = found._replace(strategy=Strategy.from_text("parameter-server:sync=bounded"))
     free_s, bounded_s = (predict(each, candidate(0b111), 1000).cycle_s[0] for each in (found, bounded))
     assert bounded_s == pytest.approx([bounded_s[0]] * 3)
-    assert bounded_s[0] <= free_s.max()
+    assert bounded_s[0] < free_s.max() * 0.999
 
 
 def test_alpha_and_beta_lead_from_the_device_alone_to_the_cluster() -> None:
