@@ -28,16 +28,6 @@ def _curve(*pairs: tuple[float, float]) -> list[Point]:
     return [Point(time_s, 1, accuracy, "a") for time_s, accuracy in pairs]
 
 
-def test_seconds_count_from_the_word_to_begin_and_to_the_beginning_of_an_evaluation() -> None:
-    events = [{"t_s": 3.0, "type": "started"}, _evaluated(5.5, 0.4)]
-    assert [point.time_s for point in points(events, {"a": 1.0})] == [2.0]
-
-
-def test_evaluations_that_all_wait_for_take_no_time() -> None:
-    events = [{"t_s": 0.0, "type": "started"}, *(_evaluated(t_s, 0.4) for t_s in (1.5, 3.0, 4.5))]
-    assert [point.time_s for point in points(events, {"a": 1.0})] == [1.0, 2.0, 3.0]
-
-
 def test_others_go_on_while_one_of_four_evaluates() -> None:
     events = [{"t_s": 0.0, "type": "started"}, _evaluated(2.0, 0.4, 1.0), _evaluated(4.0, 0.4, 1.0)]
     assert [point.time_s for point in points(events, {"a": 0.25})] == [1.0, 2.75]
@@ -45,19 +35,6 @@ def test_others_go_on_while_one_of_four_evaluates() -> None:
 
 def test_the_target_is_reached_between_the_last_evaluation_below_and_the_first_not_below() -> None:
     assert reached_s(_curve((2.0, 0.4), (4.0, 0.6), (6.0, 0.8)), 0.7) == pytest.approx(5.0)
-
-
-def test_the_first_evaluation_has_nothing_before_it() -> None:
-    assert reached_s(_curve((2.0, 0.9)), 0.7) == 2.0
-
-
-def test_a_target_that_no_evaluation_shows_is_not_reached() -> None:
-    assert reached_s(_curve((2.0, 0.4), (4.0, 0.6999)), 0.7) is None
-    assert reached_s([], 0.7) is None
-
-
-def test_what_comes_after_does_not_matter() -> None:
-    assert reached_s(_curve((2.0, 0.6), (4.0, 0.8), (6.0, 0.1)), 0.7) == pytest.approx(3.0)
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20), st.floats(0.01, 1.0))

@@ -23,12 +23,6 @@ def same(found: Sequence[SampleEfficiency], *wanted: SampleEfficiency) -> bool:
     )
 
 
-def test_twice_the_images_are_worth_half() -> None:
-    assert same(
-        measured(runs("net", 0, baseline=1000.0, hop=2000.0), EQUAL), SampleEfficiency("hop", 0.5, 0.5, 0.5, 1, 0)
-    )
-
-
 def test_runs_are_compared_in_the_same_place_with_the_same_seed() -> None:
     several = runs("net", 0, baseline=1000.0, hop=2000.0) + runs("net", 1, baseline=3000.0, hop=3000.0)
     several += runs("cpu", 0, baseline=500.0, hop=2000.0)
@@ -37,22 +31,12 @@ def test_runs_are_compared_in_the_same_place_with_the_same_seed() -> None:
     assert found.mean == pytest.approx((0.5 * 1.0 * 0.25) ** (1 / 3))
 
 
-def test_several_that_are_equal_are_one_measure_and_have_no_worth_of_their_own() -> None:
-    assert measured(runs("net", 0, baseline=1000.0, allreduce=4000.0, sgp=2000.0), EQUAL)[0].mean == pytest.approx(1.0)
-
-
 def test_who_misses_the_target_once_is_told_apart() -> None:
     several = runs("net", 0, baseline=1000.0, ako=None, sgp=2000.0)
     several += runs("net", 1, baseline=1000.0, ako=4000.0, sgp=2000.0)
     kept = of_race(SOURCE, several, EQUAL)
     assert [each.strategy for each in kept.measured] == ["sgp"]
     assert same(kept.missed, SampleEfficiency("ako", 0.25, 0.25, 0.25, 2, 1))
-
-
-def test_where_synchronous_workers_miss_it_nothing_is_known() -> None:
-    assert measured(runs("net", 0, baseline=None, hop=2000.0), EQUAL) == []
-    assert measured(runs("net", 0, hop=2000.0), EQUAL) == []
-    assert measured(runs("net", 0, baseline=1000.0, hop=None), EQUAL) == [SampleEfficiency("hop", 0.0, 0.0, 0.0, 1, 1)]
 
 
 def test_a_device_alone_is_no_strategy_and_tells_of_larger_batches() -> None:
@@ -73,9 +57,3 @@ def test_the_critical_batch_is_found_from_what_any_number_of_workers_needed(crit
     ]
     found = critical_batch(several, EQUAL, 32)
     assert all(images_factor(n, 32, found) == pytest.approx(images_factor(n, 32, critical), rel=0.01) for n in counts)
-
-
-@pytest.mark.parametrize("alone", [1000.0, 1500.0, None])
-def test_where_one_alone_needs_no_fewer_nothing_is_known_of_batches(alone: float | None) -> None:
-    assert critical_batch(runs("net", 0, baseline=1000.0, alone=alone), EQUAL, 32) is None
-    assert images_factor(6, 32, None) == 1.0

@@ -10,10 +10,6 @@ from planner.errors import RecordError
 from .made import TRAFFIC, failed, outcome, run
 
 
-def test_no_file_holds_no_runs(tmp_path: Path) -> None:
-    assert read(tmp_path / "results.jsonl") == []
-
-
 def test_runs_are_read_as_they_were_written_in_their_order(tmp_path: Path) -> None:
     whole = outcome(
         curve=(Point(1.5, 10, 0.4, "a"),), traffic=TRAFFIC, card_bytes=7, energy_j=3.5, accuracies={"a": 0.5, "b": 0.7}
@@ -24,13 +20,6 @@ def test_runs_are_read_as_they_were_written_in_their_order(tmp_path: Path) -> No
     assert read(tmp_path / "results.jsonl") == runs
 
 
-def test_every_run_is_a_line_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
-    for count in (1, 2, 3):
-        append(path, run("fast", count))
-        assert path.read_text().count("\n") == count
-
-
 def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     append(path, run("fast"))
@@ -38,7 +27,3 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         file.write('{"setting": {"race"\n')
     with pytest.raises(RecordError, match=r"results\.jsonl, line 2: .*; remove that line"):
         read(path)
-
-
-def test_accuracy_is_the_mean_of_all_workers() -> None:
-    assert outcome(accuracies={"a": 0.5, "b": 0.7}).accuracy == pytest.approx(0.6)

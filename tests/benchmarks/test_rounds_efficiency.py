@@ -22,28 +22,8 @@ def test_workers_are_compared_with_one_alone_of_the_same_seed() -> None:
     assert missed == 0
 
 
-def test_both_have_the_best_of_their_rates() -> None:
-    runs = [run((1,), 1000), run((1,), 600, rate=0.2), run((25, 25), 500), run((25, 25), None, rate=0.2)]
-    assert [pair.sooner for pair in paired(runs, "nesterov", 0.9)[0]] == [1.2]
-
-
-def test_runs_with_another_outer_step_do_not_count_and_those_that_missed_are_counted() -> None:
-    runs = [run((1,), 1000), run((25, 25), 500, outer="average"), run((50, 50), None)]
-    assert paired(runs, "nesterov", 0.9) == ([], 1)
-
-
-def test_a_lower_target_is_reached_sooner() -> None:
-    runs = [run((1,), 1000), run((25, 25), 500)]
-    assert paired(runs, "nesterov", 0.8)[0] == [Pair((25, 25), 0, 1.0)]
-
-
 def test_what_follows_the_law_is_fitted_exactly() -> None:
     sets = [(25, 25), (100, 100), (25,) * 4, (100,) * 4, (100, 50, 50)]
     pairs = [Pair(each, 0, 1.0) for each in sets]
     pairs = [pair._replace(sooner=pair.count ** (0.9 - 0.002 * pair.steps)) for pair in pairs]
     assert fitted(pairs) == pytest.approx((0.9, 0.002, 0.0), abs=1e-6)
-
-
-def test_unequal_workers_stand_for_fewer_equal_ones() -> None:
-    assert Pair((100, 50, 50), 0, 1.0).count == pytest.approx(8 / 3)
-    assert Pair((100, 50, 50), 0, 1.0).steps == pytest.approx(75)

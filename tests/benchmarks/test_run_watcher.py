@@ -4,7 +4,7 @@ from backends.protocol.events import MemberProgress, Progress
 from benchmarks.racing.network_cards import Count
 from benchmarks.racing.run_watcher import RunWatcher
 from planner.agents.call import Event
-from planner.train.events import Started, TimeOver
+from planner.train.events import Started
 
 
 class _Cards:
@@ -40,35 +40,7 @@ def test_reports_count_when_the_slowest_worker_has_ended_a_step() -> None:
     assert found.sent_bytes == 1000
 
 
-def test_the_first_steps_are_left_out() -> None:
-    watch = _watched(_progress(10, 1, 1), _progress(20, 2, 2), _progress(30, 3, 3))
-    found = watch.traffic()
-    assert found is not None and found.payload_bytes == 2 * (30.0 - 20.0)
-
-
-def test_a_worker_beside_its_server_uses_no_card() -> None:
-    watch = _watched(_progress(10, 2, 2), _progress(30, 3, 3), left_out="0")
-    found = watch.traffic()
-    assert found is not None and found.payload_bytes == 20.0
-
-
-def test_a_run_with_a_single_report_tells_nothing_of_its_traffic() -> None:
-    assert _watched(_progress(10, 2, 2)).traffic() is None
-
-
-def test_bytes_of_the_whole_run_end_with_its_training() -> None:
-    watch = _watched(TimeOver(), _progress(10, 2, 2), _progress(10, 3, 3))
-    assert watch.card_bytes == 1000
-    assert watch.traffic() is None
-
-
 def test_a_run_that_ends_at_its_target_has_its_bytes_as_well() -> None:
     watch = _watched(_progress(10, 2, 2), _progress(10, 3, 3))
     watch.end()
     assert watch.card_bytes is not None
-
-
-def test_who_waits_for_the_beginning_is_told() -> None:
-    begun = []
-    RunWatcher(None, "", lambda: begun.append(True)).on_event("planner", Started())
-    assert begun == [True]

@@ -21,12 +21,6 @@ def test_runs_of_the_form_are_predicted_exactly_and_always_busy_is_not() -> None
         assert abs(found[BUSY]).max() > 0.1
 
 
-def test_a_group_is_predicted_without_its_own_idle_watts() -> None:
-    watts = np.where(GROUPS == 2, 10.0, 40.0) * (1 - SHARES) + 140.0 * SHARES
-    found = share_of_watts.errors(Runs(GROUPS, SHARES, watts, np.full(6, 140.0)))[SHARE]
-    assert found[GROUPS == 2] == pytest.approx((40.0 * 0.7 + 42.0, 40.0 * 0.1 + 126.0) / watts[GROUPS == 2] - 1)
-
-
 def test_the_quickest_batch_size_is_the_reference_and_not_held_out(tmp_path: Path) -> None:
     lines = ["dataset,network,optimizer,batch_size,power_limit,time_per_epoch,average_power"]
     lines += [f"set,net,sgd,{batch},250,{seconds},{watts}" for batch, seconds, watts in ((8, 40, 60), (64, 10, 120))]

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.lab import lab
-from benchmarks.lab.errors import LabError
-from benchmarks.lab.lab import differs, require_cores
+from benchmarks.lab.lab import differs
 from benchmarks.lab.spec import DeviceSpec, parse_spec
 from benchmarks.lab.state import AppliedDevice, LabState
-from profilers.cpu_quota import usable_cores
 
 
 def device(more: str = "", rate: str = "1mbit", cpus: float = 0.5) -> DeviceSpec:
@@ -25,13 +23,6 @@ def test_a_profile_holds_while_rates_and_processors_stay() -> None:
     for changed in (device(rate="2mbit"), device(cpus=0.4), device('delay = "1ms"'), device("quota_visible = false")):
         assert differs(current, AppliedDevice(changed, 1, {}))
     assert differs(current, AppliedDevice(device(), 1, {"10.77.1.2": 1e3}))
-
-
-def test_a_device_has_no_more_cores_than_the_machine() -> None:
-    cores = usable_cores()
-    require_cores("a", cores)
-    with pytest.raises(LabError, match=f"a: {cores + 0.5:g} cpus are more than this machine has; write {cores:g} or"):
-        require_cores("a", cores + 0.5)
 
 
 @pytest.mark.parametrize(("more", "back"), [("", {"10.77.1.1": 3.75e6}), ("one_way = true", {})])

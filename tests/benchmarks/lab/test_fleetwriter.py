@@ -58,22 +58,9 @@ def test_it_is_a_fleet_file_that_tells_nothing_of_the_spec(names: LabNames, tmp_
         require_ours(path, state.LabNames("y"))
 
 
-def test_what_has_no_sensors_does_not_read_the_machine_s(names: LabNames) -> None:
-    devices = parse_spec(SPEC, Path("spec.toml")).devices
-    text = fleet_text(names, LabState(7, (AppliedDevice(devices[1], 1, {}),)), devices[1:])
-    assert f'PLANNER_SYSFS_ROOT = "{names.tree("pc")}"' in text
-
-
 def test_a_file_of_somebody_else_is_not_overwritten(names: LabNames, tmp_path: Path) -> None:
     path = tmp_path / "fleet.toml"
     require_ours(path, names)
     path.write_text("[devices.pc]\n")
     with pytest.raises(LabError, match="no lab has written it; name another file with --out"):
         require_ours(path, names)
-
-
-def test_a_place_where_no_file_can_be_is_named_before_anything_is_built(names: LabNames, tmp_path: Path) -> None:
-    with pytest.raises(LabError, match=r"there is no folder .*/missing; make it"):
-        require_ours(tmp_path / "missing" / "fleet.toml", names)
-    with pytest.raises(LabError, match="cannot be read"):
-        require_ours(tmp_path, names)

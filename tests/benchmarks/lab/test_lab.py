@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.lab import cgroups, network, programs, state, traffic_control
+from benchmarks.lab import network, programs, state
 from benchmarks.lab.__main__ import main
-from benchmarks.lab.lab import Lab
 from planner.fleet.file import load_fleet
-from profilers.cpu_quota import usable_cores
 from tests.quick import NUMPY_ALONE
 from tests.running import Command, Ran, call, run
 
@@ -62,10 +60,6 @@ at = "10min"
 device = "c"
 cpus = 0.2
 """
-
-
-def groups() -> cgroups.Cgroups:
-    return cgroups.mounted(Path("/proc/self/mountinfo").read_text())
 
 
 class LabCommand(Command):
@@ -179,26 +173,6 @@ def test_every_device_is_up_and_can_take_part(bench: Bench) -> None:
     assert checked["able"] == dict.fromkeys("abc", True)
 
 
-def test_up_again_leaves_alone_what_stands(bench: Bench) -> None:
-    before = bench.sshd_numbers(), (bench.names.of("a") / "host_key").read_text()
-    bench.lab("up", "spec.toml")
-    assert (bench.sshd_numbers(), (bench.names.of("a") / "host_key").read_text()) == before
-
-
-def test_up_and_set_say_that_a_profile_no_longer_holds(bench: Bench) -> None:
-    assert "--fresh" not in bench.lab("set", "c", "--cpus", "0.25").out  # there is no profile yet
-    (bench.folder / "profile.json").touch()
-    assert "--fresh" in bench.lab("up", "spec.toml").out
-    assert "--fresh" not in bench.lab("up", "spec.toml").out
-    assert "--fresh" in bench.lab("set", "c", "--cpus", "0.3").out
-    assert "other rates or cpus: c: earlier profiles no longer hold" in bench.lab("up", "spec.toml").out
-
-
-def test_more_cores_than_the_machine_has_are_refused(bench: Bench) -> None:
-    refused = LabCommand.run(bench.folder, "set", "a", "--cpus", f"{usable_cores() + 1:g}", "--name", bench.name)
-    assert refused.popen.returncode == 1 and "more than this machine has" in refused.last_line
-
-
 def test_a_device_sees_its_own_network_and_quota(bench: Bench) -> None:
     assert bench.asked("b", "from profilers.cpu_quota import usable_cores; print(usable_cores())") == "0.4\n"
     assert bench.over_ssh("b", "ls", "/sys/class/net") == "eth0\nlo\n"
@@ -226,11 +200,6 @@ def test_a_rate_that_falls_under_load_leaves_the_link_alive(bench: Bench) -> Non
     bench.lab("up", "spec.toml")
 
 
-def test_a_link_between_two_has_its_own_rate_one_way(bench: Bench) -> None:
-    bench.carries("a", "c", 10)
-    bench.carries("c", "a", 20)
-
-
 def test_a_processor_gives_what_was_set(bench: Bench) -> None:
     bench.lab("set", "a", "--cpus", "0.2")
     code = "import time; start, began = time.monotonic(), time.process_time()"
@@ -254,39 +223,6 @@ def test_what_is_broken_is_seen_and_can_be_restored(bench: Bench, verb: str, sta
     assert bench.status()["b"]["state"] == "up"
 
 
-def test_a_device_is_restored_where_another_process_has_its_former_process_numbers(bench: Bench) -> None:
-    bench.lab("kill", "b")
-    for program in ("sshd", "iperf3"):
-        (bench.names.of("b") / f"{program}.pid").write_text(f"{os.getpid()}\n")
-    bench.lab("restore", "b")
-    assert bench.over_ssh("b", "true") == ""
-    bench.carries("a", "b", 20)
-
-
-def test_an_interrupted_up_is_carried_on(bench: Bench) -> None:
-    switch, namespace = bench.names.switch, bench.names.namespace("b")
-    port = "port2"
-    network.unplug(switch, port)
-    network.ip("-n", namespace, "link", "add", network.PORT, "type", "veth", "peer", "name", port, "netns", switch)
-    bench.lab("up", "spec.toml")
-    assert bench.over_ssh("b", "true") == ""
-    bench.carries("a", "b", 20)
-
-
-def test_an_interrupted_change_is_made_good(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(switch: str, port: str, namespace: str, rate_bytes_per_s: float, *_: object) -> None:
-        for command in (("qdisc", "del", "dev", port, "root"), *traffic_control.one_rate(port, rate_bytes_per_s)):
-            subprocess.run([str(programs.find_program("tc")), "-n", switch, *command], check=True)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(traffic_control, "shape", half)
-        with pytest.raises(KeyboardInterrupt):
-            Lab(bench.name).set("b", 0.25e6, None)
-    bench.lab("up", "spec.toml")
-    bench.carries("a", "b", 20)
-
-
 def test_memory_is_limited_and_freed_while_a_device_is_up(bench: Bench) -> None:
     whole = bench.memory_bytes("a")
     assert bench.memory_bytes("b") == 500_000_000 // PAGE * PAGE
@@ -302,21 +238,6 @@ def test_a_device_sees_no_sensors_of_the_machine(bench: Bench) -> None:
     assert bench.asked("b", ask) == "()\n"
 
 
-def test_two_labs_stand_side_by_side(bench: Bench, tmp_path: Path) -> None:
-    other = Bench(tmp_path, f"u{os.getpid()}")
-    try:
-        other.lab("up", "spec.toml")
-        addresses = [{seen["address"] for seen in each.status().values()} for each in (bench, other)]
-        assert not addresses[0] & addresses[1]
-        assert (bench.over_ssh("a", "true"), other.over_ssh("a", "true")) == ("", "")
-        refused = LabCommand.run(bench.folder, "up", "spec.toml", "--name", other.name)
-        assert refused.popen.returncode == 1 and "is another lab's" in refused.last_line
-    finally:
-        LabCommand.run(tmp_path, "down", "--name", other.name)
-    assert other.leftovers() == []
-    assert bench.over_ssh("a", "true") == ""
-
-
 def test_a_schedule_is_played_until_it_is_interrupted(bench: Bench) -> None:
     command = LabCommand(bench.folder, "play", "spec.toml", "--name", bench.name)
     command.says("0 s: c 0.1 cpus")
@@ -324,30 +245,6 @@ def test_a_schedule_is_played_until_it_is_interrupted(bench: Bench) -> None:
     assert command.ended() == 130
     assert "after 1 of 2 changes" in command.errors
     assert bench.status()["c"]["cpus"] == 0.1
-
-
-def test_another_spec_changes_what_differs(bench: Bench) -> None:
-    before = bench.sshd_numbers()
-    fewer = SPEC.partition("[devices.c]")[0].replace('kind = "tx2"', 'kind = "nano"')
-    (bench.folder / "fewer.toml").write_text(fewer)
-    bench.lab("up", "fewer.toml")
-    status = bench.status()
-    assert {name: seen["kind"] for name, seen in status.items()} == {"a": "pc", "b": "nano"}
-    assert [device.name for device in load_fleet(bench.folder / "fleet.toml").devices] == ["a", "b"]
-    bench.carries("a", "b", 20)
-    bench.lab("up", "spec.toml")
-    assert bench.sshd_numbers()[:2] == before[:2]
-
-
-def test_a_device_may_be_kept_from_reading_its_quota(bench: Bench) -> None:
-    assert bench.over_ssh("a", "ls", "/sys/fs/cgroup")
-    (bench.folder / "hidden.toml").write_text(SPEC.replace("cpus = 0.5", "cpus = 0.5\nquota_visible = false"))
-    assert "with other rates or cpus: a" in bench.lab("up", "hidden.toml").out
-    assert bench.over_ssh("a", "ls", "/sys/fs/cgroup") == ""
-    assert bench.over_ssh("b", "ls", "/sys/fs/cgroup")
-    assert bench.status()["a"]["state"] == "up"
-    bench.lab("up", "spec.toml")
-    assert bench.over_ssh("a", "ls", "/sys/fs/cgroup")
 
 
 def test_after_a_crash_everything_is_found_and_removed(bench: Bench) -> None:
@@ -358,11 +255,3 @@ def test_after_a_crash_everything_is_found_and_removed(bench: Bench) -> None:
     assert bench.lab("down").out == "removed\n"
     assert bench.leftovers() == []
     assert bench.lab("down").out == "there was nothing to remove\n"
-
-
-def test_a_stranger_s_fleet_file_is_kept(bench: Bench) -> None:
-    (bench.folder / "mine.toml").write_text("[devices.pc]\n")
-    before = bench.leftovers()
-    refused = LabCommand.run(bench.folder, "up", "spec.toml", "--out", "mine.toml", "--name", bench.name)
-    assert refused.popen.returncode == 1 and "no lab has written it" in refused.last_line
-    assert bench.leftovers() == before

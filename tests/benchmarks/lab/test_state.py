@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.lab import state
-from benchmarks.lab.errors import LabError
 from benchmarks.lab.spec import parse_spec
-from benchmarks.lab.state import AppliedDevice, LabNames, LabState, free_host
+from benchmarks.lab.state import AppliedDevice, LabNames, LabState
 from planner.errors import RecordError
 
 SPEC = """\
@@ -41,24 +40,3 @@ def test_what_is_saved_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         state.load(names)
     state.remove(names)
     assert not (tmp_path / "labs").exists()
-
-
-def test_a_device_keeps_its_place_when_it_changes() -> None:
-    current = applied()
-    changed = current.of("a")._replace(host=9)
-    assert [each.host for each in current.with_device(changed).devices] == [9, 2]
-    assert [each.host for each in current.without("a").with_device(changed).devices] == [2, 9]
-    with pytest.raises(LabError, match='no device "aa"; did you mean "a"'):
-        current.of("aa")
-
-
-def test_names_leave_room_for_interfaces_and_never_meet() -> None:
-    assert len(LabNames("abcdefghij").interface) == 15
-    for wrong in ("", "Lab", "a-b", "abcdefghijk", "a/b"):
-        with pytest.raises(LabError, match="is no name for a lab"):
-            LabNames(wrong)
-
-
-def test_a_host_number_is_the_first_that_is_free() -> None:
-    assert free_host([]) == 1
-    assert free_host([1, 2, 4]) == 3

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.lab.traffic_control import Command, bucket_bytes, buffer_bytes, one_rate, rates_by_target
+from benchmarks.lab.traffic_control import Command, bucket_bytes, one_rate, rates_by_target
 
 RATES = st.floats(1e4, 1e9)
 
@@ -32,13 +32,6 @@ def test_a_bucket_holds_two_packets_and_no_more_than_its_share_of_a_second(rate:
     assert bucket_bytes(rate) == 3200 or abs(bucket_bytes(rate) / rate - 0.56e-3) < 1 / rate
 
 
-@given(RATES)
-def test_a_bucket_holds_the_largest_buffer_with_its_headers(rate: float) -> None:
-    segments = (buffer_bytes(rate) - 400) // 1448
-    assert 2 <= segments <= bucket_bytes(rate) // 1514
-    assert buffer_bytes(rate) <= 65536
-
-
 @given(RATES, st.lists(RATES, min_size=1, max_size=8))
 def test_classes_are_promised_no_more_than_the_port_has(rate: float, links: list[float]) -> None:
     targets = {f"10.77.1.{host}": link for host, link in enumerate(links, 1)}
@@ -47,10 +40,3 @@ def test_classes_are_promised_no_more_than_the_port_has(rate: float, links: list
     assert sum(option(leaf, "rate") for leaf in classes) <= option(port, "rate") + len(classes)
     ceilings = [option(leaf, "ceil") for leaf in classes]
     assert ceilings == [round(8 * each) for each in (rate, *(min(link, rate) for link in links))]
-
-
-def test_each_target_has_a_class_of_its_own() -> None:
-    commands = rates_by_target("eth0", 125e6, {"10.77.1.2": 1e6, "10.77.1.3": 2e6})
-    matches = {command[-3]: command[-1] for command in commands if command[0] == "filter"}
-    assert matches == {"10.77.1.2/32": "2:3", "10.77.1.3/32": "2:4"}
-    assert {"2:3", "2:4"} <= {command[7] for command in commands if command[0] == "class"}
