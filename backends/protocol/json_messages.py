@@ -76,13 +76,16 @@ def decode(value: Any, kinds: Sequence[Type[Any]]) -> Any:
     raise ValueError("unknown message %r; expected %s" % (name, expected))
 
 
-def record(kind: Type[Record], value: Any) -> Record:
-    """The named tuple of this class in its fields. Raises ValueError as ``decode`` does."""
+def record(kind: Type[Record], value: Any, where: str = "") -> Record:
+    """The named tuple of this class in its fields. Raises ValueError as ``decode`` does.
+
+    where: path of the value in its document; that of a message is its name.
+    """
     cached: Any = kind
     try:
         result: Record = _reader(cached)(value)
     except _Refusal as refusal:
-        refusal.path.append(name_of(kind))
+        refusal.path.append(where or name_of(kind))
         raise
     return result
 
@@ -99,7 +102,7 @@ def _reader(kind: Any, field: Tuple[str, str] = ("", "")) -> Reader:
     args: Tuple[Any, ...] = getattr(kind, "__args__", None) or ()
     if kind is Any:
         return lambda value: value
-    if origin is Union:
+    if origin is Union or type(kind).__name__ == "UnionType":  # X | None, which Python 3.6 has not
         inner = _reader(args[0], field)
         return lambda value: None if value is None else inner(value)
     if origin in (dict, Dict):  # the second in Python 3.6
@@ -185,7 +188,7 @@ def _fields_reader(kind: Any) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is list:
             if len(value) != len(names):
-                _refuse(value, "%d values" % len(names))
+                _refuse(value, "an object or %d values" % len(names))
             return kind._make(_read_each(readers, value, ".%s", names))
         if type(value) is not dict:
             _refuse(value, "an object")

@@ -43,9 +43,9 @@ def test_an_optional_value_may_be_null_and_a_default_may_be_absent() -> None:
     [
         (Samples, {"unit": "s", "values": [1, "x"]}, "step.values[1]: expected a number, found 'x'"),
         (Samples, {"unit": "s", "values": [True]}, "step.values[0]: expected a number, found True"),
-        (Samples, {"unit": 3, "values": []}, "step.unit: expected a string, found 3"),
+        (Samples, {"unit": 3, "values": []}, "step.unit: expected a text, found 3"),
         (Samples, {"unit": "s", "values": {}}, "step.values: expected a list, found {}"),
-        (Samples, [], "step: expected an object, found []"),
+        (Samples, [], "step: expected an object or 3 values, found []"),
         (Samples, {"unit": "s"}, "step: missing 'values'"),
         (Samples, {"unit": "s", "values": [], "speed": 1}, "step: unknown 'speed'"),
         (CurvePoint, {"message_bytes": 1.5, "seconds": SAMPLES}, "step.message_bytes: expected a whole number"),

@@ -90,7 +90,7 @@ def test_a_message_comes_back_from_a_list_of_its_type_and_values() -> None:
     ("values", "complaint"),
     [
         ([], "unknown message None; expected inner"),
-        (["inner", 1], "inner: expected 2 values"),
+        (["inner", 1], "inner: expected an object or 2 values"),
         (["inner", 1, 3], "inner.name: expected a text, found 3"),
     ],
 )

@@ -63,10 +63,10 @@ def test_orders_without_a_result_have_none_whatever_is_said() -> None:
     [
         (orders.FindCache(), "x", "result"),
         (orders.FindFreePort(), "4000", "result: expected a whole number"),
-        (orders.FindMissing(("a",)), [1], "result[0]: expected a string"),
+        (orders.FindMissing(("a",)), [1], "result[0]: expected a text"),
         (orders.CollectFacts(), {}, "result: missing"),
         (orders.ReadClock(), float("inf"), "result"),
-        (orders.FindFile("a", "b"), 5, "result: expected a string"),
+        (orders.FindFile("a", "b"), 5, "result: expected a text"),
     ],
 )
 def test_a_refusal_names_device_order_and_place(order: Any, said: Any, told: str) -> None:

@@ -68,7 +68,7 @@ WHOLE = json_value(make_plan(recommend(fleet(), EDP.setting(steps=500)), "fleet.
         ({"prediction": {"time_s": -1, "power_w": None}}, "prediction.time_s: expected a number from 0 on, found -1"),
         ({"interval": [2.0, 1.0]}, "interval: expected two numbers, the lower one first, found [2.0, 1.0]"),
         ({"run": {**WHOLE["run"], "engine": "mpi"}}, "run.engine: unknown engine"),
-        ({"run": {**WHOLE["run"], "strategy": {"a": 1}}}, "run.strategy: expected a string"),
+        ({"run": {**WHOLE["run"], "strategy": {"a": 1}}}, "run.strategy: expected a text"),
     ],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
 )

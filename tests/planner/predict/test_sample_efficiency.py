@@ -34,7 +34,9 @@ def test_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
     (tmp_path / "sample_efficiency.json").write_text(
         json.dumps({"schema": 1, "source": None, "measured": [{}], "missed": []})
     )
-    with pytest.raises(RecordError, match=r"sample_efficiency.json: measured\[0\].*benchmarks/sample_efficiency.py"):
+    with pytest.raises(
+        RecordError, match=r"sample_efficiency.json: sample_efficiencies.measured\[0\].*benchmarks/sample_efficiency.py"
+    ):
         newest(tmp_path)
 
 
