@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from planner.agents.call import TICK_S
 from planner.agents.client import AgentClient
-from planner.errors import DeviceLostError, PlannerError
+from planner.errors import DeviceLostError, PlannerError, RunError
 from planner.fleet.device import Device
 from planner.remote import connect
 from planner.remote.base import Remote
@@ -53,6 +53,12 @@ class AgentPool:
         by_name = {device.name: device for device in devices if not self._is_there(device.name)}
         self.devices.update(by_name)
         in_parallel(by_name, self._open)
+
+    def open_all(self, devices: Iterable[Device]) -> None:
+        """Reach devices of which none may be missing. Raises RunError naming those that are."""
+        self.open(devices)
+        if self.errors:
+            raise RunError("; ".join(str(error) for error in self.errors.values()))
 
     def _is_there(self, name: str) -> bool:
         return name in self.agents and not self.agents[name].lost

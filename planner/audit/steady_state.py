@@ -9,8 +9,8 @@ from planner.agents.call import Event
 from planner.errors import RunError
 from planner.plan.file import Plan
 from planner.profile.power_readings import average, whole_reading
-from planner.run.supervisor import MemberGivenUp, MemberLost
-from planner.train.events import TimeOver
+from planner.run.supervisor import MemberLost
+from planner.train.events import MemberGivenUp, TimeOver
 from profilers.records.readings import Window
 
 #: Steps of every member before the steady state.

@@ -37,7 +37,7 @@ def launch(
     from planner import console
     from planner.launch.launch import SLURM, TORCHRUN, LaunchRequest, as_commands
     from planner.launch.launch import launch as run_script
-    from planner.launch.script_run import INTERRUPTED
+    from planner.launch.result import INTERRUPTED
     from planner.views import launch as view
 
     detail = options.detail(quiet, verbose)

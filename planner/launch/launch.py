@@ -11,7 +11,8 @@ from planner.fleet.device import Fleet, require_trust
 from planner.fleet.file import load_fleet
 from planner.launch import commands
 from planner.launch.ranks import PlacedRank, placed
-from planner.launch.script_run import LaunchCallbacks, LaunchResult, ScriptRun
+from planner.launch.result import LaunchResult
+from planner.launch.script_run import LaunchCallbacks, ScriptRun
 from planner.plan.file import load_plan
 
 TORCHRUN, SLURM = "torchrun", "slurm"

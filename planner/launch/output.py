@@ -1,7 +1,10 @@
 """What ranks print arrives in pieces and is shown in whole lines."""
 
 import re
+from typing import NamedTuple
 
+OUT, ERR = "out", "err"
+STREAMS = (OUT, ERR)
 #: Of a line without an end, no more than this is kept back.
 LONGEST = 1 << 16
 #: How an uncaught exception of Python begins.
@@ -9,6 +12,14 @@ TRACEBACK = "Traceback (most recent call last)"
 #: torch.distributed puts a prefix before each line of an exception.
 _FILE = re.compile(r'^((?:\[rank\d+\]:)?\s*File ")([^"]+)(", line \d+)')
 _PREFIX = re.compile(r"^\[rank\d+\]: ?")
+
+
+class OutputLine(NamedTuple):
+    """One line that a rank has printed. ``stream``: out or err."""
+
+    name: str
+    stream: str
+    text: str
 
 
 class LineSplitter:
@@ -55,6 +66,32 @@ class LastError:
     @property
     def text(self) -> str:
         return self._exception or self._line
+
+
+class RankOutput:
+    """Puts together what one rank prints.
+
+    there, here: the project's folder on its device, and on this machine.
+    errors: what its standard error says last.
+    """
+
+    def __init__(self, there: str, here: str) -> None:
+        self.errors = LastError()
+        self._there, self._here = there, here
+        self._splitters = {stream: LineSplitter() for stream in STREAMS}
+
+    def add(self, stream: str, text: str) -> list[str]:
+        """The lines of a stream that end in this piece."""
+        return self._shown(stream, self._splitters[stream].add(text))
+
+    def end(self, stream: str) -> list[str]:
+        """The line of a stream that had no end, if there is one."""
+        return self._shown(stream, self._splitters[stream].end())
+
+    def _shown(self, stream: str, lines: list[str]) -> list[str]:
+        for line in lines if stream == ERR else ():
+            self.errors.add(line)
+        return [with_own_paths(line, self._there, self._here) for line in lines]
 
 
 def with_own_paths(line: str, there: str, here: str) -> str:

@@ -1,9 +1,7 @@
 """A script runs on all members of a plan until it has ended everywhere or one rank has failed."""
 
-import signal
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from backends.protocol.events import Printed
@@ -14,58 +12,16 @@ from planner.agents.pool import AgentPool, in_parallel
 from planner.agents.project import Project, send_project
 from planner.errors import DeviceLostError
 from planner.launch.failure_cause import FirstFailure
-from planner.launch.output import LastError, LineSplitter, with_own_paths
+from planner.launch.output import ERR, STREAMS, OutputLine, RankOutput
 from planner.launch.ranks import PlacedRank, environment
+from planner.launch.result import INTERRUPTED, LaunchResult, RankEnd, exit_code, in_words
 from planner.run.life import Life
-from planner.run.order_at_work import OrderAtWork, Signals, open_agents
+from planner.run.supervisor import Signals, Supervisor
 from planner.units import bytes_text, seconds
 
-#: Shells add this to the number of the signal that ended a command.
-SIGNALLED = 128
-#: Exit code of a launch that Ctrl-C ended.
-INTERRUPTED = SIGNALLED + signal.SIGINT
 _PORT_TIMEOUT_S = 60.0
 #: Longest wait for ranks that were told to end; a device kills them 5 s after it has heard of it.
 STOP_S = 15.0
-
-
-class OutputLine(NamedTuple):
-    """One line that a rank has printed. ``stream``: out or err."""
-
-    name: str
-    stream: str
-    text: str
-
-
-class RankEnd(NamedTuple):
-    """How a rank ended.
-
-    exit_code: 128 + n for signal n; None for one whose device was lost, or that did not start.
-    ended_by: None for one that ended by itself, else why it was ended.
-    seconds: from the start of the first rank.
-    folder: the project's, on its device.
-    """
-
-    name: str
-    rank: int
-    exit_code: int | None
-    ended_by: str | None
-    seconds: float
-    folder: str
-
-
-class LaunchResult(NamedTuple):
-    """How a launch ended.
-
-    exit_code: that of the first rank to fail; 1 for one that has none; 130 after Ctrl-C.
-    failed: that rank's name. reason: one line on why the launch ended early; "" if it did not.
-    """
-
-    exit_code: int
-    failed: str | None
-    reason: str
-    seconds: float
-    ranks: tuple[RankEnd, ...]
 
 
 class LaunchCallbacks(NamedTuple):
@@ -81,9 +37,9 @@ class RunningRank:
 
     place: PlacedRank
     folder: str
-    splitters: dict[str, LineSplitter] = field(default_factory=lambda: {"out": LineSplitter(), "err": LineSplitter()})
+    order: Supervisor
+    output: RankOutput
     end: RankEnd | None = None
-    error: LastError = field(default_factory=LastError)
 
 
 class ScriptRun(Life[LaunchResult]):
@@ -95,10 +51,9 @@ class ScriptRun(Life[LaunchResult]):
     stop_s = STOP_S
 
     def __init__(
-        self, ranks: Sequence[PlacedRank], command: Sequence[str], project: Project, callbacks: LaunchCallbacks,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
-        super().__init__(Signals(), clock)
+        self, ranks: Sequence[PlacedRank], command: Sequence[str], project: Project, callbacks: LaunchCallbacks
+    ) -> None:
+        super().__init__(Signals())
         self._places = tuple(ranks)
         self._command = tuple(command)
         self._project = project
@@ -106,8 +61,6 @@ class ScriptRun(Life[LaunchResult]):
         self._ranks: dict[str, RunningRank] = {}
         self._failure = FirstFailure()
         self._cause: str | None = None  # the rank that failed first
-        self._others: Sequence[str] = ()  # those that were at work then
-        self._stopped_by: str | None = None
         self._began_s = 0.0
 
     def run(self) -> LaunchResult:
@@ -122,7 +75,7 @@ class ScriptRun(Life[LaunchResult]):
     def _start(self, pool: AgentPool) -> None:
         devices = {place.name: place.device for place in self._places}
         self._on_note(f"reaching {', '.join(devices)}")
-        open_agents(pool, devices.values())
+        pool.open_all(devices.values())
         size = sum(map(len, self._project.contents.values()))
         self._on_note(f"sending what they lack of {self._project.folder} ({bytes_text(size)})")
         folders = in_parallel(devices, lambda name: send_project(pool.agents[name], self._project))
@@ -131,71 +84,63 @@ class ScriptRun(Life[LaunchResult]):
         port: int = pool.agents[first].call(FindFreePort(), _PORT_TIMEOUT_S)
         self._began_s = self.clock()
         for place in self._places:
+            name, folder = place.name, folders[place.name]
             variables = environment(place, self._places, addresses[first], port)
-            address = addresses[place.name] if len(self._places) > 1 else None
-            folder = folders[place.name]
-            self._on_note(f"{place.name}: rank {place.rank} in {folder}")
-            call = pool.agents[place.name].start(RunScript(self._command, folder, variables, address))
-            order = OrderAtWork(place.name, place.name, call, self.signals)
-            self._ranks[place.name] = RunningRank(place, folder)
-            self.orders[place.name] = order
-            order.listen()
+            script = RunScript(self._command, folder, variables, addresses[name] if len(self._places) > 1 else None)
+            self._on_note(f"{name}: rank {place.rank} in {folder}")
+            order = self.orders[name] = Supervisor(name, pool.agents[name], script, self.signals)
+            self._ranks[name] = RunningRank(place, folder, order, RankOutput(folder, str(self._project.folder)))
 
     def handle(self, source: str, event: Event | None) -> None:
         """Show a piece of output, or note how a rank ended."""
-        running = self._ranks[source]
+        rank = self._ranks[source]
         if isinstance(event, Printed):
-            self._show(running, event.stream, running.splitters[event.stream].add(event.text))
-        elif running.end is None:
-            self._note_end(source, running)
+            self._show(source, event.stream, rank.output.add(event.stream, event.text))
+        else:
+            self._note_end(source, rank)
 
-    def _note_end(self, name: str, running: RunningRank) -> None:
-        for stream, splitter in running.splitters.items():
-            self._show(running, stream, splitter.end())
-        status, now_s = self.orders[name].result, self.clock()
-        code = None if status is None else status if status >= 0 else SIGNALLED - status
-        running.end = RankEnd(name, running.place.rank, code, self._stopped_by, now_s - self._began_s, running.folder)
-        if self._stopped_by is None:
+    def _show(self, name: str, stream: str, lines: Sequence[str]) -> None:
+        for text in lines:
+            if stream == ERR:
+                self._failure.printed(name, text, self.clock())
+            self._on_line(OutputLine(name, stream, text))
+
+    def _note_end(self, name: str, rank: RunningRank) -> None:
+        if rank.end is not None:
+            return
+        for stream in STREAMS:
+            self._show(name, stream, rank.output.end(stream))
+        code, stopped_by, now_s = exit_code(rank.order.result), rank.order.stopped_by, self.clock()
+        rank.end = RankEnd(name, rank.place.rank, code, stopped_by, now_s - self._began_s, rank.folder)
+        if stopped_by is None:
             self._failure.ended(name, code != 0, now_s)
 
     def outcome(self, ended: bool) -> LaunchResult | None:
-        for name, running in self._ranks.items():
-            if ended and running.end is None:  # Ctrl-C has lost its last event
-                self._note_end(name, running)
-        if self._stopped_by is None:
+        if ended:  # Ctrl-C may have lost the last event of a rank
+            self._note_ends()
+        if self._cause is None and not self.interrupted:
             self._cause = self._failure.cause(self._ranks, self.clock())
             if self._cause is not None:
-                self._stop_others(self._cause)
-        return self._result() if all(running.end for running in self._ranks.values()) else None
+                self.stop(f"the end of {self._cause}")
+        return self._result() if all(rank.end for rank in self._ranks.values()) else None
 
-    def _stop_others(self, cause: str) -> None:
-        self._others = [name for name, running in self._ranks.items() if running.end is None]
-        self._stopped_by = f"the end of {cause}"
-        self.stop()
+    def _note_ends(self) -> None:
+        for name, rank in self._ranks.items():
+            self._note_end(name, rank)
 
     def say_stopping(self) -> None:
         self._on_note("stopping all ranks; press Ctrl-C again to end them at once")
-        self._stopped_by = "Ctrl-C"
 
     def late(self) -> LaunchResult:
-        for name, running in self._ranks.items():
-            if running.end is None:
-                self.orders[name].error = DeviceLostError(f"{name}: it did not answer within {STOP_S:g} s")
-                self._note_end(name, running)
+        for name, order in self.orders.items():
+            if not order.ended:
+                order.error = DeviceLostError(f"{name}: it did not answer within {STOP_S:g} s")
+        self._note_ends()
         return self._result()
-
-    def _show(self, running: RunningRank, stream: str, lines: Sequence[str]) -> None:
-        name = running.place.name
-        for text in lines:
-            if stream == "err":
-                self._failure.printed(name, text, self.clock())
-                running.error.add(text)
-            shown = with_own_paths(text, running.folder, str(self._project.folder))
-            self._on_line(OutputLine(name, stream, shown))
 
     def _result(self) -> LaunchResult:
         """How the launch ended, with all ranks."""
-        ends = tuple(running.end for running in self._ranks.values() if running.end is not None)
+        ends = tuple(rank.end for rank in self._ranks.values() if rank.end is not None)
         lasted_s = self.clock() - self._began_s
         if self.interrupted:
             return LaunchResult(INTERRUPTED, None, "all ranks were ended by Ctrl-C", lasted_s, ends)
@@ -208,23 +153,12 @@ class ScriptRun(Life[LaunchResult]):
 
     def _first_failure(self, name: str) -> tuple[int, str]:
         """The exit code where this rank was the first to fail, and one line on why."""
-        running, others = self._ranks[name], self._others
-        assert running.end is not None, "only a rank that has ended is a cause"
+        rank = self._ranks[name]
+        assert rank.end is not None, "only a rank that has ended is a cause"
+        others = [other for other, order in self.orders.items() if order.stopped_by is not None]
         rest = f"; {', '.join(others)} {'was' if len(others) == 1 else 'were'} ended" if others else ""
-        code = running.end.exit_code
+        code = rank.end.exit_code
         if code is None:
-            return 1, f"{self.orders[name].error}{rest}"
-        last = f": {running.error.text}" if running.error.text else ""
-        return code, f"{name} (rank {running.place.rank}) {_ended(code)}{last}{rest}"
-
-
-def _ended(code: int) -> str:
-    """How a rank ended, in words."""
-    if code <= SIGNALLED:
-        return f"ended with exit code {code}"
-    try:
-        name = signal.Signals(code - SIGNALLED).name
-    except ValueError:
-        return f"ended with exit code {code}"
-    hint = ", as the system does where memory is short" if name == "SIGKILL" else ""
-    return f"was ended by {name}{hint}"
+            return 1, f"{rank.order.error}{rest}"
+        last = f": {rank.output.errors.text}" if rank.output.errors.text else ""
+        return code, f"{name} (rank {rank.place.rank}) {in_words(code)}{last}{rest}"

@@ -1,8 +1,9 @@
 """The life of a run: orders are watched until they end, one fails, or Ctrl-C stops them.
 
 ``train`` (with either engine) and ``launch`` are its users: train/start.py and launch/script_run.py
-start the orders, supervisor.py restarts a member that may be lost. Each user says what an event
-means (train/monitor.py, script_run.py), which failure ends all, and what the result is.
+give each order to a supervisor, which starts it, follows it, and starts it again where its member
+may be lost. Each user says what an event means (train/monitor.py, script_run.py), which failure
+ends all, and what the result is.
 """
 
 import abc
@@ -13,7 +14,7 @@ from contextlib import suppress
 from typing import ClassVar, Generic, TypeVar
 
 from planner.agents.call import TICK_S, Event
-from planner.run.order_at_work import OrderAtWork, Signals
+from planner.run.supervisor import Signals, Supervisor
 
 Result = TypeVar("Result")
 
@@ -22,7 +23,7 @@ class Life(abc.ABC, Generic[Result]):
     """Watches the orders that end with the run; their events arrive in one queue.
 
     stop_s: longest wait for orders that were told to stop.
-    orders: by the names of their events.
+    orders: those that end with the run, by the names of their events.
     interrupted: whether Ctrl-C has been pressed.
     """
 
@@ -31,7 +32,7 @@ class Life(abc.ABC, Generic[Result]):
     def __init__(self, signals: Signals, clock: Callable[[], float] = time.monotonic) -> None:
         self.signals = signals
         self.clock = clock
-        self.orders: dict[str, OrderAtWork] = {}
+        self.orders: dict[str, Supervisor] = {}
         self.interrupted = False
         self._stop_by_s: float | None = None
 
@@ -76,16 +77,16 @@ class Life(abc.ABC, Generic[Result]):
                     return self.at_once()
                 self.interrupted = True
                 self.say_stopping()
-                self.stop()
+                self.stop("Ctrl-C")
 
     def take(self) -> None:
         """Handle the next event, if one comes soon."""
         with suppress(queue.Empty):
             self.handle(*self.signals.events.get(timeout=TICK_S))
 
-    def stop(self) -> None:
+    def stop(self, reason: str) -> None:
         """Tell all orders to stop; whoever does not hear of it ends with its agent."""
         self._stop_by_s = self.clock() + self.stop_s
         for order in self.orders.values():
             if not order.ended:
-                order.stop()
+                order.stop(reason)

@@ -1,25 +1,36 @@
-"""A supervisor starts a member of a run, and restarts it on a new agent if it is lost."""
+"""A supervisor starts an order on a device, follows it to its end, and may start it again."""
 
+import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from backends.protocol.events import MemberAccount, MemberTelemetry, Ready
-from planner.agents.call import Event
+from planner.agents.call import Call, Event
 from planner.agents.client import AgentClient
-from planner.agents.pool import AgentPool
-from planner.errors import AgentError, JobError, PlannerError, RunError
-from planner.run.order_at_work import READY_S, Signals, as_planner_error, expect
+from planner.errors import DeviceLostError, PlannerError, RunError
+from planner.run.restarts import Restarts
 
-#: A member is given up after so many failures in a row without a step, or so many failures to
-#: reach its device.
-ATTEMPTS = 5
-ABSENCES = 40
-LONGEST_PAUSE_S = 15.0
-#: How a member says that the server ended their connection (framing.WireError).
-CLOSED = "closed the connection"
+Began = TypeVar("Began")
+
+#: Longest wait for each of the events that an order begins with.
+READY_S = 300.0
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Signals between the threads of a run.
+
+    go: the members begin.
+    over: the run has ended; nobody is started again.
+    events: with the names of the orders that they are of; None for an order's end.
+    """
+
+    go: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
+    events: queue.Queue[tuple[str, Event | None]] = field(default_factory=queue.Queue)
 
 
 class MemberLost(NamedTuple):
@@ -28,156 +39,134 @@ class MemberLost(NamedTuple):
     reason: str
 
 
-class MemberGivenUp(NamedTuple):
-    """A member is not started again."""
-
-    reason: str
+class MemberRestarted(NamedTuple):
+    """A member is at work again, on a new agent."""
 
 
-class MemberEnded(NamedTuple):
-    """A member has ended normally."""
-
-    account: MemberAccount
-
-
-@dataclass
 class Supervisor:
-    """Keeps one member at work, in a thread of its own, until the run is over.
+    """Keeps one order at work, in a thread of its own, and queues its events and its end.
 
-    beside_server: whether the member is on the server's device.
-    on_start: called with its name when it is started, for the first time or again.
-    restarts: whether a member that fails is started again; not where the others cannot go on
-        without it.
-    ready: what the member was ready to begin with; None before.
-    joined: the server has let it in.
-    failure: why it was given up.
-    fails_run: whether that ends the run, though others may work: the user's own code has failed, or
-        gives another model there.
+    name: of its events.
+    begins_with: the classes of its first events. An order with any then waits for ``Signals.go``.
+    restarts: None for an order that is not started again.
+    on_event: called with every later event before that is queued.
+
+    agent: which carries the order out now, or did so last.
+    began: its first events by their classes, as they come.
+    result, error: one of them when it has ended. They are kept and not queued: Ctrl-C may lose what
+        was just taken from the queue.
+    stopped_by: why it was told to end; None if it was not.
     """
 
-    name: str
-    pool: AgentPool
-    beside_server: bool
-    on_start: Callable[[str], None]
-    signals: Signals
-    restarts: bool = True
-    ready: Ready | None = field(default=None, init=False)
-    joined: bool = field(default=False, init=False)
-    failure: str | None = field(default=None, init=False)
-    fails_run: bool = field(default=False, init=False)
-    _drop_reason: str | None = field(default=None, init=False)
-    _stepped: bool = field(default=False, init=False)  # since it was last started
-    _ever_stepped: bool = field(default=False, init=False)
-    _failures: int = field(default=0, init=False)  # in a row without a step
-    _absences: int = field(default=0, init=False)
+    def __init__(
+        self, name: str, agent: AgentClient, order: Any, signals: Signals, begins_with: Sequence[type] = (),
+        restarts: Restarts | None = None, on_event: Callable[[Event], None] = lambda event: None,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.agent = agent
+        self.began: dict[type, Any] = {}
+        self.result: Any = None
+        self.error: PlannerError | None = None
+        self.stopped_by: str | None = None
+        self._order = order
+        self._signals = signals
+        self._begins_with = begins_with
+        self._restarts = restarts
+        self._on_event = on_event
+        self._call = agent.start(order)
+        threading.Thread(target=self._follow, daemon=True).start()
 
-    def __post_init__(self) -> None:
-        self._agent = self.pool.agents[self.name]
+    @property
+    def ended(self) -> bool:
+        """Whether its result, or its error, is known."""
+        return self.result is not None or self.error is not None
 
-    def start(self, order: Any) -> None:
-        """Start the member, which then waits for ``Signals.go``.
+    def stop(self, reason: str) -> None:
+        """Tell the order to end; a device that is lost is reported as such."""
+        self.stopped_by = reason
+        with suppress(DeviceLostError):
+            self._call.stop()
 
-        An error before that is its ``failure``: it is not started again.
-        """
-        threading.Thread(target=self._keep_working, args=(order,), daemon=True).start()
+    def end_agent(self) -> None:
+        """End the agent without a wait. The order fails with it, and may be started again."""
+        threading.Thread(target=self.agent.close, daemon=True).start()
 
-    def dropped(self, reason: str, unfit: bool = False) -> None:
-        """The server has dropped the member, for this reason; one that is unfit fails the run."""
-        self._drop_reason = reason
-        if unfit:
-            self.failure = f"{self.name}: {reason}"
-            self.fails_run = True
-        if self.joined:
-            # A stopped process reports no error: end it, so that another is started.
-            self.joined = False
-            threading.Thread(target=self._agent.close, daemon=True).start()
-
-    def _keep_working(self, order: Any) -> None:
-        """Start the member again whenever it fails, with growing pauses, until the run is over."""
-        agent: AgentClient | None = self._agent
-        while not self.signals.over.is_set():
+    def _follow(self) -> None:
+        call: Call | None = self._call
+        while True:
             try:
-                agent = agent or self._new_agent()
-                self._work_once(agent, order)
-                return
+                call = call or self._start_again()
+                self.result = self._carry_out(call)
+                break
             except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever
-                if not self._tries_again(error, agent):
-                    return
-                agent = None
+                if not self._tries_again(error, reached=call is not None):
+                    break
+                call = None
+        self._signals.events.put((self.name, None))
 
-    def _tries_again(self, error: Exception, agent: AgentClient | None) -> bool:
-        """Note an error, and wait before the next attempt; no agent: the device was not reached."""
-        over, events = self.signals.over, self.signals.events
-        failed = as_planner_error(self.name, error)
-        if self.restarts and not isinstance(error, PlannerError):
-            self._give_up(str(failed))
-            return False
-        if self.restarts and over.is_set():
-            self.joined = False  # no more events will come
-            return False
-        if not self.restarts or not self.signals.go.is_set():
-            self.joined = False
-            self.failure = str(failed)
-            events.put((self.name, None))  # ends the wait for the next event
-            return False
-        events.put((self.name, MemberLost(str(failed))))
-        if agent is None:
-            self._absences += 1
-        else:
-            self._failures, self._absences = (1 if self._stepped else self._failures + 1), 0
-            agent.close()
-        if self._is_hopeless(failed):
-            self._give_up(self._cause(failed))
-            return False
-        over.wait(min(2.0 ** (self._failures + self._absences), LONGEST_PAUSE_S))
-        return True
+    def _carry_out(self, call: Call) -> Any:
+        """Follow the order to its result."""
+        for kind in self._begins_with:
+            self.began[kind] = self._first_event(call, kind)
+        if self._begins_with:
+            self._signals.go.wait()
+            call.go()
+        return call.result(on_event=self._hear)
 
-    def _is_hopeless(self, error: PlannerError) -> bool:
-        """Whether it would fail again."""
-        self.fails_run |= isinstance(error, JobError)  # the user wants to mend it
-        never_worked = isinstance(error, AgentError) and not self._ever_stepped
-        return never_worked or self.fails_run or self._failures == ATTEMPTS or self._absences == ABSENCES
-
-    def _give_up(self, reason: str) -> None:
-        self.failure = reason
-        self.signals.events.put((self.name, MemberGivenUp(reason)))
-
-    def _cause(self, error: PlannerError) -> str:
-        """Why the member failed: the server's reason, where that closed the connection."""
-        if self._drop_reason is not None and str(error).endswith(CLOSED):
-            return f"{self.name}: {self._drop_reason}"
-        return str(error)
-
-    def _new_agent(self) -> AgentClient:
-        # Reopening would close the connection that the server on this device uses.
-        return self.pool.another(self.name) if self.beside_server else self.pool.reopen(self.name)
-
-    def _work_once(self, agent: AgentClient, order: Any) -> None:
-        self.on_start(self.name)
-        self.joined = self._stepped = False
-        self._agent = agent
-        call = agent.start(order)
-        self.ready = expect(call, Ready)
-        self.signals.go.wait()
-        call.go()
-        account: MemberAccount = call.result(on_event=self._hear)
-        self.signals.events.put((self.name, MemberEnded(account)))
+    def _first_event(self, call: Call, kind: type[Began]) -> Began:
+        """The next event, which is to be of this class and to come within READY_S."""
+        event = call.event(READY_S)
+        if isinstance(event, kind):
+            return event
+        if call.ended:
+            call.result()  # raises the error that it failed with
+        raise RunError(f"{self.agent.name}: `{call.name}` was not ready within {READY_S:g} s")
 
     def _hear(self, event: Event) -> None:
-        if isinstance(event, MemberTelemetry):
-            self._stepped = event.spent.steps > 0
-            self._ever_stepped |= self._stepped
-        self.signals.events.put((self.name, event))
+        self._on_event(event)
+        if self._restarts is not None:
+            self._restarts.hear(event)
+        self._signals.events.put((self.name, event))
+
+    def _tries_again(self, error: Exception, reached: bool) -> bool:
+        """Note an error, and wait before the next start if there is one.
+
+        reached: whether the order was given to an agent.
+        """
+        over = self._signals.over
+        if not isinstance(error, PlannerError):
+            self.error = RunError(f"{self.agent.name}: {type(error).__name__}: {error}")
+            return False
+        if self._restarts is None or not self._signals.go.is_set():
+            self.error = error
+            return False
+        if over.is_set():
+            return False
+        self._signals.events.put((self.name, MemberLost(str(error))))
+        self.agent.close()
+        pause_s = self._restarts.pause_s(error, reached)
+        if pause_s is None:
+            self.error = error
+            return False
+        over.wait(pause_s)
+        return not over.is_set()
+
+    def _start_again(self) -> Call:
+        assert self._restarts is not None, "only with them is an order started again"
+        self.agent = self._restarts.new_agent()
+        self._call = self.agent.start(self._order)
+        self._signals.events.put((self.name, MemberRestarted()))
+        return self._call
 
 
-def wait_until_ready(supervisors: Mapping[str, Supervisor]) -> dict[str, Ready]:
-    """What the members are ready with. Raises RunError where one fails or is late."""
-    deadline = time.monotonic() + READY_S
-    while late := sorted(name for name, supervisor in supervisors.items() if supervisor.ready is None):
-        failures = [each.failure for each in supervisors.values() if each.failure is not None]
-        if failures:
-            raise RunError("; ".join(failures))
-        if time.monotonic() > deadline:
-            raise RunError(f"{', '.join(late)}: not ready within {READY_S:g} s")
+def first_events(supervisors: Mapping[str, Supervisor], kind: type[Began]) -> dict[str, Began]:
+    """The first event of this class of each order, when all have come.
+
+    Raises the error of an order that failed before, RunError with those of several.
+    """
+    while any(kind not in each.began for each in supervisors.values()):
+        errors = [each.error for each in supervisors.values() if each.error is not None]
+        if errors:
+            raise errors[0] if len(errors) == 1 else RunError("; ".join(map(str, errors)))
         time.sleep(0.02)
-    return {name: each.ready for name, each in supervisors.items() if each.ready is not None}
+    return {name: each.began[kind] for name, each in supervisors.items()}

@@ -13,10 +13,9 @@ from planner.json_records import decode, load
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.provenance import Provenance
-from planner.run.supervisor import MemberGivenUp
 from planner.train import event_log
 from planner.train.event_log import LoggedEvent
-from planner.train.events import RunEnded, Started, Stopping, TimeOver
+from planner.train.events import MemberGivenUp, RunEnded, Started, Stopping, TimeOver
 from planner.train.orders import Options
 
 FINISHED, RUNNING, INTERRUPTED, DAMAGED = "finished", "running", "interrupted", "damaged"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from backends.protocol.events import CheckpointFailed, CheckpointWritten
 from backends.training import checkpoint
-from planner.agents.call import TICK_S
+from planner.agents.call import TICK_S, Event
 from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool
 from planner.errors import RemoteError
@@ -52,10 +52,12 @@ class CheckpointFetcher:
     _newest: CheckpointWritten | None = field(default=None, init=False)
     _fetched: CheckpointWritten | None = field(default=None, init=False)
 
-    def fetch_in_background(self, written: CheckpointWritten) -> None:
-        """Fetch a checkpoint of the server in the background, after the fetch under way."""
+    def hear(self, event: Event) -> None:
+        """Fetch what the server has written in the background, after the fetch under way."""
+        if not isinstance(event, CheckpointWritten):
+            return
         with self._lock:
-            self._newest = written
+            self._newest = event
             if self._fetching is None or not self._fetching.is_alive():
                 fetching = threading.Thread(target=self._catch_up, daemon=True)
                 fetching.start()

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from backends.protocol.events import EVENTS, RunAccount
-from planner.run.supervisor import MemberEnded, MemberGivenUp, MemberLost
+from backends.protocol.events import EVENTS, MemberAccount, RunAccount
+from planner.run.supervisor import MemberLost, MemberRestarted
 
 
 class Reaching(NamedTuple):
@@ -36,6 +36,18 @@ class LogFailed(NamedTuple):
     reason: str
 
 
+class MemberGivenUp(NamedTuple):
+    """A member is not started again."""
+
+    reason: str
+
+
+class MemberEnded(NamedTuple):
+    """A member has ended normally."""
+
+    account: MemberAccount
+
+
 class RunEnded(NamedTuple):
     """The run has ended, with the account of its host."""
 
@@ -51,6 +63,7 @@ RUN_EVENTS = (
     TimeOver,
     LogFailed,
     MemberLost,
+    MemberRestarted,
     MemberGivenUp,
     MemberEnded,
     RunEnded,

@@ -7,19 +7,18 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from backends.frameworks.process_group import BROKEN
-from backends.protocol.events import CheckpointFailed, CheckpointWritten, Dropped, Evaluated, Joined, Left, RunAccount
+from backends.protocol.events import CheckpointFailed, Dropped, Evaluated, Joined, Left, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
-from planner.agents.call import Call, Event
+from planner.agents.call import Event
 from planner.agents.client import AgentClient
-from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
+from planner.errors import DeviceLostError, InterruptedRunError, JobError, PlannerError, RemoteError, RunError
 from planner.run.life import Life
-from planner.run.order_at_work import OrderAtWork, Signals
-from planner.run.supervisor import MemberEnded, MemberLost, Supervisor
+from planner.run.supervisor import MemberLost, Signals, Supervisor
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
-from planner.train.events import RunEnded, Stopping, TimeOver
+from planner.train.events import MemberEnded, MemberGivenUp, RunEnded, Stopping, TimeOver
 from planner.train.telemetry import Telemetry
 
 STOP_S = 60.0
@@ -27,52 +26,52 @@ STOP_S = 60.0
 CAUSE_S = 5.0
 DRAIN_S = 5.0
 REMOVE_S = 10.0
+#: How a member says that the server ended their connection (framing.WireError).
+CLOSED = "closed the connection"
 
 
 class ServerProcess(NamedTuple):
     """The host of a run at work.
 
-    source: the name that its events bear.
-    call: its order, which ``agent`` carries out.
-    files: the paths of the run's files on the device.
+    files: the paths of the run's files on its device.
     evaluation_stops_all: whether the whole cluster waits for an evaluation.
     needs_all: whether the run ends with the first member that is lost.
     """
 
-    source: str
-    device: str
-    agent: AgentClient
-    call: Call
+    order: Supervisor
     files: tuple[str, ...]
     evaluation_stops_all: bool = False
     needs_all: bool = False
 
 
 class RunMonitor(Life[RunAccount]):
-    """Handles the events of a run. A cluster of one device has no supervisors.
+    """Handles the events of a run.
 
-    Members that are lost are started again, unless the run needs them all.
+    members: by name, those that are not the host as well. Members that are lost are started again,
+        unless the run needs them all.
     """
 
     stop_s = STOP_S
 
     def __init__(
-        self, server: ServerProcess, supervisors: Mapping[str, Supervisor], fetcher: CheckpointFetcher,
+        self, server: ServerProcess, members: Mapping[str, Supervisor], fetcher: CheckpointFetcher,
         telemetry: Telemetry, reporter: EventReporter, signals: Signals,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         super().__init__(signals, clock)
         self._server = server
-        self._supervisors = supervisors
+        self._members = members
         self._fetcher = fetcher
         self._telemetry = telemetry
         self._reporter = reporter
-        self._order = OrderAtWork(server.source, server.device, server.call, signals)
-        self.orders[server.source] = self._order
+        self._order = server.order
+        self.orders[server.order.name] = server.order
         self._end_s = math.inf
         self._time_is_over = False
         self._cause_by_s: float | None = None
+        self._joined: set[str] = set()  # members that the server has let in
         self._left: set[str] = set()  # members at whom no more samples arrive
+        self._dropped: dict[str, Dropped] = {}  # why the server has dropped members
 
     def run(self, lasting_s: float = math.inf) -> RunAccount:
         """Watch until the last step, or for ``lasting_s``; returns the server's account.
@@ -80,35 +79,45 @@ class RunMonitor(Life[RunAccount]):
         Evaluations that stop the whole cluster do not count, as in the time of the result.
         Raises RunError, and InterruptedRunError on Ctrl-C.
         """
-        self._order.listen(self._fetch)
         self._end_s = self.clock() + lasting_s
         return self.watch()
 
-    def _fetch(self, event: Event) -> None:
-        """Not after other events: Ctrl-C may lose what was just taken from their queue."""
-        if isinstance(event, CheckpointWritten):
-            self._fetcher.fetch_in_background(event)
-
     def handle(self, source: str, event: Event | None) -> None:
-        if event is None:
+        told = self._end_of_member(source) if event is None else event
+        if told is None:
             return
-        self._telemetry.add(source, event)
-        if isinstance(event, Joined):
-            self._left.discard(event.member)
-            if event.member in self._supervisors:  # the first rank is a member and the host
-                self._supervisors[event.member].joined = True
-        elif isinstance(event, MemberEnded | MemberLost):
-            self._supervisors[source].joined = False
-        elif isinstance(event, Left):
-            self._left.add(event.member)
-        elif isinstance(event, Dropped):
-            if event.member in self._supervisors:  # the host may name whom it likes
-                self._supervisors[event.member].dropped(event.reason, event.unfit)
-        elif isinstance(event, Evaluated) and self._server.evaluation_stops_all:
-            self._end_s += event.seconds
-        elif isinstance(event, CheckpointFailed):
-            self._fetcher.unsaved = event.reason
-        self._reporter.report(source, event)
+        self._telemetry.add(source, told)
+        if isinstance(told, Joined):
+            self._left.discard(told.member)
+            if told.member in self._members:  # the first rank is a member and the host
+                self._joined.add(told.member)
+        elif isinstance(told, MemberLost):
+            self._joined.discard(source)
+        elif isinstance(told, Left):
+            self._left.add(told.member)
+        elif isinstance(told, Dropped) and told.member in self._members:  # the host may name whom it likes
+            self._drop(told)
+        elif isinstance(told, Evaluated) and self._server.evaluation_stops_all:
+            self._end_s += told.seconds
+        elif isinstance(told, CheckpointFailed):
+            self._fetcher.unsaved = told.reason
+        self._reporter.report(source, told)
+
+    def _end_of_member(self, source: str) -> Event | None:
+        """How a member has ended; None for the host, and where that ends the run."""
+        self._joined.discard(source)
+        member = self._members.get(source)
+        if member is not None and member.result is not None:
+            return MemberEnded(member.result)
+        reason = self._failures.get(source)
+        return None if reason is None or self._server.needs_all else MemberGivenUp(reason)
+
+    def _drop(self, dropped: Dropped) -> None:
+        self._dropped[dropped.member] = dropped
+        if dropped.member in self._joined:
+            # A stopped process reports no error: end it, so that another is started.
+            self._joined.discard(dropped.member)
+            self._members[dropped.member].end_agent()
 
     def outcome(self, ended: bool) -> RunAccount | None:
         if ended and self._order.error is None:
@@ -125,7 +134,7 @@ class RunMonitor(Life[RunAccount]):
             self._time_is_over = True
             self.signals.over.set()  # a worker that is cut off now is not started again
             self._reporter.report("planner", TimeOver())
-            self._order.stop()
+            self._order.stop("the time is over")
         return None
 
     def say_stopping(self) -> None:
@@ -145,7 +154,7 @@ class RunMonitor(Life[RunAccount]):
         if self._server.needs_all:
             return self._cause(str(error))
         return (
-            f"the server on {self._server.device} is lost: {error}"
+            f"the server on {self._order.agent.name} is lost: {error}"
             if isinstance(error, DeviceLostError)
             else str(error)
         )
@@ -156,22 +165,38 @@ class RunMonitor(Life[RunAccount]):
         When a member is lost, the others report that their exchange broke off, often before its
         own end is known.
         """
-        reasons += tuple(each.failure for each in self._supervisors.values() if each.failure is not None)
+        reasons += tuple(self._failures.values())
         causes = [reason for reason in reasons if BROKEN not in reason]
         self._cause_by_s = self._cause_by_s or self.clock() + CAUSE_S
         if causes or self.clock() > self._cause_by_s:
             return [*causes, *reasons][0]
         return None
 
+    @property
+    def _failures(self) -> dict[str, str]:
+        """Why members have been given up: the server's reason, where that closed the connection."""
+        failures = {name: str(error) for name, each in self._members.items() if (error := each.error) is not None}
+        for name, reason in failures.items():
+            if name in self._dropped and reason.endswith(CLOSED):
+                failures[name] = f"{name}: {self._dropped[name].reason}"
+        return failures
+
     def _failure_of_members(self) -> str | None:
-        """Why the run cannot go on, where all members have been given up, or one that it needs."""
-        failures = [supervisor.failure for supervisor in self._supervisors.values() if supervisor.failure is not None]
-        reason = next((each.failure for each in self._supervisors.values() if each.fails_run), None)
-        if reason is None and failures and self._server.needs_all:
+        """Why the run cannot go on: all members have been given up, or one that it needs.
+
+        It also ends, though others may work, where the user's own code has failed, or gives another
+        model on a device.
+        """
+        failures = self._failures
+        unfit = [f"{name}: {each.reason}" for name, each in self._dropped.items() if each.unfit]
+        faulty = [reason for name, reason in failures.items() if isinstance(self._members[name].error, JobError)]
+        if unfit or faulty:
+            return [*unfit, *faulty][0]
+        if failures and self._server.needs_all:
             return self._cause()
-        if reason is None and failures and len(failures) + len(self._left) == len(self._supervisors):
-            return "; ".join(failures)
-        return reason
+        if failures and len(failures) + len(self._left) == len(self._members):
+            return "; ".join(failures.values())
+        return None
 
     def _end(self, account: RunAccount) -> RunAccount:
         self._fetcher.finish()
@@ -196,12 +221,12 @@ class RunMonitor(Life[RunAccount]):
     def _remove_files(self) -> None:
         """Remove the run's files from the server's device once its last checkpoint is here."""
         if self._fetcher.up_to_date:
-            remove(self._fetcher.agent or self._server.agent, self._server.files)
+            remove(self._fetcher.agent or self._order.agent, self._server.files)
 
     def _drain(self) -> None:
         """Handle the last events of workers, which may come after the server's account."""
         deadline = time.monotonic() + DRAIN_S
-        while any(supervisor.joined for supervisor in self._supervisors.values()) and time.monotonic() < deadline:
+        while self._joined and time.monotonic() < deadline:
             self.take()
 
     def _failed(self, reason: str) -> RunError:

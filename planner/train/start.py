@@ -1,9 +1,11 @@
 """A run of a plan starts: data are sent, then server and workers begin (Gu et al., step 6)."""
 
+import functools
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from backends.network import framing
 from backends.protocol.events import Listening, Ready, RunAccount
@@ -14,7 +16,7 @@ from backends.training import checkpoint
 from backends.training.run_orders import HostRun, RunPeer, RunRank, RunWorker, TrainAlone
 from backends.training.run_spec import RunSpec
 from planner.agents.addresses import data_addresses
-from planner.agents.call import Call
+from planner.agents.call import Event
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
@@ -23,8 +25,8 @@ from planner.fleet.device import Fleet
 from planner.json_records import save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.run.order_at_work import Signals, expect, open_agents
-from planner.run.supervisor import Supervisor, wait_until_ready
+from planner.run.restarts import Restarts
+from planner.run.supervisor import Signals, Supervisor, first_events
 from planner.train import orders
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.data_division import DataDivision, data_division
@@ -37,8 +39,6 @@ from planner.train.training_data import TrainingData
 
 #: The coordinator of peers, in a run's events.
 COORDINATOR = "coordinator"
-#: The order that hosts a run, and what its members are ready with.
-StartedRun = tuple[Call, dict[str, Ready]]
 
 
 class TrainingRun:
@@ -67,7 +67,7 @@ class TrainingRun:
         self._pool = pool or AgentPool(folder.log)
         self._reporter = EventReporter(folder.events, on_event, observers)
         self._signals = Signals()
-        self._supervisors: dict[str, Supervisor] = {}
+        self._members: dict[str, Supervisor] = {}  # that are not the host as well
         self._addresses: dict[str, str] = {}
         self.telemetry = Telemetry(plan.names)
         self.startup_s: float | None = None
@@ -87,11 +87,11 @@ class TrainingRun:
             began_s = time.monotonic()
             with self._pool.lent() if self._pool_is_lent else self._pool:
                 self._open_agents()
-                server = self._start(resume)
+                server = self._start(resume, fetcher)
                 if not self._pool_is_lent:
                     self.startup_s = time.monotonic() - began_s
                     self.sent_bytes = {name: agent.sent_bytes for name, agent in self._pool.agents.items()}
-                monitor = RunMonitor(server, self._supervisors, fetcher, self.telemetry, self._reporter, self._signals)
+                monitor = RunMonitor(server, self._members, fetcher, self.telemetry, self._reporter, self._signals)
                 return monitor.run(lasting_s)
         finally:
             self._signals.over.set()
@@ -99,36 +99,25 @@ class TrainingRun:
 
     def _open_agents(self) -> None:
         self._reporter.report("planner", Reaching(tuple(self._devices)))
-        open_agents(self._pool, self._devices.values())
+        self._pool.open_all(self._devices.values())
         for name, framework in self.plan.frameworks.items():
             # It imports while data are sent. An error of it is told by whoever needs it next.
             self._pool.agents[name].start(StartFramework(framework))
 
-    def _start(self, resume: Path | None) -> ServerProcess:
+    def _start(self, resume: Path | None, fetcher: CheckpointFetcher) -> ServerProcess:
         agent, written, resumed = self._place_checkpoints(resume)
         files = tuple(path for path in (written, resumed) if path is not None)
         try:
             run = orders.run_spec(self.plan, self.options, self.data, written, resumed)
-            members = self._members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
-            if len(members) == 1:
-                call = agent.start(TrainAlone(members[self.plan.server], run))
-                ready = {self.plan.server: expect(call, Ready)}
-            elif self._has_ranks:
-                call, ready = self._start_ranks(agent, run, members)
-            else:
-                call, ready = self._start_cluster(agent, run, members)
-            self._keep_division(ready)
+            members = self._placed_members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
+            host = self._start_orders(agent, run, members, fetcher.hear)
         except (PlannerError, KeyboardInterrupt):
             remove(agent, files)  # nothing has been written to them yet
             raise
         self._signals.go.set()
-        call.go()
         self._reporter.report("planner", Started())
-        source = framing.SERVER if self.plan.run.strategy.through_server else COORDINATOR
-        if len(members) == 1 or self._has_ranks:
-            source = self.plan.server
         stops_all = self.plan.run.strategy.evaluation_stops_all(len(members))
-        return ServerProcess(source, self.plan.server, agent, call, files, stops_all, self._has_ranks)
+        return ServerProcess(host, files, stops_all, self._has_ranks)
 
     @property
     def _has_ranks(self) -> bool:
@@ -154,7 +143,7 @@ class TrainingRun:
         # In a thread, for Ctrl-C ends a wait for it at once.
         return in_parallel((self.plan.server,), place)[self.plan.server]
 
-    def _members(self, done: int) -> dict[str, MemberSpec]:
+    def _placed_members(self, done: int) -> dict[str, MemberSpec]:
         """The model and the data of every member, whose files are then on its device.
 
         A resumed run, which has ``done`` steps, draws other batches than it did before.
@@ -174,35 +163,54 @@ class TrainingRun:
 
         return in_parallel(plan.names, place_data)
 
-    def _start_cluster(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> StartedRun:
-        authority = Authority()
-        address = self._addresses[self.plan.server]
-        peers = not self.plan.run.strategy.through_server
-        call = agent.start(HostRun(address, authority.identity(framing.SERVER), run))
-        port = expect(call, Listening).port
-        for name, member in members.items():
-            identity = authority.identity(name, listens=peers)
-            to_host = HostAddress(address, port, identity, self.options.heartbeat_s)
-            self._supervise(name, orders.role(self.plan, self.options, member, to_host, self._addresses[name]))
-        return call, wait_until_ready(self._supervisors)
+    def _start_orders(
+        self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec], on_event: Callable[[Event], None]
+    ) -> Supervisor:
+        """Start the host and the members, until all are ready to begin; returns the host."""
+        name, order, begins_with = self._host(run, members)
+        host = Supervisor(name, agent, order, self._signals, begins_with, on_event=on_event)
+        if Listening in begins_with:
+            port = first_events({name: host}, Listening)[name].port
+            for member in members.values():
+                if member.name != name:
+                    self._start_member(member, run, port)
+        hosting_member = {name: host} if Ready in begins_with else {}
+        self._keep_division(first_events({**hosting_member, **self._members}, Ready))
+        return host
 
-    def _start_ranks(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> StartedRun:
-        """Start the first rank, which is the host too, and with its port the others."""
-        plan, first = self.plan, self.plan.server
-        call = agent.start(orders.rank(plan, members[first], run, self._addresses))
-        port = expect(call, Listening).port
-        for name, member in members.items():
-            if name != first:
-                self._supervise(name, orders.rank(plan, member, run, self._addresses, port))
-        ready = expect(call, Ready)
-        return call, {first: ready, **wait_until_ready(self._supervisors)}
+    def _host(self, run: RunSpec, members: dict[str, MemberSpec]) -> tuple[str, Any, tuple[type, ...]]:
+        """The host's name in events, its order, and the classes of its first events.
 
-    def _supervise(self, name: str, order: RunWorker | RunPeer | RunRank) -> None:
-        """Start a member. A rank is not started again: the others cannot go on without it."""
-        beside_server, restarts = name == self.plan.server, not self._has_ranks
-        supervisor = Supervisor(name, self._pool, beside_server, self.telemetry.started, self._signals, restarts)
-        self._supervisors[name] = supervisor
-        supervisor.start(order)
+        A device alone and the first rank are the hosts of their run as well.
+        """
+        first = self.plan.server
+        if len(members) == 1:
+            return first, TrainAlone(members[first], run), (Ready,)
+        if self._has_ranks:
+            return first, self._rank(members[first], run), (Listening, Ready)
+        name = framing.SERVER if self.plan.run.strategy.through_server else COORDINATOR
+        return name, HostRun(self._addresses[first], self._authority.identity(framing.SERVER), run), (Listening,)
+
+    def _start_member(self, member: MemberSpec, run: RunSpec, port: int) -> None:
+        """Start a member, and again if it fails. Without one of its ranks, a run cannot go on."""
+        name, pool = member.name, self._pool
+        # On the host's device, reopening would close the connection that the host uses.
+        new_agent = functools.partial(pool.another if name == self.plan.server else pool.reopen, name)
+        restarts = None if self._has_ranks else Restarts(new_agent)
+        order = self._rank(member, run, port) if self._has_ranks else self._role(member, port)
+        self._members[name] = Supervisor(name, pool.agents[name], order, self._signals, (Ready,), restarts)
+
+    def _rank(self, member: MemberSpec, run: RunSpec, store_port: int = 0) -> RunRank:
+        return orders.rank(self.plan, member, run, self._addresses, store_port)
+
+    def _role(self, member: MemberSpec, port: int) -> RunWorker | RunPeer:
+        identity = self._authority.identity(member.name, listens=not self.plan.run.strategy.through_server)
+        to_host = HostAddress(self._addresses[self.plan.server], port, identity, self.options.heartbeat_s)
+        return orders.role(self.plan, self.options, member, to_host, self._addresses[member.name])
+
+    @functools.cached_property
+    def _authority(self) -> Authority:
+        return Authority()
 
     def _keep_division(self, ready: Mapping[str, Ready]) -> None:
         """Tell what the members hold, and keep it. Raises RunError as ``DataDivision.held``."""

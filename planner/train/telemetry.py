@@ -6,7 +6,8 @@ from typing import Any
 from backends.protocol.events import Built, MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
 from planner.agents.call import Event
-from planner.run.supervisor import MemberEnded
+from planner.run.supervisor import MemberRestarted
+from planner.train.events import MemberEnded
 from profilers.records.readings import Window
 
 
@@ -23,25 +24,23 @@ class Telemetry:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.windows: dict[str, list[Window]] = {name: [] for name in names}
-        self.spent: dict[str, list[TimeSpent]] = {name: [] for name in self.windows}
+        self.spent: dict[str, list[TimeSpent]] = {name: [TimeSpent()] for name in self.windows}
         self.streams: dict[str, dict[int, StreamStatistics]] = {name: {} for name in self.windows}
         self.injected: dict[str, dict[int, InjectionStatistics]] = {name: {} for name in self.windows}
         self.built_s: dict[str, float] = {}
         self.compressors: dict[str, dict[str, Any]] = {}
 
-    def started(self, name: str) -> None:
-        """This member is started, for the first time or again."""
-        self.spent[name].append(TimeSpent())
-
     def add(self, name: str, event: Event) -> None:
         """Collect an event of this member; other events than those of its work are ignored."""
         if isinstance(event, MemberTelemetry):
             self.windows[name].append(event.window)
-            self.spent[name][-1:] = [event.spent]
+            self.spent[name][-1] = event.spent
             if event.stream is not None:
                 self.streams[name][len(self.spent[name])] = event.stream
             if event.injected is not None:
                 self.injected[name][len(self.spent[name])] = event.injected
+        elif isinstance(event, MemberRestarted):
+            self.spent[name].append(TimeSpent())
         elif isinstance(event, Built):
             self.built_s[name] = event.build_s
         elif isinstance(event, MemberEnded):

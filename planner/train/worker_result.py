@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from backends.protocol.events import RunAccount, TimeSpent
+from backends.protocol.events import RunAccount
 from planner.plan.file import Plan, PlannedWorker
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
@@ -61,7 +61,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
     result = {}
     for planned in plan.workers:
         name = planned.name
-        columns = zip(TimeSpent(), *told.spent[name], strict=True)
+        columns = zip(*told.spent[name], strict=True)
         _, busy_s, exchange_s, evaluation_s, cpu_s, _, data_s = map(math.fsum, columns)
         if name == plan.server and len(plan.workers) > 1:  # alone, the account's processor time is that of its steps
             cpu_s += account.cpu_s
@@ -71,7 +71,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
         steps = account.workers[name].steps if name in account.workers else 0
         result[name] = WorkerResult(
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
-            disagreements(measured), max(1, len(told.spent[name])), told.built_s.get(name),
+            disagreements(measured), len(told.spent[name]), told.built_s.get(name),
             told.compressors.get(name, {}), data_s,
             stream_result(list(told.streams[name].values()), account.elapsed_s, planned.stream),
             injected_result(list(told.injected[name].values())),

@@ -8,7 +8,9 @@ from typing import Any
 from rich.console import Console
 
 from planner.console import Detail, device_output, plain
-from planner.launch.script_run import LaunchCallbacks, LaunchResult, OutputLine
+from planner.launch.output import ERR, OutputLine
+from planner.launch.result import LaunchResult
+from planner.launch.script_run import LaunchCallbacks
 from profilers.records.json_values import json_value
 
 
@@ -21,7 +23,7 @@ def ranks(detail: Detail, all_to_errors: bool) -> Iterator[LaunchCallbacks]:
     console = Console(quiet=True) if detail is Detail.QUIET else plain(stderr=True)
 
     def on_line(line: OutputLine) -> None:
-        stream = sys.stderr if all_to_errors or line.stream == "err" else sys.stdout
+        stream = sys.stderr if all_to_errors or line.stream == ERR else sys.stdout
         print(f"[{line.name}] {line.text}", file=stream, flush=True)
 
     def on_note(text: str) -> None:

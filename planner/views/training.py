@@ -20,8 +20,8 @@ from planner.agents.call import Event
 from planner.console import Detail, device_output, ends, plain
 from planner.plan.file import Plan
 from planner.profile.power_readings import window_watts
-from planner.run.supervisor import MemberGivenUp, MemberLost
-from planner.train.events import LogFailed
+from planner.run.supervisor import MemberLost
+from planner.train.events import LogFailed, MemberGivenUp
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, number, percent, seconds, watts
 from planner.views.samples import injection_columns, injection_table

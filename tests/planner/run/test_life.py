@@ -8,7 +8,7 @@ import pytest
 
 from planner.agents.call import Event
 from planner.run.life import Life
-from planner.run.order_at_work import OrderAtWork, Signals
+from planner.run.supervisor import Signals
 
 
 class PressedKeys(queue.Queue[tuple[str, Event | None]]):
@@ -25,13 +25,14 @@ class PressedKeys(queue.Queue[tuple[str, Event | None]]):
         return super().get(block=False)
 
 
-class WaitingCall:
-    """An order's call, which records that it was told to stop."""
+class WaitingOrder:
+    """An order at work, which records why it was told to stop."""
 
-    stopped = False
+    ended = False
+    stopped_by: str | None = None
 
-    def stop(self) -> None:
-        self.stopped = True
+    def stop(self, reason: str) -> None:
+        self.stopped_by = reason
 
 
 class Recorded(Life[str]):
@@ -41,8 +42,7 @@ class Recorded(Life[str]):
 
     def __init__(self, presses: int = 0, clock: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__(Signals(events=PressedKeys(presses)), clock)
-        self.call: Any = WaitingCall()
-        self.order = OrderAtWork("tx1", "tx1", self.call, self.signals)
+        self.order: Any = WaitingOrder()
         self.orders["tx1"] = self.order
         self.heard: list[Event | None] = []
 
@@ -61,7 +61,7 @@ class Recorded(Life[str]):
 
 def test_the_result_comes_after_all_events() -> None:
     life = Recorded()
-    life.order.result = 0
+    life.order.ended = True
     for event in ("one", "two", None):
         life.signals.events.put(("tx1", event))
     assert (life.watch(), life.heard) == ("ended", ["one", "two", None])
@@ -70,13 +70,13 @@ def test_the_result_comes_after_all_events() -> None:
 def test_an_order_that_does_not_stop_in_time_is_late() -> None:
     times_s = iter((0.0, 4.0, 6.0))
     life = Recorded(presses=1, clock=lambda: next(times_s))
-    assert (life.watch(), life.heard, life.call.stopped) == ("late", ["stopping"], True)
+    assert (life.watch(), life.heard, life.order.stopped_by) == ("late", ["stopping"], "Ctrl-C")
 
 
 def test_an_order_that_has_ended_is_not_told_to_stop() -> None:
     life = Recorded(presses=1)
-    life.order.result = 0
-    assert (life.watch(), life.call.stopped) == ("ended", False)
+    life.order.ended = True
+    assert (life.watch(), life.order.stopped_by) == ("ended", None)
 
 
 def test_a_second_ctrl_c_waits_for_nobody() -> None:

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from backends.protocol.events import MemberTelemetry, Ready, TimeSpent
+from backends.protocol.events import Ready
 from planner.agents.call import Event
-from planner.errors import AgentError, DeviceLostError, PlannerError
-from planner.run.order_at_work import Signals
-from planner.run.supervisor import ATTEMPTS, MemberGivenUp, MemberLost, Supervisor
-from profilers.records.readings import Window
+from planner.errors import AgentError, DeviceLostError
+from planner.run.restarts import ATTEMPTS, Restarts
+from planner.run.supervisor import Signals, Supervisor, first_events
 from tests.planner.pairs import (
     STEPS,
     has_checkpoint,
@@ -86,21 +85,14 @@ def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     gone(pair)
 
 
-ORDER: Any = None  # not read
-
-
 class FailingWorker:
-    """A pool, an agent and an order at once, of a worker that fails after each start."""
+    """An agent and a call at once, of a worker that tells these events after a start and fails."""
 
-    def __init__(self, error: PlannerError, *events: Event) -> None:
-        self.agents = {"tx2": self}
+    name = "tx2"
+
+    def __init__(self, error: Exception, *events: Event) -> None:
         self._error = error
         self._events = events
-
-    def reopen(self, name: str) -> "FailingWorker":
-        return self
-
-    name = "run worker"
 
     def start(self, order: object) -> "FailingWorker":
         return self
@@ -120,51 +112,45 @@ class FailingWorker:
         raise self._error
 
 
-def test_a_worker_that_the_server_would_send_away_again_fails_the_run() -> None:
+def events_of(worker: Any, restarts: bool = True, signals: Signals | None = None) -> list[str]:
+    """The kinds of events of a worker from its go to its end; its error is the last of them."""
+    told = signals or Signals()
+    told.go.set()
+    policy = Restarts(lambda: worker) if restarts else None
+    supervisor = Supervisor("tx2", worker, None, told, (Ready,), policy)
+    kinds = []
+    while (event := told.events.get(timeout=HANG_S)[1]) is not None:
+        kinds.append(type(event).__name__)
+    return [*kinds, str(supervisor.error)]
+
+
+def test_a_worker_that_fails_is_started_again_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.run.restarts.LONGEST_PAUSE_S", 0.01)
+    lost = FailingWorker(DeviceLostError("tx2: the agent ended"))
+    kinds = ["MemberLost", *["MemberRestarted", "MemberLost"] * (ATTEMPTS - 1)]
+    assert events_of(lost) == [*kinds, "tx2: the agent ended"]
+
+
+def test_an_error_that_nobody_foresaw_and_one_of_a_member_that_all_need_are_the_last() -> None:
+    assert events_of(FailingWorker(KeyError("x"))) == ["tx2: KeyError: 'x'"]
+    assert events_of(FailingWorker(DeviceLostError("tx2: gone")), restarts=False) == ["tx2: gone"]
+
+
+def test_nobody_is_started_again_when_the_run_is_over() -> None:
     signals = Signals()
-    pool: Any = FailingWorker(DeviceLostError("tx2: parameter server closed the connection"))
-    supervisor = Supervisor("tx2", pool, False, lambda name: None, signals)
-    supervisor.dropped("its model is not the run's", unfit=True)
-    assert supervisor.fails_run and supervisor.failure == "tx2: its model is not the run's"
+    signals.over.set()
+    assert events_of(FailingWorker(DeviceLostError("tx2: gone")), signals=signals) == ["None"]
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("tx2: parameter server closed the connection", "tx2: its model is not the run's"),
-        ("tx2: the agent ended (it last said: Killed)", "tx2: the agent ended (it last said: Killed)"),
-    ],
-)
-def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_it_away(
-    said: str, told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("planner.run.supervisor.LONGEST_PAUSE_S", 0.01)
-    signals = Signals()
-    pool: Any = FailingWorker(DeviceLostError(said))
-    supervisor = Supervisor("tx2", pool, False, lambda name: None, signals)
-    supervisor.dropped("its model is not the run's")
-    signals.go.set()
-    supervisor.start(ORDER)
-    until(lambda: supervisor.failure, lambda: "it was not given up")
-    events = [signals.events.get(timeout=HANG_S) for _ in range(ATTEMPTS + 1)]
-    assert supervisor.failure == told
-    assert events == [("tx2", MemberLost(said))] * ATTEMPTS + [("tx2", MemberGivenUp(told))]
+def test_an_order_that_fails_before_it_is_ready_is_not_waited_for() -> None:
+    class Unready(FailingWorker):
+        def event(self, timeout_s: float) -> Event:
+            raise self._error
 
-
-@pytest.mark.parametrize(("restarts", "steps", "attempts"), [(True, 0, 1), (False, 3, 0)])
-def test_a_member_that_has_never_made_a_step_or_that_all_need_is_not_started_again(
-    restarts: bool, steps: int, attempts: int
-) -> None:
-    signals = Signals()
-    report = MemberTelemetry(Window(1.0, {}, ()), TimeSpent(steps))
-    pool: Any = FailingWorker(AgentError("tx2: no memory"), report)
-    supervisor = Supervisor("tx2", pool, False, lambda name: None, signals, restarts)
-    signals.go.set()
-    supervisor.start(ORDER)
-    until(lambda: supervisor.failure, lambda: "it was not given up")
-    assert supervisor.failure == "tx2: no memory"
-    events = [signals.events.get(timeout=HANG_S) for _ in range(2 + attempts)]
-    assert sum(isinstance(event, MemberLost) for _, event in events) == attempts
+    unready: Any = Unready(AgentError("tx2: no memory"))
+    supervisor = Supervisor("tx2", unready, None, Signals(), (Ready,))
+    with pytest.raises(AgentError, match="tx2: no memory"):
+        first_events({"tx2": supervisor}, Ready)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from backends.protocol.events import Evaluated, MemberProgress, Progress, RunAccount
 from planner.errors import RecordError
 from planner.paths import RunFolder
-from planner.run.supervisor import MemberGivenUp
 from planner.runs.summary import (
     DAMAGED,
     FINISHED,
@@ -23,7 +22,7 @@ from planner.runs.summary import (
     summary,
 )
 from planner.train.event_log import EventReporter
-from planner.train.events import Reaching, RunEnded, Started, Stopping
+from planner.train.events import MemberGivenUp, Reaching, RunEnded, Started, Stopping
 from tests.running import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "runs"

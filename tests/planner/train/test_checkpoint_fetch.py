@@ -61,7 +61,7 @@ def new_fetcher(folder: RunFolder, tmp_path: Path, *agents: FetchAgent) -> Check
 def test_a_full_disk_here_costs_no_agent(folder: RunFolder, tmp_path: Path) -> None:
     only = FetchAgent(b"weights")
     fetcher = new_fetcher(folder, tmp_path, only)
-    fetcher.fetch_in_background(WRITTEN)  # the run folder is not there to write into
+    fetcher.hear(WRITTEN)  # the run folder is not there to write into
     fetcher.wait()
     assert not fetcher.up_to_date and "there.npz on tx2" in fetcher.unsaved
     folder.path.mkdir()
@@ -74,7 +74,7 @@ def test_an_agent_that_is_lost_is_closed_and_replaced(folder: RunFolder, tmp_pat
     folder.path.mkdir()
     lost, other = FetchAgent(DeviceLostError("tx2: gone")), FetchAgent(b"weights")
     fetcher = new_fetcher(folder, tmp_path, lost, other)
-    fetcher.fetch_in_background(WRITTEN)
+    fetcher.hear(WRITTEN)
     fetcher.wait()
     assert lost.closed and not fetcher.up_to_date
     fetcher.finish()
@@ -89,10 +89,10 @@ def test_a_checkpoint_that_is_written_during_a_fetch_is_fetched_next(folder: Run
             super().fetch(path, sink)
             if self.content == b"older":
                 self.content = b"newer"
-                fetcher.fetch_in_background(WRITTEN._replace(step=40))
+                fetcher.hear(WRITTEN._replace(step=40))
 
     fetcher = new_fetcher(folder, tmp_path, Overtaken(b"older"))
-    fetcher.fetch_in_background(WRITTEN)
+    fetcher.hear(WRITTEN)
     until(lambda: fetcher.up_to_date, lambda: "the newer one is not fetched")
     assert folder.checkpoint.read_bytes() == b"newer"
 
@@ -135,7 +135,7 @@ def test_after_a_fetch_the_device_is_left_alone_for_nineteen_times_as_long(folde
     clock, rest = Clock(), Rest()
     fetcher = new_fetcher(folder, tmp_path, Slow(clock))
     fetcher.clock, fetcher._ending = clock, rest
-    fetcher.fetch_in_background(WRITTEN)
+    fetcher.hear(WRITTEN)
     fetcher.wait()
     assert rest.seconds == [pytest.approx(190.0)]
 
@@ -144,9 +144,9 @@ def test_the_end_of_the_run_ends_the_rest_and_the_last_checkpoint_is_fetched(fol
     folder.path.mkdir()
     fetcher = new_fetcher(folder, tmp_path, Slow(clock := Clock()))
     fetcher.clock = clock
-    fetcher.fetch_in_background(WRITTEN)
+    fetcher.hear(WRITTEN)
     until(lambda: fetcher.up_to_date, lambda: "it is not fetched")
-    fetcher.fetch_in_background(WRITTEN._replace(step=40))  # in the rest, which lasts for minutes
+    fetcher.hear(WRITTEN._replace(step=40))  # in the rest, which lasts for minutes
     assert not fetcher.up_to_date
     fetcher.finish()
     assert fetcher.up_to_date and clock.now_s == 20.0
@@ -157,13 +157,13 @@ def test_what_stayed_on_a_lost_device_is_named_with_its_step(folder: RunFolder, 
     lost = (FetchAgent(DeviceLostError("tx2: gone")) for _ in range(2))
     fetcher = new_fetcher(folder, tmp_path, *lost)
     assert fetcher.resume_hint() == "; no checkpoint had been taken"
-    fetcher.fetch_in_background(WRITTEN)
+    fetcher.hear(WRITTEN)
     fetcher.wait()
     assert fetcher.resume_hint() == ("; no checkpoint had been taken (that of step 20 is still there.npz on tx2)")
     one = np.ones(1, np.float32)
     saved = Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), {"step": 10, "evaluations": []})
     checkpoint.write(str(folder.checkpoint), saved, Layout((Variable("w", (1,), 0, 1),), ()))
-    fetcher.fetch_in_background(WRITTEN)
+    fetcher.hear(WRITTEN)
     fetcher.wait()
     assert fetcher.resume_hint() == (
         f"; the last checkpoint is {folder.checkpoint} of step 10 (that of step 20 is still there.npz on tx2), "

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,13 @@ import pytest
 from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import MOMENTUM
 from backends.frameworks.process_group import BROKEN
-from backends.protocol.events import CheckpointWritten, Evaluated, Joined, Left, Progress, RunAccount
+from backends.protocol.events import CheckpointWritten, Dropped, Evaluated, Joined, Left, Progress, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint
 from planner.agents.call import Event
-from planner.errors import AgentError, InterruptedRunError, RunError
+from planner.errors import AgentError, DeviceLostError, InterruptedRunError, JobError, PlannerError, RunError
 from planner.paths import RunFolder
-from planner.run.order_at_work import Signals
+from planner.run.supervisor import Signals, Supervisor
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 from planner.train.monitor import RunMonitor, ServerProcess
@@ -56,8 +55,13 @@ class ServerCall:
 class Agent:
     """The agent on the server's device, which records the files it removes."""
 
+    name = "tx2"
+
     def __init__(self) -> None:
         self.removed: list[str] = []
+
+    def start(self, call: ServerCall) -> ServerCall:
+        return call
 
     def call(self, order: RemoveFile, timeout_s: float) -> None:
         self.removed.append(order.path)
@@ -125,11 +129,10 @@ class Run:
         self.reporter = EventReporter(self.folder.events, lambda *_: None)
         self.fetcher = CheckpointFetcher(self.agent, "tx2", self.folder, None, self.reporter)
         signals = Signals(threading.Event(), threading.Event(), events or queue.Queue())
-        order: Any = call
-        files = (str(self.there), "resume.npz")
-        server = ServerProcess("tx2", "tx2", self.agent, order, files, stops_all, ranks is not None)
-        supervisors = ranks or workers or {}
-        self.monitor = RunMonitor(server, supervisors, self.fetcher, Telemetry(["tx2"]), self.reporter, signals, clock)
+        order = Supervisor("tx2", self.agent, call, signals, on_event=self.fetcher.hear)
+        server = ServerProcess(order, (str(self.there), "resume.npz"), stops_all, ranks is not None)
+        members = ranks or workers or {}
+        self.monitor = RunMonitor(server, members, self.fetcher, Telemetry(["tx2"]), self.reporter, signals, clock)
 
     @property
     def files_removed(self) -> bool:
@@ -237,28 +240,28 @@ def test_a_run_for_some_time_lasts_longer_by_evaluations_that_everyone_waits_for
 
 
 class Rank:
-    """What the supervisor of a rank knows; its failure comes when it has been asked so often."""
+    """What the supervisor of a rank knows; its error comes when it has been asked so often."""
 
-    joined = fails_run = False
+    result = None
 
-    def __init__(self, failure: str | None, after: int = 0) -> None:
-        self._failure, self._after = failure, after
+    def __init__(self, error: PlannerError | None, after: int = 0) -> None:
+        self._error, self._after = error, after
 
     @property
-    def failure(self) -> str | None:
+    def error(self) -> PlannerError | None:
         self._after -= 1
-        return self._failure if self._after < 0 else None
+        return self._error if self._after < 0 else None
 
 
 def test_the_rank_that_died_is_named_and_not_those_that_miss_it(tmp_path: Path) -> None:
     missing = AgentError(f"tx2: {BROKEN}: Connection reset by peer")
-    ranks = {"tx1": Rank(f"tx1: {BROKEN}"), "nano": Rank("nano: the agent ended", after=3)}
+    ranks = {"tx1": Rank(AgentError(f"tx1: {BROKEN}")), "nano": Rank(DeviceLostError("nano: the agent ended"), after=3)}
     with pytest.raises(RunError, match="^nano: the agent ended"):
         Run(tmp_path, ServerCall(missing), ranks=ranks).monitor.run()
 
 
 def test_one_lost_rank_ends_a_run_that_needs_all(tmp_path: Path) -> None:
-    ranks = {"tx1": Rank(None), "nano": Rank("nano: the agent ended")}
+    ranks = {"tx1": Rank(None), "nano": Rank(DeviceLostError("nano: the agent ended"))}
     with pytest.raises(RunError, match="^nano: the agent ended"):
         Run(tmp_path, ServerCall(STOPPED, waits=True), ranks=ranks).monitor.run()
 
@@ -269,16 +272,38 @@ def test_an_exchange_that_broke_off_without_a_cause_is_reported_in_the_end(tmp_p
         Run(tmp_path, ServerCall(missing), clock=Clock(*range(100)), ranks={"tx1": Rank(None)}).monitor.run()
 
 
-class BadJob(Rank):
+def faulty(after: int = 0) -> Rank:
     """A worker whose job has an error of the user's."""
-
-    fails_run = True
+    return Rank(JobError("nano: KeyError: 'x', at /home/me/train.py:3"), after)
 
 
 def test_an_error_in_the_users_code_ends_the_run_though_others_work(tmp_path: Path) -> None:
-    workers = {"tx1": Rank(None), "nano": BadJob("nano: KeyError: 'x', at /home/me/train.py:3")}
+    workers = {"tx1": Rank(None), "nano": faulty()}
     with pytest.raises(RunError, match="^nano: KeyError: 'x', at /home/me/train.py:3"):
         Run(tmp_path, ServerCall(STOPPED, waits=True), workers=workers).monitor.run()
+
+
+def test_a_worker_that_does_not_fit_the_run_ends_it_though_others_work(tmp_path: Path) -> None:
+    workers = {"tx1": Rank(None), "nano": Rank(None)}
+    dropped = Dropped("nano", "its model is not the run's", unfit=True)
+    with pytest.raises(RunError, match="^nano: its model is not the run's"):
+        Run(tmp_path, ServerCall(STOPPED, dropped, waits=True), workers=workers).monitor.run()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("nano: parameter server closed the connection", "nano: it was silent"),
+        ("nano: the agent ended (it last said: Killed)", "nano: the agent ended (it last said: Killed)"),
+    ],
+)
+def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_it_away(
+    tmp_path: Path, said: str, told: str
+) -> None:
+    run = Run(tmp_path, ServerCall(DONE), workers={"tx1": Rank(None), "nano": Rank(DeviceLostError(said))})
+    run.monitor.handle("server", Dropped("nano", "it was silent"))
+    run.monitor.handle("nano", None)
+    assert told in run.folder.events.read_text().splitlines()[-1]
 
 
 class SlowAgent(Agent):
@@ -297,35 +322,31 @@ class SlowAgent(Agent):
 def test_the_checkpoint_that_is_on_its_way_then_is_waited_for(tmp_path: Path) -> None:
     asked = threading.Event()
 
-    class Asked(BadJob):
+    class Asked(Rank):
         @property
-        def failure(self) -> str | None:
-            found = super().failure
+        def error(self) -> PlannerError | None:
+            found = super().error
             if found is not None:
                 asked.set()
             return found
 
     call = ServerCall(STOPPED, saved(tmp_path), waits=True)
-    run = Run(tmp_path, call, workers={"tx1": Asked("tx1: KeyError: 'x', at /home/me/train.py:3", after=2)})
+    run = Run(tmp_path, call, workers={"tx1": Asked(JobError("tx1: KeyError: 'x'"), after=2)})
     run.fetcher.pool = SlowAgent(asked)  # type: ignore[assignment]
     with pytest.raises(RunError, match=f"^tx1: KeyError.* the last checkpoint is {tmp_path}/checkpoint.npz"):
         run.monitor.run()
     assert run.fetcher.has(STEPS)
 
 
-def worker(failure: str | None = None) -> Any:
-    return SimpleNamespace(failure=failure, fails_run=False, joined=False)
-
-
 def test_a_run_whose_other_members_have_left_ends_with_the_one_that_is_given_up(tmp_path: Path) -> None:
-    workers = {"a": worker("a: its device is gone"), "b": worker()}
+    workers = {"a": Rank(DeviceLostError("a: its device is gone")), "b": Rank(None)}
     run = Run(tmp_path, ServerCall(DONE, Left("b", "the stream has ended"), waits=True), workers=workers)
     with pytest.raises(RunError, match="a: its device is gone"):
         run.monitor.run()
 
 
 def test_a_member_that_came_back_has_not_left(tmp_path: Path) -> None:
-    workers = {"a": worker("a: its device is gone"), "b": worker()}
+    workers = {"a": Rank(DeviceLostError("a: its device is gone")), "b": Rank(None)}
     run = Run(tmp_path, ServerCall(DONE), workers=workers)
     for event in (Left("b", "the stream has ended"), Joined("b")):
         run.monitor.handle("server", event)

@@ -245,7 +245,7 @@ def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
     monkeypatch.setattr(run._pool, "another", start_agent)
     threading.Timer(0.2, _thread.interrupt_main).start()  # as Ctrl-C, but nothing that waits is woken
     with pytest.raises(KeyboardInterrupt):
-        run._start(None)
+        run._start(None, nothing)
     assert not ended  # the wait for the agent was cut short
     released.set()
 

@@ -4,7 +4,8 @@ import pytest
 
 from backends.protocol.events import Built, Joined, MemberAccount, MemberTelemetry, TimeSpent
 from backends.protocol.streams import InjectionStatistics, StreamStatistics
-from planner.run.supervisor import MemberEnded
+from planner.run.supervisor import MemberRestarted
+from planner.train.events import MemberEnded
 from planner.train.telemetry import Telemetry
 from profilers.records.readings import Window
 
@@ -19,24 +20,16 @@ def report(steps: int) -> MemberTelemetry:
 
 
 def test_all_windows_are_kept_and_of_the_time_spent_the_latest(telemetry: Telemetry) -> None:
-    telemetry.started("a")
     for steps in (1, 2, 3):
         telemetry.add("a", report(steps))
     assert telemetry.windows == {"a": [report(steps).window for steps in (1, 2, 3)], "b": []}
-    assert telemetry.spent == {"a": [TimeSpent(3, 6.0)], "b": []}
+    assert telemetry.spent == {"a": [TimeSpent(3, 6.0)], "b": [TimeSpent()]}
 
 
 def test_the_time_spent_is_counted_anew_from_every_start(telemetry: Telemetry) -> None:
-    for steps in (5, 2):
-        telemetry.started("a")
-        telemetry.add("a", report(steps))
+    for event in (report(5), MemberRestarted(), report(2)):
+        telemetry.add("a", event)
     assert [each.steps for each in telemetry.spent["a"]] == [5, 2]
-
-
-def test_a_device_alone_is_collected_without_a_start(telemetry: Telemetry) -> None:
-    telemetry.add("a", report(4))
-    telemetry.add("a", report(6))
-    assert [each.steps for each in telemetry.spent["a"]] == [6]
 
 
 def test_the_time_to_build_and_the_figures_of_the_compressor_are_kept(telemetry: Telemetry) -> None:
@@ -49,9 +42,9 @@ def test_the_time_to_build_and_the_figures_of_the_compressor_are_kept(telemetry:
 def test_the_newest_figures_of_a_stream_are_kept_from_every_start(telemetry: Telemetry) -> None:
     stream = StreamStatistics(30.0, 32, 0, 0.0, 10, 0, 10, 10, 0, 0, 0)
     for arrived in ((5, 8), (3,)):
-        telemetry.started("a")
         for samples in arrived:
             telemetry.add("a", report(1)._replace(stream=stream._replace(arrived=samples)))
+        telemetry.add("a", MemberRestarted())
     assert [each.arrived for each in telemetry.streams["a"].values()] == [8, 3]
     assert telemetry.streams["b"] == {}
 
@@ -59,8 +52,8 @@ def test_the_newest_figures_of_a_stream_are_kept_from_every_start(telemetry: Tel
 def test_so_are_those_of_samples_that_were_given_to_others(telemetry: Telemetry) -> None:
     told = InjectionStatistics(3, 90, 5, 150, 4, 1, 0, 0, {"b": 3})
     for shared in (3, 8, 2):
-        if shared != 8:
-            telemetry.started("a")
+        if shared == 2:
+            telemetry.add("a", MemberRestarted())
         telemetry.add("a", report(1)._replace(injected=told._replace(shared=shared)))
     assert [each.shared for each in telemetry.injected["a"].values()] == [8, 2]
     assert telemetry.injected["b"] == {}
@@ -68,4 +61,4 @@ def test_so_are_those_of_samples_that_were_given_to_others(telemetry: Telemetry)
 
 def test_events_of_other_sources_are_ignored(telemetry: Telemetry) -> None:
     telemetry.add("server", Joined("a"))
-    assert telemetry.windows == telemetry.spent == {"a": [], "b": []}
+    assert telemetry.windows == {"a": [], "b": []}

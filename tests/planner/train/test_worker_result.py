@@ -30,7 +30,7 @@ def telemetry(names: str, windows: Any = (), spent: Any = ()) -> Telemetry:
     told = Telemetry(names)
     for name in names:
         told.windows[name] += windows
-        told.spent[name] += spent
+        told.spent[name] = list(spent) or told.spent[name]
     return told
 
 
