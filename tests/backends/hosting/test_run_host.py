@@ -113,7 +113,7 @@ def test_a_process_that_is_stopped_or_killed_is_dropped(tmp_path, number):
         run.stopping.set()
         process.kill()
     done = run.account().done
-    assert other.end().steps + run.host.members["nano"].steps == done == run.saved().meta["step"]
+    assert other.end().steps + run.host.run_state.members["nano"].steps == done == run.saved().meta["step"]
 
 
 def test_heartbeats_keep_a_worker_whose_step_takes_long(tmp_path):

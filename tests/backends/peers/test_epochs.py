@@ -3,7 +3,7 @@
 import pytest
 
 from backends.hosting.membership import Membership
-from backends.hosting.step_queue import RunProgress
+from backends.hosting.step_queue import StepCounter
 from backends.network.mailbox import RUN_OVER
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
@@ -15,8 +15,8 @@ class Peers:
 
     def __init__(self, policy, total=12, names="ab", save_every=0, **options):
         self.membership = Membership()
-        progress = RunProgress(total, 0, 0, 0, save_every)
-        self.scheduler = EpochScheduler(progress, SyncPolicy.from_text(policy), self.membership, **options)
+        counter = StepCounter(total, 0, save_every)
+        self.scheduler = EpochScheduler(counter, SyncPolicy.from_text(policy), self.membership, **options)
         for name in names:
             self.scheduler.join(name)
 

@@ -5,7 +5,6 @@ import pytest
 
 from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import MOMENTUM
-from backends.hosting.member_stats import MemberStats
 from backends.peers.state import ORPHANED, PeerRunState
 from backends.protocol.events import Diverged, Evaluated
 from backends.protocol.frames import (
@@ -46,7 +45,6 @@ class Run:
         self.events = []
         self.spec = run_spec(folder, steps, **values)
         self.state = PeerRunState(self.spec, self.events.append)
-        self.stats = {name: MemberStats() for name in names}
 
     def join(self, name, digest="equal", layout=LAYOUT):
         return self.state.join(name, PeerHello(layout, "127.0.0.1", 7000 + ord(name), digest))
@@ -72,7 +70,7 @@ class Run:
             assert item.kind == STEP
             loss, took = (losses or {}).get(name, 1.0), (seconds or {}).get(name, 0.1)
             answer = PeerStepDone(loss, orders[name].batch, took, 0, False)
-            self.state.complete_step(name, self.stats[name], item, answer)
+            self.state.complete_step(name, item, answer)
         return orders
 
 
@@ -152,7 +150,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path) -> None:
     run = Run(tmp_path)
     run.begin()
     item = run.take("a")
-    run.state.complete_step("a", run.stats["a"], item, PeerStepDone(float("nan"), 8, 0.1, 0, False))
+    run.state.complete_step("a", item, PeerStepDone(float("nan"), 8, 0.1, 0, False))
     assert run.take("b").kind == FINISH
     assert "training diverged: the gradient at step 0 on a" in run.state.reason
     assert run.events == [Diverged("a", 0, "nan")]
@@ -184,7 +182,7 @@ def test_the_last_evaluation_ends_the_run(tmp_path) -> None:
     run = Run(tmp_path, steps=2)
     run.begin()
     run.step()
-    assert run.state.ended is not None
+    assert run.state.clock.ended
     item = run.take("a")
     assert item.kind == EVALUATE
     run.state.record_evaluation("a", item.step, Scores(1.0, {"accuracy": 0.5}, 0.1))

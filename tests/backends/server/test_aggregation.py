@@ -4,14 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.hosting.member_stats import MemberStats
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.strategies.message import dense
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 
 
 def gradient(worker: str, batch: int = 8) -> WorkerGradient:
-    return WorkerGradient(worker, MemberStats(), dense(np.zeros(1, np.float32)), 0, 1.0, batch, 0.1)
+    return WorkerGradient(worker, dense(np.zeros(1, np.float32)), 0, 1.0, batch, 0.1)
 
 
 def aggregator(policy: str, *workers: str) -> Aggregator:

@@ -102,14 +102,12 @@ def test_without_sensors_the_plan_s_watts_at_the_measured_busy_share() -> None:
     assert (part.steps, part.busy_s, part.exchange_s, part.evaluation_s) == (60, 50.0, 10.0, 10.0)
 
 
-def test_the_server_s_work_loads_its_host_and_a_device_alone_has_no_server() -> None:
+def test_the_server_s_work_loads_its_host() -> None:
     # 40 s of steps in 100 s, and 20 s of the server on one of two cores: 10 + 0.5 (50 - 10)
     spent = [TimeSpent(60, 40.0)]
     ended = account(a=60)._replace(cpu_s=20.0)
     both = worker_results(plan(planned("a"), planned("b")), ended, telemetry("ab", spent=spent))
     assert (both["a"].watts, both["b"].watts) == pytest.approx((30.0, 26.0))
-    alone = worker_results(plan(planned("a")), ended, telemetry("a", spent=spent))
-    assert alone["a"].watts == pytest.approx(26.0)
 
 
 def test_nobody_is_busy_for_longer_than_the_run() -> None:
