@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from backends.frameworks.base import FRAMEWORKS
 from backends.strategies.compressors.registry import COMPRESSORS
+from planner.errors import RecordError
 from planner.json_records import decode, load
 from planner.profile.startup import Startup
 from profilers.records.device import Facts
@@ -20,6 +21,8 @@ from profilers.stats import mean
 DEFAULT_STEPS = 100_000
 #: The share of a core below which a quota shows: less than steps lose to what else runs.
 NOTICEABLE = 0.9
+#: What helps where profile.json cannot be read.
+REMEDY = "run `planner profile --fresh`"
 
 
 class Declared(NamedTuple):
@@ -106,7 +109,7 @@ class Profile(NamedTuple):
 
     def check(self) -> None:
         """Raises RecordError where what is declared of a device does not fit, ValueError where a
-        step takes no time or a compressor was not timed.
+        step takes no time.
         """
         for name, device in self.devices.items():
             known = {key: each for key, each in device.device.items() if key in Declared._fields}
@@ -114,8 +117,13 @@ class Profile(NamedTuple):
             for at, step in enumerate(device.steps):
                 if not all(each > 0 for each in step.gradient_s.values):
                     raise ValueError(f"devices.{name}.steps[{at}].gradient_s: expected seconds above 0, found 0")
+
+    def require_compressors(self) -> None:
+        """Raises RecordError where a compressor was not timed, as one that was added since."""
+        for name, device in self.devices.items():
+            for at, step in enumerate(device.steps):
                 if untimed := COMPRESSORS.keys() - step.costs.compressors.keys():
-                    raise ValueError(f"devices.{name}.steps[{at}].compressors: missing {', '.join(sorted(untimed))}")
+                    raise RecordError(f"devices.{name}.steps[{at}].compressors: missing {', '.join(sorted(untimed))}")
 
     def with_device(self, name: str, **changes: Any) -> "Profile":
         """The profile with other fields of one device."""
@@ -199,4 +207,9 @@ def timing_of(model: str, framework: str) -> str:
 
 def load_profile(path: Path) -> Profile:
     """Read profile.json. Raises RecordError, with the remedy."""
-    return load(Profile, path, remedy="run `planner profile --fresh`")
+    profile = load(Profile, path, REMEDY)
+    try:
+        profile.require_compressors()
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}; {REMEDY}") from None
+    return profile
