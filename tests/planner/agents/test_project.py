@@ -16,7 +16,7 @@ from planner.agents.call import Sink
 from planner.agents.client import AgentClient
 from planner.agents.project import Project, send_project
 from planner.errors import AgentError, ProjectError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 from planner.remote.local import LocalRemote
 
 
@@ -135,7 +135,7 @@ def test_every_content_has_its_digest_and_every_path_its_content(
 def agent(tmp_path: Path) -> Iterator[AgentClient]:
     remote = LocalRemote("tx2")
     cache = tmp_path / "cache"
-    device = Device(name="tx2", python=sys.executable, environment={"XDG_CACHE_HOME": str(cache)})
+    device = Device(name="tx2", interpreter=Interpreter(sys.executable, environment={"XDG_CACHE_HOME": str(cache)}))
     yield AgentClient.launch(device, remote)
     remote.close()
 

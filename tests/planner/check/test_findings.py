@@ -7,10 +7,10 @@ import pytest
 from planner.check import findings
 from planner.check.findings import Finding
 from planner.errors import LoginError, RemoteError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, SshLogin
 from profilers.records.device import Facts, HostMemory, Processor, SensorFacts
 
-DEVICE = Device(name="tx2", host="tx2")
+DEVICE = Device(name="tx2", ssh=SshLogin("tx2"))
 FACTS = Facts(
     hostname="tx2",
     board=None,

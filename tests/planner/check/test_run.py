@@ -17,7 +17,7 @@ from planner.agents import client
 from planner.check.findings import CHECKS, CheckReport, Finding
 from planner.check.run import DeviceCheck, check
 from planner.errors import PlannerError
-from planner.fleet.device import Device, Fleet
+from planner.fleet.device import Device, Fleet, Interpreter, SshLogin
 from planner.remote.base import Remote
 from planner.views.check import render
 from profilers.records.device import Facts
@@ -80,12 +80,13 @@ def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory)
 
         def over_ssh(name: str, port: int, environment: dict[str, str] = numpy_alone) -> Device:
             return Device(
-                name=name, host="127.0.0.1", port=port, user="someone", key=key, ssh_config=config,
-                python=sys.executable, environment=environment,
+                name=name, ssh=SshLogin("127.0.0.1", port=port, user="someone", key=key, ssh_config=config),
+                interpreter=Interpreter(sys.executable, environment=environment),
             )  # fmt: skip
 
         def local(name: str, environment: dict[str, str] = numpy_alone, **changes: Any) -> Device:
-            return Device(name=name, environment=environment, **{"python": sys.executable, **changes})
+            python = changes.pop("python", sys.executable)
+            return Device(name=name, interpreter=Interpreter(python, environment=environment), **changes)
 
         yield check(
             fleet(
@@ -220,12 +221,14 @@ def test_a_row_reads_without_colour(checked: CheckReport) -> None:
 
 def test_a_python_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "START_S", 0.3)
-    report = check(fleet(Device(name="stuck", python=script(tmp_path / "python", "cat > /dev/null"))), ())
+    report = check(
+        fleet(Device(name="stuck", interpreter=Interpreter(script(tmp_path / "python", "cat > /dev/null")))), ()
+    )
     assert_only_failed(report, "stuck", "python")
 
 
 def test_alone_and_without_a_framework(tmp_path: Path) -> None:
-    device = Device(name="here", python=sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path)})
+    device = Device(name="here", interpreter=Interpreter(sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path)}))
     stages: list[str] = []
     report = check(fleet(device), (), lambda name, what, share: stages.append(what))
     assert report.able == {"here": True}
@@ -236,7 +239,9 @@ def test_alone_and_without_a_framework(tmp_path: Path) -> None:
 def test_a_framework_that_ends_its_process_takes_no_other_check_along(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("import os\nos.write(2, b'compiled to use AVX\\n')\nos._exit(132)")
     environment = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
-    report = check(fleet(Device(name="here", python=sys.executable, environment=environment)), ["torch"])
+    report = check(
+        fleet(Device(name="here", interpreter=Interpreter(sys.executable, environment=environment))), ["torch"]
+    )
     assert "compiled to use AVX" in assert_only_failed(report, "here", "framework").detail
 
 
@@ -252,7 +257,10 @@ def test_frameworks_are_started_until_one_works(
 
     monkeypatch.setattr(DeviceCheck, "_start_framework", start)
     environment = {"XDG_CACHE_HOME": str(tmp_path)}
-    check(fleet(Device(name="here", python=sys.executable, environment=environment)), ["torch", "tensorflow"])
+    check(
+        fleet(Device(name="here", interpreter=Interpreter(sys.executable, environment=environment))),
+        ["torch", "tensorflow"],
+    )
     assert asked == started
 
 
@@ -266,7 +274,10 @@ def test_the_folder_with_a_devices_data_is_looked_into(tmp_path: Path) -> None:
     (tmp_path / "set/one").write_text("1")
     cache = {"XDG_CACHE_HOME": str(tmp_path)}
     entries = {"here": str(tmp_path / "set"), "gone": str(tmp_path / "none"), "other": None}
-    devices = [Device(name=name, python=sys.executable, data=data, environment=cache) for name, data in entries.items()]
+    devices = [
+        Device(name=name, interpreter=Interpreter(sys.executable, environment=cache), data=data)
+        for name, data in entries.items()
+    ]
     report = check(fleet(*devices), ())
     found = {each.device: each for each in report.findings if each.check == "data"}
     assert {name: each.status for name, each in found.items()} == {"here": "ok", "gone": "failed", "other": "skipped"}

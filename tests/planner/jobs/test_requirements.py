@@ -6,7 +6,7 @@ import pytest
 
 from planner.check.findings import of_packages
 from planner.errors import PlanError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter, SshLogin
 from planner.jobs.requirements import requirements_in, unmet
 
 
@@ -40,7 +40,7 @@ def test_what_is_missing_or_of_another_version_is_told(tmp_path: Path) -> None:
 
 def test_the_finding_names_the_command_that_installs_what_is_missing(tmp_path: Path) -> None:
     required = requirements_in(project(tmp_path, "pillow>=9", "tqdm"))
-    device = Device(name="tx2", host="tx2", python="/opt/torch/bin/python")
+    device = Device(name="tx2", ssh=SshLogin("tx2"), interpreter=Interpreter("/opt/torch/bin/python"))
     missing = of_packages(device, required, {"pillow": "10.1", "tqdm": None})
     assert (missing.check, missing.status, missing.detail) == ("job", "failed", "tqdm is not installed")
     assert missing.remedy == "install it there: /opt/torch/bin/python -m pip install tqdm"

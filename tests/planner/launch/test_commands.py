@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.fleet.device import Interpreter
 from planner.launch.commands import slurm, torchrun
 from tests.planner.launch.made import on, ranks
 
@@ -51,10 +52,8 @@ def test_one_node_needs_no_network() -> None:
 
 
 def test_what_the_fleet_file_says_of_a_device_is_kept() -> None:
-    device = on(
-        "tx2", python="/opt/py/bin/python3", prefix=("taskset", "-c", "0-3"), data_interface="eth1"
-    )  # fmt: skip
-    device["environment"] = {"OMP_NUM_THREADS": "4"}
+    device = on("tx2", data_interface="eth1")
+    device["interpreter"] = Interpreter("/opt/py/bin/python3", ("taskset", "-c", "0-3"), {"OMP_NUM_THREADS": "4"})
     assert (
         torchrun(ranks(tx2=device), TRAIN, "here")
         .splitlines()[-1]
@@ -68,7 +67,8 @@ def test_what_the_fleet_file_says_of_a_device_is_kept() -> None:
 
 def test_members_of_a_node_share_the_variables_on_which_they_agree() -> None:
     a, b = on("big"), on("big")
-    a["environment"], b["environment"] = {"X": "1", "Y": "1"}, {"X": "1", "Y": "2"}
+    a["interpreter"] = Interpreter(environment={"X": "1", "Y": "1"})
+    b["interpreter"] = Interpreter(environment={"X": "1", "Y": "2"})
     a["data"] = b["data"] = "/mnt/set"
     line = torchrun(ranks(a=a, b=b), TRAIN, "here").splitlines()[-1]
     assert {"X=1", "PLANNER_DATA=/mnt/set"} <= set(shlex.split(line)) and "Y=" not in line

@@ -83,4 +83,4 @@ def test_ranks_count_through_nodes_and_local_ranks_through_each(
     assert sum(rank.weight for rank in found) == pytest.approx(len(found))
     for node in nodes_of(found):
         assert [rank.local_rank for rank in node] == list(range(node[0].local_size))
-        assert len({rank.device.host for rank in node}) == 1
+        assert len({rank.device.ssh for rank in node}) == 1

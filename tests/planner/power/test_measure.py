@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from planner.errors import AgentError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 from planner.power.measure import EnergyMeasurement, measure
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
@@ -21,7 +21,7 @@ from power_models.table import Table
 
 def device(tmp_path: Path, **changes: object) -> Device:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PLANNER_SYSFS_ROOT": str(tmp_path)}
-    return Device(**{"name": "here", "python": sys.executable, "environment": environment, **changes})
+    return Device(**{"name": "here", "interpreter": Interpreter(sys.executable, environment=environment), **changes})
 
 
 def silent(name: str, text: str) -> None:

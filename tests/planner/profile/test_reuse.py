@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from planner.fleet.device import Device, Fleet
+from planner.fleet.device import Device, Fleet, SshLogin
 from planner.profile.file import Profile
 from planner.profile.request import ProfileRequest
 from planner.profile.reuse import MAX_LINK_AGE_S, carry_over, declared, timing_holds
@@ -88,7 +88,9 @@ def test_a_device_that_left_the_fleet_takes_its_links_with_it() -> None:
     assert made.incasts == ()
 
 
-@pytest.mark.parametrize("way", [{"host": "10.0.0.7"}, {"data_address": "10.1.0.7"}, {"data_interface": "eth1"}])
+@pytest.mark.parametrize(
+    "way", [{"ssh": SshLogin("10.0.0.7")}, {"data_address": "10.1.0.7"}, {"data_interface": "eth1"}]
+)
 def test_a_device_that_is_reached_by_another_way_keeps_its_steps_alone(way: dict[str, str]) -> None:
     made = carry_over(measured(), START, fleet(b=way), set("abc"), set())
     assert made.devices["b"].steps
