@@ -143,10 +143,6 @@ def test_an_old_python_is_named_with_the_remedy(tmp_path: Path) -> None:
     assert "tx2" in told and "Python 2.7" in told and "`python` in the fleet file" in told
 
 
-def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert "/no/such/python" in refusal(device(tmp_path, "/no/such/python"))
-
-
 def test_a_python_without_numpy_is_named(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
@@ -172,10 +168,3 @@ def test_a_device_is_told_of_its_meters() -> None:
         name="a", meters=("shelly://plug", "csv:///log.csv"), interpreter=Interpreter(environment={"A": "b"})
     )
     assert bundle.command(device)[:4] == ["env", "PLANNER_METERS=shelly://plug csv:///log.csv", "A=b", "python3"]
-
-
-def test_a_variable_of_the_operator_comes_before_the_key_of_the_fleet_file() -> None:
-    device = Device(
-        name="a", meters=("shelly://plug",), interpreter=Interpreter(environment={"PLANNER_METERS": "shelly1://plug"})
-    )
-    assert bundle.command(device)[:2] == ["env", "PLANNER_METERS=shelly1://plug"]

@@ -91,14 +91,6 @@ def test_a_failure_over_there_is_one_line_and_its_traceback_is_in_the_log(
     assert agent.call(ReadClock()) > 0
 
 
-def test_a_mistake_in_a_users_model_is_named_with_its_line(here: LocalRemote, device: Device, tmp_path: Path) -> None:
-    model = tmp_path / "model.py"
-    model.write_text("import os\n\ndef net():\n    os.write(1, b'noise\\n')\n    return undefined\n")
-    with_torch = TimeSteps(ReplicaSpec("torch", f"{model}:net"), 2, "adaptive")
-    with pytest.raises(AgentError, match=r"NameError.*undefined.*model\.py:5"):
-        AgentClient.launch(device, here).call(with_torch)
-
-
 def test_a_mistake_in_a_file_beside_a_users_model_is_named_by_the_users_own_path(
     here: LocalRemote, device: Device, tmp_path: Path
 ) -> None:

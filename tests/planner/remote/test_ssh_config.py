@@ -86,14 +86,6 @@ def test_the_name_in_known_hosts(hostname: str, port: int, alias: str | None, na
     assert found.known_name == name
 
 
-@pytest.mark.parametrize(
-    ("text", "expanded"),
-    [("nc %h %p", "nc tx2 22"), ("100%%h", "100%h"), ("%x", "%x"), ("%%%h", "%tx2"), ("%", "%"), ("", "")],
-)
-def test_tokens(text: str, expanded: str) -> None:
-    assert expand(text, {"h": "tx2", "p": "22"}) == expanded
-
-
 @given(st.text(alphabet="%hp a"))
 def test_a_text_whose_percent_signs_are_doubled_comes_back(text: str) -> None:
     assert expand(text.replace("%", "%%"), {"h": "tx2"}) == text
@@ -109,14 +101,6 @@ def test_without_openssh_the_fleet_file_and_the_usual_places_hold(monkeypatch: p
         ("me", "gate", 2222),
         (getpass.getuser(), "inner", 22),
     ]
-
-
-def test_without_openssh_a_configuration_of_its_own_cannot_hold(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("shutil.which", lambda program: None)
-    with pytest.raises(RemoteError, match="needs OpenSSH's ssh; install it"):
-        resolve(Device(name="tx2", ssh=SshLogin("tx2", ssh_config=tmp_path / "config")))
 
 
 @pytest.mark.parametrize("option", ["identityfile", "userknownhostsfile"])
@@ -176,14 +160,6 @@ class TestOpenSsh:
             ("me", "gate.lab", 2200),
             (getpass.getuser(), "10.0.0.9", 22),
         ]
-
-    def test_the_fleet_file_replaces_a_jump(self, config: Path) -> None:
-        found = resolve(Device(name="a", ssh=SshLogin("tx2", jump="outer", ssh_config=config)))
-        assert [hop.hostname for hop in found.jumps] == ["gate.lab"]
-
-    @pytest.mark.parametrize(("jump", "command"), [(None, "nc piped 22"), ("none", None)])
-    def test_a_proxy_command(self, config: Path, jump: str | None, command: str | None) -> None:
-        assert resolve(Device(name="a", ssh=SshLogin("piped", jump=jump, ssh_config=config))).proxy_command == command
 
     def test_a_circle_of_jumps(self, config: Path) -> None:
         with pytest.raises(RemoteError, match="jump hosts form a circle: a → hen → egg → hen; "):

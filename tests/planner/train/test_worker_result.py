@@ -53,10 +53,6 @@ def test_of_nested_sensors_the_one_that_covers_most_counts_and_no_rail_counts_tw
     assert (part.watts, part.provenance) == (9.0, Provenance("sensor", ("board",)))
 
 
-def test_a_window_without_watts_does_not_pull_the_mean_down() -> None:
-    assert one(planned("a"), [window(10.0, None), window(10.0, 30.0)]).watts == 30.0
-
-
 PARTIAL = Provenance("sensor", ("gpu",))
 BUSY_SHARE = "at the measured busy share"
 ESTIMATED = NAMEPLATE._replace(detail=f"fleet file, {BUSY_SHARE}")
@@ -80,11 +76,6 @@ def test_measured_watts_cover_what_predicted_watts_do(
     read = [window(10.0, 30.0, covers)] if covers else [window(10.0, None)]
     part = one(planned("a", source=planned_from), read)
     assert (part.watts, part.provenance) == (watts, source)
-
-
-def test_a_part_s_sensor_counts_where_nothing_else_is_known() -> None:
-    part = one(planned("a", idle_w=None, busy_w=None), [window(10.0, 30.0, "gpu")])
-    assert (part.watts, part.provenance) == (30.0, PARTIAL)
 
 
 def test_windows_in_which_the_sensor_of_the_whole_failed_do_not_mix_with_the_others() -> None:
@@ -112,10 +103,6 @@ def test_the_server_s_work_loads_its_host() -> None:
 
 def test_nobody_is_busy_for_longer_than_the_run() -> None:
     assert one(planned("a"), spent=[TimeSpent(60, 120.0)]).watts == 50.0
-
-
-def test_a_run_of_no_time_is_idle() -> None:
-    assert one(planned("a"), elapsed_s=0.0).watts == 10.0
 
 
 @pytest.mark.parametrize("unknown", [{"idle_w": None}, {"busy_w": None}])
