@@ -25,19 +25,9 @@ def alone(queue):
     return told
 
 
-def test_a_single_worker_makes_every_step_then_evaluates():
-    assert alone(queue_of(3)) == [(STEP, 0), (STEP, 1), (STEP, 2), (EVALUATE, 3)]
-
-
 def test_it_evaluates_whenever_a_multiple_has_been_passed_and_at_the_end_once():
     told = alone(queue_of(6, evaluate_every=2))
     assert [step for kind, step in told if kind == EVALUATE] == [2, 4, 6]
-
-
-def test_no_steps_are_no_work():
-    queue = queue_of(0)
-    assert queue.finished
-    assert queue.take("a").kind == FINISH
 
 
 @pytest.mark.parametrize(
@@ -53,22 +43,6 @@ def test_a_resumed_run_evaluates_what_had_not_been_evaluated(done, evaluated, ev
 def test_a_run_that_has_made_more_steps_than_asked_is_refused():
     with pytest.raises(ValueError, match="9 steps are done already, more than the run's 8"):
         queue_of(8, made=9)
-
-
-def test_one_worker_evaluates_while_others_go_on():
-    queue = queue_of(10, evaluate_every=1)
-    queue.take("a")
-    queue.complete("a")
-    assert [queue.take(name).kind for name in "abc"] == [EVALUATE, STEP, STEP]
-
-
-def test_an_abandoned_last_evaluation_goes_to_another():
-    queue = queue_of(1)
-    queue.take("a")
-    queue.complete("a")
-    assert queue.take("a") == WorkItem(EVALUATE, 1)
-    queue.abandon("a")
-    assert queue.take("b") == WorkItem(EVALUATE, 1)
 
 
 def test_a_worker_that_waits_gets_what_another_abandons():

@@ -16,7 +16,6 @@ from backends.protocol.frames import (
     STEP,
     TAKE,
     WEIGHTS,
-    PeerAddress,
     PeerHello,
     PeerStepDone,
     Scores,
@@ -27,7 +26,6 @@ from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import run_spec
 
 LAYOUT = Layout((Variable("w", (2,), 0, 2),), (Variable("mean", (1,), 0, 1),))
-OTHER = Layout((Variable("w", (3,), 0, 3),), ())
 
 
 class Run:
@@ -88,12 +86,6 @@ def own(weight):
     return {WEIGHTS: (np.full(2, weight, np.float32), np.zeros(2, np.float32)), STATE: (np.ones(1, np.float32),)}
 
 
-def test_peers_that_begin_with_equal_weights_need_not_exchange_them(tmp_path) -> None:
-    run = Run(tmp_path)
-    run.begin()
-    assert [run.take(name).kind for name in "ab"] == [STEP, STEP]
-
-
 def test_a_peer_that_begins_with_other_weights_takes_those_of_another(tmp_path) -> None:
     run = Run(tmp_path)
     run.join("a")
@@ -102,21 +94,6 @@ def test_a_peer_that_begins_with_other_weights_takes_those_of_another(tmp_path) 
     assert run.take("a").kind == GIVE
     run.state.give_weights((np.ones(2), np.zeros(2), np.ones(1)))
     assert run.take("b").kind == TAKE
-
-
-def test_a_peer_with_another_model_is_refused(tmp_path) -> None:
-    run = Run(tmp_path)
-    run.join("a")
-    with pytest.raises(ValueError, match="its model is not the run's"):
-        run.join("b", layout=OTHER)
-
-
-def test_an_order_to_step_names_the_members_and_their_addresses(tmp_path) -> None:
-    run = Run(tmp_path)
-    run.begin()
-    order = run.step()["a"]
-    assert order.members == (PeerAddress("a", "127.0.0.1", 7097), PeerAddress("b", "127.0.0.1", 7098))
-    assert (order.step, order.epoch, order.batch) == (0, 1, run.spec.run.batch)
 
 
 def test_the_rate_is_that_of_the_steps_that_all_peers_have_made(tmp_path) -> None:

@@ -33,12 +33,6 @@ def test_a_synchronous_round_is_one_gradient_of_each_worker() -> None:
     assert made.may_begin("a") and made.may_begin("b")
 
 
-def test_without_synchronisation_every_gradient_is_a_round() -> None:
-    made = aggregator("asynchronous", "a", "b")
-    made.add_gradient(gradient("a"))
-    assert names(made.take_round(10)) == ["a"]
-
-
 def test_the_last_round_may_have_fewer_gradients() -> None:
     made = aggregator("synchronous", "a", "b", "c")
     made.add_gradient(gradient("b"))
