@@ -53,7 +53,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
     built = found.build()
     replica = built.replica
     train, test = _data(found, replica, order.batch)
-    drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
+    drawn = batches(train, order.batch, spec.seed, micro_batch=spec.compute.micro_batch)
     loop = StepLoop(replica, drawn, _optimizer(built))
     backend = framework(spec.framework)
     probe = MemoryProbe.of_this_process(backend)
@@ -89,8 +89,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
             protocol=order.protocol,
             steady=times.steady,
             precise=times.precise,
-            micro_batch=spec.micro_batch,
-            precision=spec.precision,
+            compute=spec.compute,
             requested_batch=None if batch == order.batch else order.batch,
             job=spec.job is not None,
             samples=found.samples,
@@ -108,7 +107,7 @@ def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
         costs=costs._replace(
             build_s=built.build_s,
             first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
-            evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.micro_batch or batch)),
+            evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.compute.micro_batch or batch)),
         ),
         other_batches=others,
         memory=probe.found(),
@@ -127,7 +126,7 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
         found = workload(spec)
         built = found.build()
         train, _ = _data(found, built.replica, order.batch)
-        drawn = batches(train, order.batch, spec.seed, micro_batch=spec.micro_batch)
+        drawn = batches(train, order.batch, spec.seed, micro_batch=spec.compute.micro_batch)
         loop = StepLoop(built.replica, drawn, _optimizer(built))
         hooks = _hooks(task, loop, Sampler(), [])
         begins = task.go.is_set if order.waits else lambda: True

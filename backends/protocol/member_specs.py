@@ -2,6 +2,8 @@
 
 from typing import NamedTuple, Optional, Tuple
 
+from profilers.records.steps import ComputeSettings
+
 
 class Identity(NamedTuple):
     """PEM texts of one member of a run: its certificate, its key and the run's authority."""
@@ -36,8 +38,7 @@ class ReplicaSpec(NamedTuple):
     seed: int = 0  # of the initial weights
     slowdown: float = 1.0  # how many times slower than it is the device computes
     job: Optional[JobSpec] = None
-    micro_batch: int = 0  # most samples that are computed at once; 0 for whole batches
-    precision: str = "fp32"  # of the forward and backward pass
+    compute: ComputeSettings = ComputeSettings()
 
 
 #: The partition in which all devices' samples are drawn alike.

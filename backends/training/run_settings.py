@@ -5,6 +5,7 @@ from typing import NamedTuple, Optional
 from backends.strategies.engine import OWN_ENGINE, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.streams.spec import StreamSpec
+from profilers.records.steps import ComputeSettings
 
 
 class RunSettings(NamedTuple):
@@ -16,8 +17,6 @@ class RunSettings(NamedTuple):
     strategy: how members exchange updates, with the optimizer.
     engine: what moves the gradients. The strategy of torch.distributed is an all-reduce.
     clip_norm: to which gradients are scaled down; None for no limit.
-    micro_batch: most samples that a device computes at once; 0 for whole batches.
-    precision: of the forward and backward pass.
     stream: as which samples arrive; None where all are there from the start.
     rates_seed: of the rates of streams that are drawn.
     """
@@ -29,7 +28,6 @@ class RunSettings(NamedTuple):
     strategy: Strategy = PARAMETER_SERVER
     engine: Engine = OWN_ENGINE
     clip_norm: Optional[float] = None
-    micro_batch: int = 0
-    precision: str = "fp32"
+    compute: ComputeSettings = ComputeSettings()
     stream: Optional[StreamSpec] = None
     rates_seed: int = 0

@@ -66,8 +66,8 @@ class Workload(NamedTuple):
         with ComputeClock(slowdown=spec.slowdown):
             job = self.make_job()
             replica = backend.replica(job)
-            if spec.precision != FP32:
-                replica.compute_in(spec.precision)
+            if spec.compute.precision != FP32:
+                replica.compute_in(spec.compute.precision)
         clock_of(replica).slowdown = spec.slowdown
         return BuiltReplica(replica, job, time.perf_counter() - began, _threads(spec))
 
@@ -121,7 +121,7 @@ def batches(train: Any, batch: int, seed: int, micro_batch: int = 0, part: DataP
     """Batches of training samples, read ahead where that pays.
 
     train: a ``data.loader.SampleSet`` or a ``data.streams.SampleStream``.
-    micro_batch: as in ReplicaSpec.
+    micro_batch: as in ComputeSettings.
     part: of a stream; a set is that of one member already.
     """
     if isinstance(train, SampleSet):
@@ -147,7 +147,7 @@ def member_data(
         train, test = found.brought.train, found.brought.test
         if len(part.weights) > 1 or part.partition != IID:
             train, labels, division = _own_part(train, part)
-    most = member.replica.micro_batch
+    most = member.replica.compute.micro_batch
     test.most_at_once = min(test.most_at_once, most or member.batch)
     if member.injection is not None:
         drawn = in_parts(_injected(member, member.injection, train, place), most)

@@ -11,6 +11,7 @@ from planner.errors import PlanError, suggest
 
 if TYPE_CHECKING:
     from planner.console import Detail
+    from profilers.records.steps import ComputeSettings
 
 FleetPath = Annotated[Path, Option("--fleet", "-f", help="The fleet file.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
@@ -39,7 +40,9 @@ Optimizer = Annotated[
         "sgd where it names none]."
     ),
 ]
-ClipNorm = Annotated[float | None, Option(help="Scale gradients down to this norm over all weights [no limit].")]
+ClipNorm = Annotated[
+    float | None, Option(help="Scale gradients down to this norm over all weights [no limit, or the plan's].")
+]
 MicroBatch = Annotated[
     int | None,
     Option(min=1, help="Compute a batch in parts of so many samples, where it does not fit into memory [whole]."),
@@ -69,6 +72,15 @@ def check_known(option: str, value: str | None, known: Iterable[str]) -> None:
     """Raises PlanError for a value that is given and not among those known."""
     if value is not None and value not in known:
         raise PlanError(f"{option} {value}: unknown; {suggest(value, known)}")
+
+
+def compute_settings(micro_batch: int | None, precision: str | None) -> "ComputeSettings":
+    """How replicas compute. Raises PlanError for an unknown precision."""
+    from profilers.mixed_precision import FP32, PRECISIONS
+    from profilers.records.steps import ComputeSettings
+
+    check_known("--precision", precision, PRECISIONS)
+    return ComputeSettings(micro_batch or 0, precision or FP32)
 
 
 def detail(quiet: bool, verbose: bool) -> "Detail":

@@ -75,13 +75,12 @@ def profile(
     from planner.profile.request import ProfileRequest
     from planner.views import profile as view
     from planner.views.profile_json import to_json
-    from profilers.mixed_precision import FP32, PRECISIONS
     from profilers.steptime import PROTOCOLS
 
     detail = options.detail(quiet, verbose)
     options.check_known("--protocol", protocol, PROTOCOLS)
     options.check_known("--framework", framework, FRAMEWORKS)
-    options.check_known("--precision", precision, PRECISIONS)
+    compute = options.compute_settings(micro_batch, precision)
     devices = load_fleet(fleet)
     shape, classes = options.shape_of(data)
     own = None if job is None else find_job(job)
@@ -98,8 +97,7 @@ def profile(
         classes,
         steps,
         job=own,
-        micro_batch=micro_batch or 0,
-        precision=precision or FP32,
+        compute=compute,
         stream=watched,
     )
     limit_s = None if budget is None else _seconds(budget)

@@ -125,24 +125,24 @@ def train(
     from planner.train.train import train as run_training
     from planner.views import trained
     from planner.views import training as view
-    from profilers.mixed_precision import PRECISIONS
 
     detail = options.detail(quiet, verbose)
     options.check_known("--metric", metric, METRICS)
     planned: dict[str, Any] = {
         "model": model, "batch": batch_size, "framework": framework, "strategy": strategy, "engine": engine,
-        "optimizer": optimizer, "clip_norm": clip_norm, "micro_batch": micro_batch, "precision": precision,
-        "stream": stream,
+        "optimizer": optimizer, "clip_norm": clip_norm, "stream": stream,
     }  # fmt: skip
     first = None
     if metric is None:
-        _need_metric(planned)
+        _need_metric({**planned, "micro_batch": micro_batch, "precision": precision})
     elif plan is not None or resume is not None:
         raise PlanError(f"--metric {metric} makes a plan; leave it out to train {plan or f'on from {resume}'}")
     else:
         options.check_known("--framework", framework, FRAMEWORKS)
-        options.check_known("--precision", precision, PRECISIONS)
-        first = PlanFirst(metric, steps=steps, seed=seed or 0, allow_plaintext=allow_plaintext)._replace(**planned)
+        compute = options.compute_settings(micro_batch, precision)
+        first = PlanFirst(
+            metric, steps=steps, compute=compute, seed=seed or 0, allow_plaintext=allow_plaintext, **planned
+        )
     settings = {
         "data": str(data) if data else None, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,

@@ -4,16 +4,23 @@ from pathlib import Path
 
 from backends import models
 from backends.models.user_source import source_files
-from backends.protocol.member_specs import JobSpec
+from backends.protocol.member_specs import JobSpec, ReplicaSpec
 from planner.agents.client import AgentClient
 from planner.agents.project import send_project
 from planner.fleet.device import Device
 from planner.jobs.reference import JobReference
 
 
-def ship_job(agent: AgentClient, job: JobReference, device: Device) -> JobSpec:
-    """Send a job's project to a device; returns the job as it is there. Raises RemoteError."""
-    return JobSpec(job.text, send_project(agent, job.project), job.module, job.function, device.data)
+def ship_code(agent: AgentClient, device: Device, spec: ReplicaSpec, job: JobReference | None = None) -> ReplicaSpec:
+    """Send the code of a replica to a device; returns the spec with what it is there.
+
+    job: the one that the replica is of; None for a model. Raises RemoteError.
+    """
+    there = spec._replace(slowdown=device.slowdown)
+    if job is None:
+        return there._replace(model=ship_model(agent, spec.model))
+    folder = send_project(agent, job.project)
+    return there._replace(job=JobSpec(job.text, folder, job.module, job.function, device.data))
 
 
 def ship_model(agent: AgentClient, model: str) -> str:

@@ -105,7 +105,7 @@ def gradient_times(device: DeviceProfile, step: StepProfile) -> GradientTimes:
 def _line(step: StepProfile) -> tuple[object, ...]:
     """What timings at two batch sizes must have in common to lie on one line."""
     setup = step.setup
-    made_by = (setup.accelerator, setup.threads, setup.slowdown, setup.precision, setup.micro_batch)
+    made_by = (setup.accelerator, setup.threads, setup.slowdown, setup.compute)
     return step.model, step.framework, setup.fingerprint, *made_by
 
 

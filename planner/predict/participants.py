@@ -101,7 +101,7 @@ def _unable_to_use_torch(
 def _unable(device: DeviceProfile, step: StepProfile, request: RecommendRequest) -> str | None:
     if step.framework != "torch":
         return f"torch.distributed trains with torch, and it computes with {step.framework}"
-    if step.setup.precision == FP16:
+    if step.setup.compute.precision == FP16:
         return "fp16 scales its loss, which torch.distributed cannot do here; profile it with --precision bf16 or fp32"
     if step.costs.collectives == ():
         return f"its torch {step.setup.framework_version} was built without torch.distributed"

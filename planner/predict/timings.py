@@ -69,7 +69,7 @@ def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str,
 def _require_one_precision(model: str, steps: dict[str, StepProfile]) -> None:
     devices: dict[str, list[str]] = {}
     for name, step in steps.items():
-        devices.setdefault(step.setup.precision, []).append(name)
+        devices.setdefault(step.setup.compute.precision, []).append(name)
     if len(devices) > 1:
         timed = ", ".join(f"in {precision} on {' and '.join(names)}" for precision, names in sorted(devices.items()))
         raise PlanError(f"{model} was timed {timed}; profile all devices with one --precision")

@@ -74,8 +74,7 @@ def prepare(profile: Profile, request: RecommendRequest) -> tuple[Inputs, Traini
         job=first.setup.job,
         steps=request.settings.steps or profile.steps_planned,
         batch=found.batch,
-        micro_batch=first.setup.micro_batch,
-        precision=first.setup.precision,
+        compute=first.setup.compute,
     )
     made = _inputs(profile, found, request._replace(settings=settings))
     return made, _training(profile, found, made, settings, request)
@@ -211,8 +210,8 @@ def _details(profile: Profile, steps: Steps, made: Inputs, settings: RunSettings
     if made.streams is not None:
         yield from streams.notes(profile, steps, made.streams, made.batches.arriving is not None)
     yield from contention.notes(profile.devices, steps)
-    if settings.precision != FP32:
-        yield f"steps compute in {settings.precision}, as they were profiled; weights and gradients stay {FP32}"
+    if settings.compute.precision != FP32:
+        yield f"steps compute in {settings.compute.precision}, as they were profiled; weights and gradients stay {FP32}"
 
 
 def _batch_notes(profile: Profile, steps: Steps, batch: int) -> Iterable[str]:

@@ -175,13 +175,13 @@ class DeviceProfiler:
         if not self._request.models:
             return []
         try:
-            asked = self._framework(device), self._request.precision, self._request.batch
+            asked = self._framework(device), self._request.compute, self._request.batch
         except PlanError:
             return []
         return [
             timed
             for timed in known.steps
-            if (timed.framework, timed.setup.precision, timed.planned_batch) == asked
+            if (timed.framework, timed.setup.compute, timed.planned_batch) == asked
             and timed.setup.fingerprint == self._timer.fingerprints.get(timed.model)
         ]
 

@@ -12,6 +12,7 @@ from planner.profile.file import DEFAULT_STEPS
 from planner.profile.link_probe import LENGTHS, ProbeLengths
 from profilers.mixed_precision import FP16, FP32, NEEDS
 from profilers.records.device import Facts
+from profilers.records.steps import ComputeSettings
 
 
 class ProfileRequest(NamedTuple):
@@ -20,8 +21,6 @@ class ProfileRequest(NamedTuple):
     models: known ones, users' model files, and the job by its text; none to leave all as it is.
     framework: what to compute with; None is the first one that each device has.
     input_shape, classes: of a data set; None is each model's own.
-    micro_batch: most samples that are computed at once; 0 for whole batches.
-    precision: in which forward and backward passes are computed.
     idle_s: seconds of idling in which idle watts are measured.
     stream: whose samples are counted as they arrive; None for none. A replay has none to count.
     """
@@ -36,14 +35,14 @@ class ProfileRequest(NamedTuple):
     idle_s: float = 2.0
     links: ProbeLengths = LENGTHS
     job: JobReference | None = None
-    micro_batch: int = 0
-    precision: str = FP32
+    compute: ComputeSettings = ComputeSettings()
     stream: StreamSpec | None = None
 
     def check_precision(self, facts: Facts) -> None:
         """Raises PlanError for a device that has no instructions for the precision."""
-        if self.precision != FP32 and self.precision not in facts.precisions:
-            raise PlanError(f"{self.precision} needs {NEEDS[self.precision]}; profile it with --precision {FP32}")
+        precision = self.compute.precision
+        if precision != FP32 and precision not in facts.precisions:
+            raise PlanError(f"{precision} needs {NEEDS[precision]}; profile it with --precision {FP32}")
 
     def framework_on(self, facts: Facts) -> str:
         """The framework of a device.
@@ -54,7 +53,7 @@ class ProfileRequest(NamedTuple):
         installed = {name: facts.frameworks.get(name, {}) for name in asked}
         for name, state in installed.items():
             if "error" not in state:
-                if self.precision == FP16 and name != TORCH:
+                if self.compute.precision == FP16 and name != TORCH:
                     raise PlanError(
                         f"{FP16} needs torch, which scales the loss; profile it with --framework torch or "
                         f"--precision {FP32}"

@@ -11,7 +11,7 @@ from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
 from planner.console import OnProgress
 from planner.fleet.device import Device
-from planner.jobs.shipping import ship_job, ship_model
+from planner.jobs.shipping import ship_code
 from planner.profile.request import ProfileRequest
 from profilers.records.readings import Samples
 from profilers.records.steps import Repeat, StepProfile
@@ -65,19 +65,12 @@ class StepTimer(NamedTuple):
         return agent.start(RepeatSteps(replica, timed.batch, seconds, waits))
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:
-        request, own = self.request, self.request.job
-        replica = ReplicaSpec(
-            framework,
-            model,
-            slowdown=device.slowdown,
-            micro_batch=request.micro_batch,
-            precision=request.precision,
-        )
-        if own is not None and own.text == model:
-            return replica._replace(job=ship_job(agent, own, device))
-        return replica._replace(
-            model=ship_model(agent, model), input_shape=request.input_shape, classes=request.classes
-        )
+        request = self.request
+        job = request.job if request.job is not None and request.job.text == model else None
+        spec = ReplicaSpec(framework, model, compute=request.compute)
+        if job is None:
+            spec = spec._replace(input_shape=request.input_shape, classes=request.classes)
+        return ship_code(agent, device, spec, job)
 
 
 def with_more_steps(timed: StepProfile, more: Repeat) -> StepProfile:

@@ -142,8 +142,7 @@ def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpe
     """The model and data of one member, which are on its device."""
     # Runs with neighbouring seeds share no worker's order of samples.
     seed = options.seed * 1009 + plan.names.index(name)
-    replica = placed.replica._replace(micro_batch=plan.run.micro_batch, precision=plan.run.precision)
-    return MemberSpec(name, replica, placed.train, placed.test, plan.batches[name], seed, placed.part)
+    return MemberSpec(name, placed.replica, placed.train, placed.test, plan.batches[name], seed, placed.part)
 
 
 def with_stream(member: MemberSpec, plan: Plan, options: Options, folder: Path) -> MemberSpec:

@@ -34,7 +34,7 @@ from planner.profile.file import DEFAULT_STEPS, Profile
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
 from planner.train.source import TrainingSource
-from profilers.mixed_precision import FP32
+from profilers.records.steps import ComputeSettings
 
 #: Trained where neither a model nor a job is named, and samples of its step.
 MODEL, BATCH = "cifar10", 32
@@ -58,8 +58,7 @@ class PlanFirst(NamedTuple):
     engine: str | None = None
     optimizer: str | None = None
     clip_norm: float | None = None
-    micro_batch: int | None = None
-    precision: str | None = None
+    compute: ComputeSettings = ComputeSettings()
     stream: str | None = None
     seed: int = 0
     allow_plaintext: bool = False
@@ -110,7 +109,7 @@ def _profiled(asked: PlanFirst, source: TrainingSource, fleet: Fleet, on_profile
     request = ProfileRequest(
         (asked.model,), asked.batch or BATCH, framework=asked.framework,
         input_shape=source.input_shape, classes=source.classes, steps_planned=asked.steps or DEFAULT_STEPS,
-        job=source.job, micro_batch=asked.micro_batch or 0, precision=asked.precision or FP32,
+        job=source.job, compute=asked.compute,
         stream=stream if stream is not None and stream.source != "replay" else None,
     )  # fmt: skip
     planned = RunSettings(asked.model, steps=request.steps_planned, batch=request.batch)

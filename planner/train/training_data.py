@@ -17,7 +17,7 @@ from planner.errors import RunError
 from planner.fleet.device import Device
 from planner.jobs.data_folders import require_equal_data
 from planner.jobs.reference import JobReference
-from planner.jobs.shipping import ship_job, ship_model
+from planner.jobs.shipping import ship_code
 from planner.plan.file import Plan
 from planner.train import picture_folders
 
@@ -124,15 +124,9 @@ class ShippedImages(TrainingData):
         own = self._own(part)
         shard = packed(images.train_images[own], images.train_labels[own])
         on_send(len(shard.content) + len(self._test.content))
-        replica = ReplicaSpec(
-            framework=plan.frameworks[device.name],
-            model=ship_model(agent, plan.run.model),
-            input_shape=tuple(images.input_shape),
-            classes=images.classes,
-            seed=part.seed,
-            slowdown=device.slowdown,
-        )
-        return Placed(replica, store_once(agent, shard), store_once(agent, self._test))
+        shape, framework = tuple(images.input_shape), plan.frameworks[device.name]
+        spec = ReplicaSpec(framework, plan.run.model, shape, images.classes, part.seed, compute=plan.run.compute)
+        return Placed(ship_code(agent, device, spec), store_once(agent, shard), store_once(agent, self._test))
 
     def _own(self, part: DataPart) -> np.ndarray:
         """The positions of a member's images, (n,) int64. Raises ValueError as ``own_samples``."""
@@ -159,14 +153,9 @@ class JobData(TrainingData):
         self, agent: AgentClient, device: Device, plan: Plan, part: DataPart, on_send: Callable[[int], None]
     ) -> Placed:
         on_send(sum(map(len, self.job.project.contents.values())))
-        replica = ReplicaSpec(
-            framework=plan.frameworks[device.name],
-            model=plan.run.model,
-            seed=part.seed,
-            slowdown=device.slowdown,
-            job=ship_job(agent, self.job, device),
-        )
-        return Placed(replica, part=part)
+        framework = plan.frameworks[device.name]
+        spec = ReplicaSpec(framework, plan.run.model, seed=part.seed, compute=plan.run.compute)
+        return Placed(ship_code(agent, device, spec, self.job), part=part)
 
 
 def load_dataset(directory: str) -> data.Dataset:

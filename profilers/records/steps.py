@@ -93,11 +93,20 @@ class StepMemory(NamedTuple):
     reason: Optional[str] = None
 
 
+class ComputeSettings(NamedTuple):
+    """How a replica computes a gradient, when it is timed and when it is trained.
+
+    micro_batch: most samples that are computed at once; 0 for whole batches.
+    precision: of the forward and backward pass.
+    """
+
+    micro_batch: int = 0
+    precision: str = "fp32"
+
+
 class StepSetup(NamedTuple):
     """How the steps of a model were made and timed.
 
-    micro_batch: most samples that were computed at once; 0 for whole batches.
-    precision: in which the forward and backward pass were computed.
     requested_batch: the batch size asked for, where it did not fit and a smaller one was timed.
     steady: the warm-up ended; precise: the mean step is known well.
     job: whether it is a user's job; samples: those of its training data, where known;
@@ -112,8 +121,7 @@ class StepSetup(NamedTuple):
     protocol: str
     steady: bool
     precise: bool
-    micro_batch: int = 0
-    precision: str = "fp32"
+    compute: ComputeSettings = ComputeSettings()
     requested_batch: Optional[int] = None
     job: bool = False
     samples: Optional[int] = None

@@ -11,6 +11,7 @@ from backends.protocol.member_specs import ReplicaSpec
 from backends.training.workload import workload
 from profilers.file_tree import FileTree
 from profilers.mixed_precision import BF16, supported
+from profilers.records.steps import ComputeSettings
 from tests.backends.fakes import Softmax
 from tests.backends.replicas import batch_for, by_every_framework
 from tests.installed import computes_with
@@ -49,7 +50,7 @@ def scaler(torch):
 
 
 def built(precision="fp32", framework="torch"):
-    return workload(ReplicaSpec(framework, "cipher", precision=precision)).build().replica
+    return workload(ReplicaSpec(framework, "cipher", compute=ComputeSettings(0, precision))).build().replica
 
 
 def gradients(replica, batch, *args):

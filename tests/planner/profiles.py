@@ -9,7 +9,15 @@ from profilers.records.device import Facts, HostMemory, Processor
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import PowerReading, Samples, Window
-from profilers.records.steps import BatchTiming, CodecCost, ModelSize, StepCosts, StepProfile, StepSetup
+from profilers.records.steps import (
+    BatchTiming,
+    CodecCost,
+    ComputeSettings,
+    ModelSize,
+    StepCosts,
+    StepProfile,
+    StepSetup,
+)
 
 MBIT = 125_000.0
 
@@ -54,6 +62,8 @@ def step(gradient_s: float = 0.1, **changes: Any) -> StepProfile:
 def changed(made: StepProfile, **changes: Any) -> StepProfile:
     """A timing with other values in it, its setup, size and costs, or its half batch."""
     half_s = changes.pop("half_batch_s", made.half_batch_s)
+    compute = {name: changes.pop(name) for name in ComputeSettings._fields if name in changes}
+    made = made._replace(setup=made.setup._replace(compute=made.setup.compute._replace(**compute)))
     for part in ("setup", "size", "costs"):
         inner = getattr(made, part)
         own = {name: changes.pop(name) for name in inner._fields if name in changes}

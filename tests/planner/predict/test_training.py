@@ -214,7 +214,7 @@ def test_a_job_is_planned_for_its_own_training_samples_unless_others_are_given()
 def test_mixed_precision_is_noted() -> None:
     devices = {name: profiles.device(profiles.step(precision="bf16")) for name in ("a", "b")}
     found = training_of(profiles.profile(devices))
-    assert found.settings.precision == "bf16"
+    assert found.settings.compute.precision == "bf16"
     assert "steps compute in bf16, as they were profiled; weights and gradients stay fp32" in found.details
     plain = training_of(profiles.profile({name: profiles.device() for name in ("a", "b")}))
     assert not any("steps compute in" in note for note in plain.details)

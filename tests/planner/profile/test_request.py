@@ -6,6 +6,7 @@ import pytest
 
 from planner.errors import PlanError
 from planner.profile.request import ProfileRequest
+from profilers.records.steps import ComputeSettings
 from tests.planner import profiles
 
 HERE, ABSENT = {"version": "2.0"}, {"error": "it is not installed for this Python"}
@@ -36,7 +37,7 @@ def test_what_a_device_lacks_is_named_with_where_to_find_the_remedy() -> None:
     ],
 )
 def test_a_device_without_the_instructions_is_refused_with_the_remedy(precision: str, needs: str) -> None:
-    request = ProfileRequest(("net",), precision=precision)
+    request = ProfileRequest(("net",), compute=ComputeSettings(0, precision))
     request.check_precision(profiles.facts()._replace(precisions=(precision,)))
     with pytest.raises(PlanError, match=f"^{precision} needs {needs}; profile it with --precision fp32$"):
         request.check_precision(profiles.facts())
@@ -46,5 +47,5 @@ def test_a_device_without_the_instructions_is_refused_with_the_remedy(precision:
 def test_float16_is_refused_where_the_framework_is_not_torch() -> None:
     facts = profiles.facts()._replace(frameworks={"torch": ABSENT, "tensorflow": HERE})
     with pytest.raises(PlanError, match="^fp16 needs torch, which scales the loss; profile it with --framework torch"):
-        ProfileRequest(("net",), precision="fp16").framework_on(facts)
-    assert ProfileRequest(("net",), precision="bf16").framework_on(facts) == "tensorflow"
+        ProfileRequest(("net",), compute=ComputeSettings(0, "fp16")).framework_on(facts)
+    assert ProfileRequest(("net",), compute=ComputeSettings(0, "bf16")).framework_on(facts) == "tensorflow"

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from planner.fleet.device import Device, Fleet, SshLogin
+from planner.fleet.device import Device, Fleet
 from planner.profile.file import Profile
 from planner.profile.request import ProfileRequest
 from planner.profile.reuse import MAX_LINK_AGE_S, carry_over, declared, timing_holds
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import IncastProfile
-from profilers.records.steps import StepProfile
+from profilers.records.steps import ComputeSettings, StepProfile
 from tests.planner import profiles
 
 NOW = 1e9
@@ -39,6 +39,20 @@ def ends(profile: Profile) -> set[str]:
 
 
 EVERY = {a + b for a in "abc" for b in "abc"}
+
+
+def test_at_first_there_are_the_devices_and_nothing_else() -> None:
+    made = carry_over(None, START, fleet(), set("abc"), set())
+    assert list(made.devices) == ["a", "b", "c"]
+    assert all(device.steps == () and device.facts is None for device in made.devices.values())
+    assert (made.links, made.incasts, made.took_s) == ((), (), {})
+
+
+def test_everything_young_is_kept() -> None:
+    before = measured()
+    made = carry_over(before, START, fleet(), set("abc"), set())
+    assert all(made.devices[name].steps == before.devices[name].steps for name in "abc")
+    assert (ends(made), made.incasts, made.took_s) == (EVERY, before.incasts, {"links": 9.0})
 
 
 def test_links_of_yesterday_are_measured_again_and_steps_are_not() -> None:
@@ -74,14 +88,18 @@ def test_a_device_that_left_the_fleet_takes_its_links_with_it() -> None:
     assert made.incasts == ()
 
 
-@pytest.mark.parametrize(
-    "way", [{"ssh": SshLogin("10.0.0.7")}, {"data_address": "10.1.0.7"}, {"data_interface": "eth1"}]
-)
+@pytest.mark.parametrize("way", [{"host": "10.0.0.7"}, {"data_address": "10.1.0.7"}, {"data_interface": "eth1"}])
 def test_a_device_that_is_reached_by_another_way_keeps_its_steps_alone(way: dict[str, str]) -> None:
     made = carry_over(measured(), START, fleet(b=way), set("abc"), set())
     assert made.devices["b"].steps
     assert ends(made) == {"aa", "ac", "ca", "cc"}
     assert made.incasts == ()
+
+
+def test_what_the_fleet_file_declares_now_is_what_counts() -> None:
+    made = carry_over(measured(), START, fleet(b={"idle_watts": 4.0}), set("abc"), set())
+    assert made.devices["b"].device["idle_watts"] == 4.0
+    assert ends(made) == EVERY
 
 
 # -- timings ---------------------------------------------------------------------------------------
@@ -101,11 +119,11 @@ def test_a_timing_holds_for_the_same_model_protocol_version_and_slowdown() -> No
     assert not holds(profiles.step(), request=REQUEST._replace(protocol="paper"))
     assert not holds(profiles.step(framework_version="2.1"))
     assert not holds(profiles.step(), slowdown=2.0)
-    assert not holds(profiles.step(), request=REQUEST._replace(precision="bf16"))
-    assert holds(profiles.step(precision="bf16"), request=REQUEST._replace(precision="bf16"))
+    assert not holds(profiles.step(), request=REQUEST._replace(compute=ComputeSettings(0, "bf16")))
+    assert holds(profiles.step(precision="bf16"), request=REQUEST._replace(compute=ComputeSettings(0, "bf16")))
     assert not holds(profiles.step(precision="bf16"))
-    assert not holds(profiles.step(), request=REQUEST._replace(micro_batch=8))
-    assert holds(profiles.step(micro_batch=8), request=REQUEST._replace(micro_batch=8))
+    assert not holds(profiles.step(), request=REQUEST._replace(compute=ComputeSettings(8)))
+    assert holds(profiles.step(micro_batch=8), request=REQUEST._replace(compute=ComputeSettings(8)))
     assert not timing_holds(profiles.step(), "abc", REQUEST, Device(name="a"), None)
 
 

@@ -15,6 +15,7 @@ from backends.data.dataset import Dataset
 from backends.frameworks.optimizer import OptimizerSettings
 from backends.protocol.member_specs import ReplicaSpec
 from backends.strategies.strategy import Strategy
+from backends.training.lr_schedule import RateSchedule
 from planner.errors import PlanError, RecordError
 from planner.json_records import load
 from planner.plan.file import Plan
@@ -27,6 +28,10 @@ from tests.mutations import MUTATIONS, mutated, written
 from tests.planner.plans import plan, planned
 
 # -- options ---------------------------------------------------------------------------------------
+
+
+def test_the_defaults_pass() -> None:
+    orders.check(Options("somewhere"))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +90,14 @@ def test_a_tenth_of_the_run_stands_for_an_epoch_of_a_stream() -> None:
     assert (order.checkpoints.every, order.evaluate_every) == (100, 100)
 
 
+def test_what_the_operator_asks_for_wins() -> None:
+    options = Options("x", rate=0.1, schedule="cosine", warmup=5, evaluate_every=7, checkpoint_every=11)
+    order = orders.run_spec(plan(planned("a")), options, images(120), "ckpt", "before")
+    assert (order.checkpoints.every, order.evaluate_every, order.checkpoints.resume) == (11, 7, "before")
+    assert order.optimizer == OptimizerSettings(0.1, 0.9, 0.0)
+    assert order.schedule == RateSchedule("cosine", order.run.steps, 5)
+
+
 @pytest.mark.parametrize(
     ("optimizer", "expected"),
     [
@@ -99,11 +112,9 @@ def test_the_host_gets_the_optimizer_with_its_usual_numbers(optimizer: str, expe
     assert orders.run_spec(alone, Options("x"), images(120), "ckpt", None).optimizer == expected
 
 
-def test_the_norm_to_clip_to_the_parts_of_a_batch_and_the_precision_reach_the_devices() -> None:
-    made = plan(planned("a"), clip_norm=2.0, micro_batch=4, precision="bf16")
+def test_the_norm_to_clip_to_reaches_the_host() -> None:
+    made = plan(planned("a"), clip_norm=2.0)
     assert orders.run_spec(made, Options("x"), images(120), "ckpt", None).optimizer.clip_norm == 2.0
-    replica = orders.member(made, Options("x"), "a", Placed(ReplicaSpec("torch", "net"))).replica
-    assert (replica.micro_batch, replica.precision) == (4, "bf16")
 
 
 def test_a_stream_reaches_host_and_members_and_a_resumed_run_keeps_the_order_of_samples(tmp_path: Path) -> None:

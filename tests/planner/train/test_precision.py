@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profilers.records.steps import ComputeSettings
 from tests.installed import needs
 from tests.planner.pairs import one_line, run_folders, training
 from tests.planner.plans import replan
@@ -36,7 +37,7 @@ def planned(folder: Path, precision: str, **settings: str) -> Path:
     fleet_file(folder, {name: {"environment": {"OMP_NUM_THREADS": "1"}} for name in NAMES})
     (folder / "tiny.py").write_text(MODEL.format(told=str(folder / "told")))
     plan_file(folder / "plan.json", f"{folder}/tiny.py:tiny", NAMES, 30)
-    replan(folder, precision=precision, **settings)
+    replan(folder, compute=ComputeSettings(0, precision), **settings)
     return folder
 
 

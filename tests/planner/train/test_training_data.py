@@ -18,6 +18,7 @@ from planner.errors import RunError
 from planner.fleet.device import Device
 from planner.jobs.reference import find_job
 from planner.train.training_data import JobData, Placed, ShippedImages, load_dataset, packed, parts
+from profilers.records.steps import ComputeSettings
 from tests.planner.plans import plan, planned
 
 
@@ -76,6 +77,10 @@ def test_shards_are_as_large_as_the_expected_steps_and_share_no_image() -> None:
     assert sorted(found["a"] + found["b"]) == list(range(120))
 
 
+def test_a_worker_that_no_step_is_expected_of_still_has_data() -> None:
+    assert len(placed({"a": 30.0, "b": 0.0})[0]["b"]) == 1
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=6), st.integers(0, 2**31 - 1))
 def test_nothing_is_lost_and_the_same_seed_deals_the_same(steps: list[float], seed: int) -> None:
@@ -129,14 +134,20 @@ def test_a_job_is_sent_with_its_project_and_told_its_part_and_the_folder_of_its_
     cache: Any = Cache()
     sizes: list[int] = []
     part = parts(["a", "b"], {"a": 3.0, "b": 1.0}, 5)["b"]
-    own = plan(planned("a"), planned("b"), model=job.text, job=True)
+    compute = ComputeSettings(4, "bf16")
+    own = plan(planned("a"), planned("b"), model=job.text, job=True, compute=compute)
     found: Placed = JobData(job, 64).place(cache, Device(name="b", data="/mnt/set"), own, part, sizes.append)
     spec = found.replica.job
     assert spec is not None
     assert (spec.folder, spec.module, spec.function, spec.data) == (
         f"/cache/project-{job.project.fingerprint}", "task", "job", "/mnt/set",
     )  # fmt: skip
-    assert found.part == part and found.part.weights == (3.0, 1.0) and found.replica.seed == 5
+    assert (
+        found.part == part
+        and found.part.weights == (3.0, 1.0)
+        and found.replica.seed == 5
+        and found.replica.compute == compute
+    )
     assert sizes == [len("def job():\n    return 1\n")] and cache.named == {spec.folder: str(tmp_path)}
     stored = list(cache.stored)
     JobData(job, 64).place(cache, Device(name="a"), own, part, sizes.append)
