@@ -17,12 +17,11 @@ from benchmarks import recorded
 from benchmarks.recorded.scoring import STEPS, Case, cases, predicted_s
 from benchmarks.reporting import parser, show
 from planner.arrays import Floats
-from planner.predict.cycle import KINDS
+from planner.predict.cycle import ALONE, KINDS
 from planner.predict.interval import RECORDED, ModelErrors, spread
 
 #: The share of runs that intervals are to hold, and their half width in standard deviations.
 COVERED, Z90 = 0.9, 1.644854
-ALONE = "devices alone"
 #: Errors are whole permille.
 GRID = 0.001
 

@@ -12,7 +12,7 @@ from namespaces import Star
 from backends.network import framing
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 from planner.profile.link_probe import LinkProber, Outstanding
 from planner.remote.local import LocalRemote
 from profilers.records.links import IncastProfile, LinkProfile
@@ -54,7 +54,9 @@ def agents(star: Star, names: Sequence[str]) -> Iterator[dict[str, AgentClient]]
         for name in names:
             remote = LocalRemote(name)
             stack.callback(remote.close)
-            found[name] = AgentClient.launch(Device(name=name, python=sys.executable, prefix=star.prefix(name)), remote)
+            found[name] = AgentClient.launch(
+                Device(name=name, interpreter=Interpreter(sys.executable, prefix=star.prefix(name))), remote
+            )
         yield found
 
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from reporting import Spread, parser, show
 from backends.protocol.orders import ReadClock
 from planner.agents.bundle import agent_archive
 from planner.agents.client import AgentClient
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter, SshLogin
 from planner.json_records import save
 from planner.plan.recommend import recommend
 from planner.predict.request import RecommendRequest
@@ -58,7 +59,7 @@ def _python(code: str, *arguments: str) -> float:
 
 
 def _agents(rounds: int) -> list[dict[str, object]]:
-    rows = [_agent_rows("local", Device(name="here", python=sys.executable), rounds)]
+    rows = [_agent_rows("local", Device(name="here", interpreter=Interpreter(sys.executable)), rounds)]
     if shutil.which("sshd") and shutil.which("ssh-keygen"):
         with tempfile.TemporaryDirectory() as folder, _sshd(Path(folder)) as device:
             rows.append(_agent_rows("ssh", device, rounds))
@@ -69,7 +70,7 @@ def _agent_rows(way: str, device: Device, rounds: int) -> list[dict[str, object]
     first, cached = [], []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
-            empty = Device(**{**vars(device), "environment": {"XDG_CACHE_HOME": cache}})
+            empty = replace(device, interpreter=device.interpreter._replace(environment={"XDG_CACHE_HOME": cache}))
             first.append(_timed(partial(_start, empty)))
             cached.append(_timed(partial(_start, empty)))
     return [_row(f"agent, {way}, first", first), _row(f"agent, {way}, cached", cached)]
@@ -102,8 +103,9 @@ def _sshd(folder: Path) -> Iterator[Device]:
     try:
         _await_port(port)
         yield Device(
-            name="device", host="127.0.0.1", port=port, user=getpass.getuser(), key=folder / "client",
-            python=sys.executable, ssh_config=folder / "ssh_config",
+            name="device",
+            ssh=SshLogin("127.0.0.1", port, getpass.getuser(), folder / "client", ssh_config=folder / "ssh_config"),
+            interpreter=Interpreter(sys.executable),
         )  # fmt: skip
     finally:
         server.terminate()

@@ -9,7 +9,7 @@ from backends.protocol.orders import FindCache, ListCache, RemoveEntries
 from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
 from planner.errors import PlannerError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 
 #: The operator's machine, which has a cache where devices of the fleet are parts of it.
 THIS_MACHINE = "this machine"
@@ -104,7 +104,7 @@ class Caches:
 
 def this_machine() -> Device:
     """The operator's own machine as a device."""
-    return Device(name=THIS_MACHINE, python=sys.executable)
+    return Device(name=THIS_MACHINE, interpreter=Interpreter(sys.executable))
 
 
 def _find(agent: AgentClient) -> CacheFolder:

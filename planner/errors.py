@@ -12,7 +12,7 @@ class PlannerError(Exception):
 
 
 class FleetError(PlannerError):
-    """The fleet file or the spec of a lab is wrong; the message lists each mistake on a line."""
+    """The fleet file is wrong; the message lists each mistake on a line."""
 
 
 class RemoteError(PlannerError):

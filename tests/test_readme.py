@@ -40,10 +40,6 @@ def test_every_file_linked_exists() -> None:
         assert (README.parent / target).exists(), target
 
 
-def test_it_is_short() -> None:
-    assert len(TEXT.splitlines()) <= 120
-
-
 def test_prose_of_every_document_fits_100_columns() -> None:
     """Rows of tables and lines of code may be longer."""
     folders = (".", "docs", "benchmarks", "examples/*")

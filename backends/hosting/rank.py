@@ -10,27 +10,25 @@ the rates of streams change at meetings.
 import functools
 import hashlib
 import math
-import time
-from typing import Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import Replica, layout_of
 from backends.frameworks.optimizer import OWN
-from backends.frameworks.process_group import ProcessGroup
-from backends.hosting import single_device
+from backends.frameworks.process_group import ExchangeTime, ProcessGroup
 from backends.hosting.rank_batches import RankBatches
 from backends.hosting.rank_meetings import DIVERGED, GOES_ON, MeetingOutcome, RankMeetings
-from backends.hosting.round_queue import RoundQueue
 from backends.hosting.single_device import SingleDevice
-from backends.hosting.step_queue import RunProgress, WorkItem
-from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, Progress, RunAccount, TimeSpent
+from backends.hosting.step_queue import WorkItem
+from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, RunAccount, TimeSpent
 from backends.protocol.frames import STEP
+from backends.protocol.streams import StreamPosition
 from backends.training import checkpoint
 from backends.training.compute_clock import clock_of
-from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason, last_evaluated
-from backends.training.step import combine_parts, evaluate
+from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason
+from backends.training.step import combine_parts
 from backends.training.stopping import EARLY_ENDS, STREAMS_ENDED
 
 
@@ -42,7 +40,7 @@ def run(
     data: Tuple[BatchSource, EvaluationSet],
     emit: Emit,
     should_stop: Callable[[], bool],
-    began: Optional[float] = None,
+    began_s: Optional[float] = None,
     on_step: Optional[Callable[[TimeSpent], None]] = None,
     on_end: Callable[[], None] = lambda: None,
 ) -> Tuple[RunAccount, TimeSpent]:
@@ -53,10 +51,12 @@ def run(
     Raises GroupError where the exchange with the others breaks off, ValueError on all ranks where
     they have built different models.
     """
+    batches, test = data
     _require_one_model(replica, group, names)
-    group.average_gradients(replica, data[0].batch, clock_of(replica).waits)
-    rank = Rank(spec, replica, group, names, data[0], emit, began, on_end)
-    return single_device.work(rank, *data, should_stop, on_step)
+    group.average_gradients(replica, batches.batch, clock_of(replica).waits)
+    rank = Rank(spec, replica, group, names, batches, emit, on_end)
+    rank.clock.begin(began_s)
+    return rank.train(test, should_stop, on_step)
 
 
 def _require_one_model(replica: Replica, group: ProcessGroup, names: Sequence[str]) -> None:
@@ -70,8 +70,7 @@ def _require_one_model(replica: Replica, group: ProcessGroup, names: Sequence[st
 class Rank(SingleDevice):
     """One rank of a run. What is of the whole run is emitted by the first alone."""
 
-    step_queue: RoundQueue
-    abandons_steps = False  # for the others wait in it
+    _batches: RankBatches
 
     def __init__(
         self,
@@ -81,40 +80,36 @@ class Rank(SingleDevice):
         names: Sequence[str],
         batches: BatchSource,
         emit: Emit,
-        began: Optional[float],
         on_end: Callable[[], None],
     ) -> None:
         self._group = group
-        self._batches = RankBatches(spec, group, batches, lambda: self.batch(self.name))
         self._on_end = on_end
         self._names = names
         self._is_first = group.rank == 0
         self._meetings = RankMeetings(group, names)
-        super().__init__(spec, replica, emit, names[group.rank], began)
-        if self._batches.may_change:
-            self._agree(group.gather((self._batches.wanted,))[:, 0])
+        self._present = group.size  # ranks whose gradients count
+        self._diverged = False  # as all ranks have agreed
+        own = RankBatches(spec, group, batches, lambda: self.batch(self.name))
+        super().__init__(spec, replica, own, emit, names[group.rank])
+        if own.may_change:
+            self._agree(group.gather((own.wanted,))[:, 0])
         self._meetings.begin()
         if self._is_first:
             for name in names:
                 emit(Joined(name))
 
-    def _begin(self) -> RoundQueue:
+    def _begin(self) -> None:
         """All go on from the first rank's checkpoint, if it has one."""
-        counts = np.zeros(3)  # whether there is one, steps, steps at the last evaluation
-        offsets = np.zeros(len(self._names))
-        if self.spec.checkpoints.resume is not None:
-            meta = self._restored()
-            counts[:] = 1, meta["step"], last_evaluated(meta)
-            offsets[:] = [self._stream_offsets.get(name, 0) for name in self._names]
-        self._group.broadcast(counts)
-        resumed, done, evaluated = map(int, counts)
+        super()._begin()
+        resumed = int(self.spec.checkpoints.resume is not None)
+        offsets = [self._stream_offsets.get(name, 0) for name in self._names]
+        found = np.array([resumed, self._counter.made, self._counter.evaluated, *offsets], np.float64)
+        self._group.broadcast(found)
+        resumed, made, evaluated, *offsets = map(int, found)
         if resumed:
+            self._counter.resume(made, evaluated)
+            self._stream_offsets = dict(zip(self._names, offsets))
             self._receive_weights()
-            self._group.broadcast(offsets)
-            self._stream_offsets = dict(zip(self._names, map(int, offsets)))
-        spec = self.spec
-        progress = RunProgress(spec.run.steps, done, evaluated, spec.evaluate_every, spec.checkpoints.every)
-        return RoundQueue(progress, self._group.size)
 
     def _receive_weights(self) -> None:
         replica, slots = self._replica, self._slots()
@@ -136,52 +131,20 @@ class Rank(SingleDevice):
         self._group.broadcast(sent)
         self._replica.set_own_state(sent.astype(np.uint8))
 
-    def samples_of_step(self) -> int:
+    def _samples_of_step(self) -> int:
         return self._batches.size
 
-    def step_with_samples(self, item: WorkItem, batches: BatchSource, should_stop: Callable[[], bool]) -> None:
-        if self._batches.over:
-            self.step(item, batches)
-        else:
-            super().step_with_samples(item, batches, should_stop)
+    def _gradient(self, item: WorkItem, batch: Any, size: int) -> float:
+        # The clock of the replica stands still while others are waited for.
+        compute = functools.partial(self._group.gradient, self._replica)
+        return combine_parts(self._replica, batch, self.spec.optimizer_at(item.step).in_gradients, compute)
 
-    def step(self, item: WorkItem, batches: BatchSource) -> None:
-        """Compute a gradient, have it averaged, and apply it."""
-        started, cpu_s = time.perf_counter(), time.process_time()
-        settings = self.spec.optimizer_at(item.step).in_gradients
-        with clock_of(self._replica):  # it stands still while others are waited for
-            batch = self._batches.draw()
-            data_s = time.perf_counter() - started
-            compute = functools.partial(self._group.gradient, self._replica)
-            loss = combine_parts(self._replica, batch, settings, compute)
-        exchange = self._group.exchange()
-        gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
-        with clock_of(self._replica):
-            self._update(item)
-        self.record_stream(self.name, batches.arrivals.position())
-        busy_s = time.perf_counter() - started - exchange.exposed_s
-        self.spent = self.spent.plus(
-            TimeSpent(
-                steps=1,
-                busy_s=busy_s,
-                exchange_s=exchange.exposed_s,
-                exchange_cpu_s=exchange.exposed_cpu_s,
-                gradient_cpu_s=gradient_cpu_s,
-                data_s=data_s,
-            )
-        )
-        if self._batches.over:
-            self.step_queue.complete(self.name)
-        elif not math.isfinite(loss):
-            self._end_diverged(self.name, item.kind, item.step, loss)
-        else:
-            self._stats.count_step(loss, 0)
-            self.step_queue.complete(self.name)
-        self._after_round()
+    def _exchange(self) -> ExchangeTime:
+        return self._group.exchange()
 
-    def _after_round(self) -> None:
-        self._mark_end()
-        if self.step_queue.checkpoint_due:
+    def _step(self, item: WorkItem) -> None:
+        super()._step(item)
+        if self._counter.take_due_save():
             self._average_state()
             self._share_offsets()
             self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
@@ -190,20 +153,30 @@ class Rank(SingleDevice):
             if self.spec.run.stream is not None:
                 self._commit_saved_offsets()
 
+    def _complete_step(self, loss: float, position: Optional[StreamPosition]) -> None:
+        self.record_stream(self.name, position)
+        if not self._batches.over:
+            self.members[self.name].count_step(loss, 0)
+        self._complete_round()
+
+    def _complete_round(self) -> None:
+        if self.step_queue.complete(self.name, self._present) == self.spec.run.steps:
+            self.clock.end()
+
     def stop(self, reason: str) -> None:
         """Ask all ranks to end the run at their next meeting; the first reason counts."""
         self.reason = self.reason or reason
         self._meetings.stop(diverged=reason not in (STOPPED,) + EARLY_ENDS)
 
     def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
-        self._emit(Diverged(name, step, str(loss)))
+        self.emit(Diverged(name, step, str(loss)))
         self._meetings.diverge(step, loss)
         self.stop(divergence_reason(self.spec, name, kind, step, loss))
-        self.step_queue.complete(name)  # for the others go on as well, to the next meeting
+        self._complete_round()  # for the others go on as well, to the next meeting
 
     def _meet(self) -> None:
         """Tell the others how this rank is, and end the run if one of them wants to."""
-        found = self._meetings.meet(self._stats.loss, self._batches.wanted)
+        found = self._meetings.meet(self.members[self.name].loss, self._batches.wanted)
         if found.says != GOES_ON:
             self._end_for_all(found)
         elif self._batches.may_change:
@@ -213,7 +186,7 @@ class Rank(SingleDevice):
         """Go on with what the ranks want, (ranks,), or end the run where none has samples."""
         present = self._batches.agree(wanted)
         if present:
-            self.step_queue.members = present
+            self._present = present
         else:
             self.reason = self.reason or STREAMS_ENDED
             self.step_queue.stop()
@@ -222,18 +195,20 @@ class Rank(SingleDevice):
         if found.says == DIVERGED and found.name != self.name:
             self.reason = divergence_reason(self.spec, found.name, STEP, found.step, found.loss)
         self.reason = self.reason or STOPPED
-        self.step_queue.diverged |= found.says == DIVERGED
+        self._diverged |= found.says == DIVERGED
         self.step_queue.stop()
 
-    def evaluate(self, item: WorkItem, test: EvaluationSet) -> None:
+    @property
+    def finished(self) -> bool:
+        return super().finished and not self._diverged
+
+    def _evaluate(self, item: WorkItem, test: EvaluationSet) -> None:
         """The first rank evaluates; the others wait for it in the next round."""
         self._average_state()
-        if not self._is_first:
+        if self._is_first:
+            super()._evaluate(item, test)
+        else:
             self.step_queue.complete(self.name)
-            return
-        scores = evaluate(self._replica, test)
-        self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
-        self.record_evaluation(self.name, item.step, scores)
 
     def _average_state(self) -> None:
         """Give running statistics, which each rank keeps of its own samples, their mean."""
@@ -252,14 +227,14 @@ class Rank(SingleDevice):
         """Let the source of each rank know what the first rank has saved."""
         saved = np.array([float(self.saved_offset(name)) for name in self._names])
         self._group.broadcast(saved)
-        self._batches.commit(int(saved[self._group.rank]))
+        self._batches.arrivals.commit(int(saved[self._group.rank]))
 
-    def end_stream(self, reason: str) -> None:
+    def _end_stream(self, reason: str) -> None:
         try:
             self._batches.end()
         except ValueError as error:
             raise ValueError("%s: %s: %s" % (self.name, reason, error)) from None
-        self._emit(Left(self.name, reason))
+        self.emit(Left(self.name, reason))
         self.step_queue.abandon(self.name)  # and take it again
 
     def _snapshot(self) -> checkpoint.Checkpoint:
@@ -267,31 +242,26 @@ class Rank(SingleDevice):
         saved = super()._snapshot()
         return saved._replace(weights=saved.weights.copy(), state=saved.state.copy())
 
-    def end(self) -> RunAccount:
+    def end(self, cpu_s: float = 0.0) -> RunAccount:
         """Meet for the last time; the first rank then writes the last checkpoint."""
-        if not self.step_queue.diverged:  # which all know alike, unlike what this rank alone has found
+        if not self._diverged:  # which all know alike, unlike what this rank alone has found
             self._average_state()
             self._share_offsets()
         self._meet()
         self._on_end()
         self._group.close()
-        self.write_last_checkpoint()
-        progress = self.current_progress()
+        return super().end(cpu_s)
+
+    def _emit_progress(self) -> None:
         if self._is_first:
-            self._emit(progress)
-        return self.account(progress, 0.0)  # hosting takes nothing besides the steps
+            super()._emit_progress()
 
     def show_progress(self) -> None:
-        """Emit it after a meeting, from which it is known."""
-        if self._is_first and not self._meetings.rounds:
-            self._emit(self.current_progress())
+        """After a meeting, from which it is known."""
+        if not self._meetings.rounds:
+            self._emit_progress()
 
-    def current_progress(self) -> Progress:
-        """The progress of the run, with a row for every rank."""
-        elapsed_s = (self.ended or time.monotonic()) - self._began
-        own = self._stats.summary()._replace(connected=True)
-        rows: Dict[str, MemberProgress] = {
-            name: own._replace(loss=None if math.isnan(loss) else float(loss))
-            for name, loss in zip(self._names, self._meetings.losses)
-        }
-        return self.progress(elapsed_s, rows)
+    def _rows(self) -> Dict[str, MemberProgress]:
+        own = self.members[self.name].summary()._replace(connected=True)
+        losses = zip(self._names, self._meetings.losses)
+        return {name: own._replace(loss=None if math.isnan(loss) else float(loss)) for name, loss in losses}

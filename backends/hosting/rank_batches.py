@@ -8,13 +8,14 @@ from typing import Any, Callable
 
 import numpy as np
 
+from backends.data.arrivals import never
 from backends.data.loader import BatchSource
 from backends.frameworks.process_group import ProcessGroup
 from backends.strategies.aggregation_rules import FACTORS
 from backends.training.run_spec import RunSpec
 
 
-class RankBatches:
+class RankBatches(BatchSource):
     """The batches of one rank.
 
     source: as planned. arriving: samples of a step by the rate of this rank's stream.
@@ -26,7 +27,8 @@ class RankBatches:
         self._spec = spec
         self._group = group
         self._source = source
-        self._planned = self.size = source.batch
+        self.arrivals = source.arrivals
+        self.batch = self._planned = self.size = source.batch
         self._arriving = arriving
         self._last: Any = None
         self.over = False
@@ -52,7 +54,13 @@ class RankBatches:
             self.size = own or self.size
         return present
 
-    def draw(self) -> Any:
+    def wait(self, over: Callable[[], bool] = never) -> None:
+        """Even when the run is to stop: until the next meeting the others wait in this step."""
+        self._source.batch = self.batch
+        if not self.over:
+            self._source.wait()
+
+    def __next__(self) -> Any:
         """The next batch, or the last one again."""
         if not self.over:
             batch = next(self._source)
@@ -70,7 +78,3 @@ class RankBatches:
             )
         self.over = True
         self._group.weigh(0.0)
-
-    def commit(self, offset: int) -> None:
-        """A checkpoint contains all samples before this offset."""
-        self._source.arrivals.commit(offset)

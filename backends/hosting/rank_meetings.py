@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional, Sequence
 import numpy as np
 
 from backends.frameworks.process_group import ProcessGroup
-from backends.hosting.single_device import PROGRESS_INTERVAL_S
+from backends.hosting.run_clock import PROGRESS_INTERVAL_S
 
 #: What a rank says of itself at a meeting.
 GOES_ON, STOPS, DIVERGED = range(3)

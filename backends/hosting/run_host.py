@@ -7,20 +7,20 @@ import abc
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Optional, Set, Type
+from typing import Any, Callable, Optional, Set, Type
 
 from backends.hosting.member_stats import MemberStats
+from backends.hosting.run_clock import PROGRESS_INTERVAL_S
 from backends.hosting.run_state import RunState
 from backends.hosting.silent_members import SilentMembers
 from backends.network import framing
 from backends.network.acceptor import Acceptor
-from backends.protocol.events import Dropped, Emit, Joined, Left, Progress, Replaced, RunAccount
+from backends.protocol.events import Dropped, Joined, Left, Replaced, RunAccount
 from backends.protocol.frames import FINISH, Finish
 from backends.protocol.member_specs import Identity
-from backends.training.run_spec import STOPPED, RunSpec, Unfit
+from backends.training.run_spec import STOPPED, Unfit
 from backends.training.stopping import STREAMS_ENDED
 
-PROGRESS_INTERVAL_S = 0.5
 #: Seconds that members may take to end a step and read that the run is over.
 FINISH_LIMIT_S = 4.0
 #: Seconds that members may take to hand over their states, while their heartbeats arrive.
@@ -46,25 +46,22 @@ class HostedRunState(RunState):
 class RunHost(abc.ABC):
     """Serves one run. The work of a member that is dropped goes to the others (``leave``).
 
-    run_state: decides which member does what next.
-    emit: called from several threads with the run's events: joined, silent, replaced, dropped,
-    refused, evaluated, diverged, checkpoint, checkpoint_failed and progress.
+    run_state: decides which member does what next, and emits the run's events.
     hello: what members introduce themselves with.
     """
 
     hello: Type[Any]
     run_state: HostedRunState
 
-    def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
-        self.spec = spec
+    def __init__(self, run_state: HostedRunState, identity: Identity) -> None:
+        self.run_state = run_state
+        self.spec = run_state.spec
         self._tls = framing.context(identity, server_side=True)
-        self._emit = emit
+        self._emit = run_state.emit
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._began: Optional[float] = None
-        self._ended: Optional[float] = None
-        self.members: Dict[str, MemberStats] = {}
-        self.silent_members = SilentMembers(spec.heartbeat_s, self.members, self._abort, emit)
+        self._members = run_state.members
+        self.silent_members = SilentMembers(self.spec.heartbeat_s, self._members, self._abort, self._emit)
         self._left: Set[str] = set()  # those at whom no more samples arrive
 
     @abc.abstractmethod
@@ -87,36 +84,33 @@ class RunHost(abc.ABC):
 
         Closes the listener and returns the run's account.
         """
-        self._began = time.monotonic()
-        cpu = time.process_time()
+        self.run_state.clock.begin()
+        cpu_s = time.process_time()
         acceptor = Acceptor(
             listener, self._tls, self.spec.heartbeat_s, self.hello, self._serve, self._on_heartbeat, self._emit
         )
         while not self.run_state.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
-            self._emit(self.progress())
+            self.run_state.show_progress()
             self.silent_members.drop()
             if should_stop():
                 self.run_state.stop(STOPPED)
-        self._ended = self.run_state.ended or time.monotonic()
+        self.run_state.clock.end()
         self._over.set()
         acceptor.close()
         self._drain()
-        self.run_state.write_last_checkpoint()
-        progress = self.progress()
-        self._emit(progress)
-        return self.run_state.account(progress, time.process_time() - cpu)
+        return self.run_state.end(time.process_time() - cpu_s)
 
     def _drain(self) -> None:
         """Let members read that the run is over, then end their connections and threads."""
         self._await_departures()
-        for member in list(self.members.values()):
+        for member in list(self._members.values()):
             self._abort(member.connection)
         self._await_departures()
 
     def _await_departures(self) -> None:
-        handing_over = any(self.run_state.hands_over(name) for name in list(self.members))
+        handing_over = any(self.run_state.hands_over(name) for name in list(self._members))
         deadline = time.monotonic() + (HAND_OVER_LIMIT_S if handing_over else FINISH_LIMIT_S)
-        while time.monotonic() < deadline and any(each.connection for each in list(self.members.values())):
+        while time.monotonic() < deadline and any(each.connection for each in list(self._members.values())):
             self.silent_members.drop()
             time.sleep(0.01)
 
@@ -166,7 +160,7 @@ class RunHost(abc.ABC):
         self._emit(Left(name, reason))
         with self._lock:
             self._left.add(name)
-            is_last = len(self._left) >= max(self.spec.members, len(self.members))
+            is_last = len(self._left) >= max(self.spec.members, len(self._members))
         if is_last:
             self.run_state.stop(STREAMS_ENDED)
         return is_last
@@ -174,7 +168,7 @@ class RunHost(abc.ABC):
     def _admit(self, connection: framing.Connection) -> MemberStats:
         """Make this the member's connection, in place of an earlier one."""
         with self._lock:
-            member = self.members.setdefault(connection.peer, MemberStats())
+            member = self._members[connection.peer]
             before, member.connection = member.connection, connection
             self._left.discard(connection.peer)
             self.silent_members.heartbeats.hear(connection.peer)
@@ -198,10 +192,3 @@ class RunHost(abc.ABC):
         reason = str(error) or type(error).__name__
         self._emit(Dropped(connection.peer, reason, isinstance(error, Unfit)))
         return True
-
-    def progress(self) -> Progress:
-        """The progress of the run, for the live table."""
-        now = time.monotonic()
-        elapsed_s = (self.run_state.ended or self._ended or now) - (self._began or now)
-        rows = {name: member.summary() for name, member in list(self.members.items())}
-        return self.run_state.progress(elapsed_s, rows)

@@ -1,16 +1,18 @@
-"""The shared state of a run: its step queue, batch sizes, evaluations and checkpoints."""
+"""The state of a run: its members, step queue, batch sizes, evaluations and checkpoints."""
 
 import abc
+import collections
 import math
 import threading
-import time
-from typing import Any, Dict, List, Optional
+from typing import Any, DefaultDict, Dict, List, Optional
 
 from backends.frameworks.base import Arrays
 from backends.frameworks.layout import Layout
 from backends.hosting.checkpoint_writer import CheckpointWriter
+from backends.hosting.member_stats import MemberStats
 from backends.hosting.membership import Membership
-from backends.hosting.step_queue import WorkQueue
+from backends.hosting.run_clock import RunClock
+from backends.hosting.step_queue import StepCounter, WorkQueue
 from backends.protocol.events import CheckpointWritten, Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.protocol.frames import EVALUATE, Scores, Share
 from backends.protocol.json_messages import record
@@ -18,7 +20,7 @@ from backends.protocol.streams import StreamPosition
 from backends.strategies.data_injection import InjectionSpec, share_of
 from backends.training import checkpoint
 from backends.training.batch_size import batch_policy
-from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
+from backends.training.run_spec import STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.stopping import EARLY_ENDS, StopRule
 
 #: Prefix of the batch policy's arrays in a checkpoint; no member has an empty name.
@@ -26,17 +28,22 @@ _BATCH_POLICY_PREFIX = "/"
 
 
 class RunState(abc.ABC):
-    """The part of it that is alike for a server, for peers and for a single device.
+    """The part of it that is alike for a server, peers, ranks and a single device.
 
-    Thread-safe. A subclass sets ``step_queue``, whose lock guards everything.
-    membership: the present members; the batch policy observes it.
+    Thread-safe. A subclass decides which member does what next: it sets ``step_queue``, whose lock
+    guards everything, and calls ``_resume`` before that where the run has a checkpoint.
+    emit: called from several threads with the run's events.
+    members: figures of all that have ever joined.
     """
 
     step_queue: WorkQueue
 
     def __init__(self, spec: RunSpec, emit: Emit) -> None:
         self.spec = spec
-        self._emit = emit
+        self.emit = emit
+        self.clock = RunClock()
+        self.members: DefaultDict[str, MemberStats] = collections.defaultdict(MemberStats)
+        self._counter = StepCounter(spec.run.steps, spec.evaluate_every, spec.checkpoints.every)
         self._checkpoint_writer = CheckpointWriter(spec.checkpoints.path, self._on_checkpoint)
         self._batch_policy = batch_policy(
             spec.run.strategy.batching,
@@ -55,7 +62,6 @@ class RunState(abc.ABC):
         self._earlier_evaluations: List[Evaluated] = []
         self.evaluations: List[Evaluated] = []  # without those of the run that it resumes
         self.reason: Optional[str] = None  # why the run ends before its last step
-        self.ended: Optional[float] = None  # when the last step was made, in monotonic seconds
 
     @property
     def _lock(self) -> threading.Condition:
@@ -91,7 +97,7 @@ class RunState(abc.ABC):
         """A checkpoint was written, or could not be; they are written one at a time."""
         if isinstance(event, CheckpointWritten):
             self._saved_offsets = self._offsets_to_save
-        self._emit(event)
+        self.emit(event)
 
     def record_stream(self, name: str, position: Optional[StreamPosition]) -> None:
         """Record how far a member's stream is used by the steps made; None without a stream."""
@@ -109,9 +115,9 @@ class RunState(abc.ABC):
         with self._lock:
             self.evaluations.append(evaluated)
             reason = self._reason_to_stop()
-        self._emit(evaluated)
+        self.emit(evaluated)
         self.step_queue.complete(name)
-        if reason is not None and not self.step_queue.finished:
+        if reason is not None and not self.finished:
             self.stop(reason)
 
     def _reason_to_stop(self) -> Optional[str]:
@@ -129,31 +135,63 @@ class RunState(abc.ABC):
         kind, step: of the member's work item.
         """
         if not self.step_queue.over:  # a member's next step, ordered already, diverges too
-            self._emit(Diverged(name, step, str(loss)))
+            self.emit(Diverged(name, step, str(loss)))
         self.stop(divergence_reason(self.spec, name, kind, step, loss))
         self.step_queue.abandon(name)
 
-    def _mark_end(self) -> None:
-        """Store the time if the last step is made now."""
-        if self.ended is None and self.step_queue.done == self.spec.run.steps:
-            self.ended = time.monotonic()
+    def _count_step(
+        self,
+        name: str,
+        loss: float,
+        position: Optional[StreamPosition],
+        staleness: int = 0,
+        steps: int = 1,
+    ) -> None:
+        """Count a member's step, or a round of so many; the run's time ends with the last one."""
+        with self._lock:
+            self.members[name].count_step(loss, staleness, steps)
+            self.record_stream(name, position)
+            if self.step_queue.complete(name, steps) == self.spec.run.steps:
+                self.clock.end()
 
     def stop(self, reason: str) -> None:
         """End the run; the first reason counts."""
         self.reason = self.reason or reason
+        self.clock.end()
         self.step_queue.stop()
 
-    def progress(self, elapsed_s: float, members: Dict[str, MemberProgress]) -> Progress:
-        """The progress of the run, for the live table; members: a row each."""
-        return Progress(self.step_queue.done, self.spec.run.steps, elapsed_s, members)
+    @property
+    def finished(self) -> bool:
+        """Whether all steps and the last evaluation are done, as they should."""
+        return self.step_queue.finished
 
-    def account(self, progress: Progress, cpu_s: float) -> RunAccount:
-        """The result of the run; cpu_s: processor seconds of its host."""
-        finished = self.step_queue.finished
+    def progress(self) -> Progress:
+        """The progress of the run, for the live table."""
+        return Progress(self.step_queue.done, self.spec.run.steps, self.clock.elapsed_s, self._rows())
+
+    def _rows(self) -> Dict[str, MemberProgress]:
+        return {name: member.summary() for name, member in list(self.members.items())}
+
+    def show_progress(self) -> None:
+        """Emit the progress of the run, unless it was not long ago."""
+        if self.clock.shows_progress():
+            self._emit_progress()
+
+    def _emit_progress(self) -> None:
+        self.emit(self.progress())
+
+    def end(self, cpu_s: float = 0.0) -> RunAccount:
+        """Write the last checkpoint; emit the last progress, and return the account of the run.
+
+        cpu_s: processor seconds of hosting it.
+        """
+        self.clock.end()
+        self._write_last_checkpoint()
+        self._emit_progress()
         return RunAccount(
-            *progress,
-            finished=finished,
-            reason=None if finished else self.reason,
+            *self.progress(),
+            finished=self.finished,
+            reason=None if self.finished else self.reason,
             evaluations=tuple(self.evaluations),
             service_s=self.service_s,
             cpu_s=cpu_s,
@@ -165,6 +203,7 @@ class RunState(abc.ABC):
         Raises ValueError for one of another optimizer.
         """
         checkpoint.require_optimizer(saved.meta, self.spec.shared_kind)
+        self._counter.resume(int(saved.meta["step"]), last_evaluated(saved.meta))
         self._earlier_evaluations = [record(Evaluated, each) for each in saved.meta["evaluations"]]
         self._stream_offsets = dict(saved.meta.get("streams", {}))
         prefix, states = _BATCH_POLICY_PREFIX, saved.member_states
@@ -196,9 +235,9 @@ class RunState(abc.ABC):
         """Whether there is something to save."""
         return True
 
-    def write_last_checkpoint(self) -> None:
+    def _write_last_checkpoint(self) -> None:
         """Write the final state; after divergence the previous checkpoint is kept."""
         self._checkpoint_writer.join()
-        if self._can_save and (self.step_queue.finished or self.reason in (STOPPED,) + EARLY_ENDS):
+        if self._can_save and (self.finished or self.reason in (STOPPED,) + EARLY_ENDS):
             with self._lock:
                 self._checkpoint_writer.write(self._snapshot, self._layout)

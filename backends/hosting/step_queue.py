@@ -7,11 +7,10 @@ import abc
 import contextlib
 import math
 import threading
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from backends.network.mailbox import RUN_OVER
 from backends.protocol.frames import EVALUATE, FINISH, STEP
-from backends.training.run_spec import RunSpec, last_evaluated
 
 
 class WorkItem(NamedTuple):
@@ -22,31 +21,41 @@ class WorkItem(NamedTuple):
     steps: int = 1  # how many it stands for
 
 
-class RunProgress:
+class StepCounter:
     """Counts the steps of a run and says when an evaluation or a checkpoint is due.
 
     total: requested steps.
+    evaluate_every, save_every: steps between evaluations and between checkpoints; 0 for never.
     made: steps of all members; the last round may exceed the total.
     evaluated: steps made before the last evaluation.
-    evaluate_every, save_every: steps between evaluations and between checkpoints; 0 for never.
+    save_due: whether a checkpoint between steps is due.
     """
 
-    def __init__(self, total: int, made: int, evaluated: int, evaluate_every: int, save_every: int = 0) -> None:
+    def __init__(self, total: int, evaluate_every: int = 0, save_every: int = 0) -> None:
         self.total = total
-        self.made = made
-        self.evaluated = evaluated
         self._evaluate_every = evaluate_every
         self._save_every = save_every
+        self.made = self.evaluated = 0
+        self.save_due = False
+
+    def resume(self, made: int, evaluated: int) -> None:
+        """Go on from these counts."""
+        self.made, self.evaluated = made, evaluated
 
     @property
     def done(self) -> int:
         """Steps made, at most ``total``."""
         return min(self.made, self.total)
 
-    def count_steps(self, count: int) -> bool:
-        """Count some more steps; return whether a checkpoint is now due."""
+    def count_steps(self, count: int) -> None:
+        """Count some more steps."""
         before, self.made = self.done, self.made + count
-        return self._passes(self._save_every, before)
+        self.save_due |= self._passes(self._save_every, before)
+
+    def take_due_save(self) -> bool:
+        """Whether a checkpoint is due, which the caller then takes."""
+        due, self.save_due = self.save_due, False
+        return due
 
     @property
     def until_due(self) -> float:
@@ -72,14 +81,14 @@ class WorkQueue(abc.ABC):
     ``lock`` is re-entrant, so that its owner can do more while no work is handed out or completed.
     """
 
-    def __init__(self, progress: RunProgress) -> None:
-        self._progress = progress
+    def __init__(self, counter: StepCounter) -> None:
+        self._counter = counter
         self._stopped = False
         self.lock = threading.Condition()
 
     @abc.abstractmethod
-    def complete(self, worker: str) -> int:
-        """Count a worker's item as done; return the steps done so far."""
+    def complete(self, worker: str, steps: int = 1) -> int:
+        """Count a worker's item as done, a round as so many steps; return the steps done so far."""
 
     @abc.abstractmethod
     def abandon(self, worker: str) -> None:
@@ -101,12 +110,12 @@ class WorkQueue(abc.ABC):
     @property
     def done(self) -> int:
         """Steps done, of those requested."""
-        return self._progress.done
+        return self._counter.done
 
     @property
     def finished(self) -> bool:
         """Whether all steps and the last evaluation are done."""
-        return self._trained and not self._progress.evaluation_due(True)
+        return self._trained and not self._counter.evaluation_due(True)
 
     @property
     def over(self) -> bool:
@@ -137,17 +146,17 @@ class WorkQueue(abc.ABC):
 
 
 class StepQueue(WorkQueue):
-    """Hands out exactly ``total`` steps, with evaluations between them and at the end.
+    """Hands out exactly the requested steps, with evaluations between them and at the end.
 
     An item that its worker abandons goes to another one. A worker has one item at most.
-    done, evaluated: counts that a resumed run continues from.
-    Raises ValueError where ``done`` exceeds the total.
+    Raises ValueError where more steps are made already than requested.
     """
 
-    def __init__(self, total: int, done: int = 0, evaluate_every: int = 0, evaluated: int = 0) -> None:
-        if done > total:
-            raise ValueError("%d steps are done already, more than the run's %d; ask for more" % (done, total))
-        super().__init__(RunProgress(total, done, evaluated, evaluate_every))
+    def __init__(self, counter: StepCounter) -> None:
+        made, total = counter.made, counter.total
+        if made > total:
+            raise ValueError("%d steps are done already, more than the run's %d; ask for more" % (made, total))
+        super().__init__(counter)
         self._held: Dict[str, WorkItem] = {}
 
     def take(
@@ -183,10 +192,10 @@ class StepQueue(WorkQueue):
         if self.over:
             return WorkItem(FINISH, self.done)
         evaluating = any(item.kind == EVALUATE for item in self._held.values())
-        if not evaluating and self._progress.evaluation_due(self._trained):
+        if not evaluating and self._counter.evaluation_due(self._trained):
             return WorkItem(EVALUATE, self.done)
         step = self._handed_out
-        left = self._progress.total - step
+        left = self._counter.total - step
         return WorkItem(STEP, step, min(left, steps())) if left > 0 else None
 
     @property
@@ -198,19 +207,19 @@ class StepQueue(WorkQueue):
     def items_left(self) -> int:
         """The most items of steps that are in work or can still be handed out."""
         in_work = sum(item.kind == STEP for item in self._held.values())
-        return in_work + self._progress.total - self._handed_out
+        return in_work + self._counter.total - self._handed_out
 
     @property
     def _trained(self) -> bool:
-        return self.done == self._progress.total
+        return self.done == self._counter.total
 
-    def complete(self, worker: str) -> int:
+    def complete(self, worker: str, steps: int = 1) -> int:
         with self._changing():
             item = self._held.pop(worker)
             if item.kind == STEP:
-                self._progress.count_steps(item.steps)
+                self._counter.count_steps(steps)
             else:
-                self._progress.evaluated = item.step
+                self._counter.evaluated = item.step
             return self.done
 
     def abandon(self, worker: str) -> None:
@@ -221,11 +230,3 @@ class StepQueue(WorkQueue):
         """Take back the items of workers that have left."""
         for worker in set(self._held) - set(names):
             self.abandon(worker)
-
-
-def resumed_queue(spec: RunSpec, meta: Dict[str, Any]) -> StepQueue:
-    """The step queue of a run that resumes from a checkpoint.
-
-    Raises ValueError where the checkpoint has more steps than the run.
-    """
-    return StepQueue(spec.run.steps, int(meta["step"]), spec.evaluate_every, last_evaluated(meta))

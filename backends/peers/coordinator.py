@@ -26,8 +26,7 @@ class PeerCoordinator(RunHost):
     run_state: PeerRunState
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
-        super().__init__(spec, identity, emit)
-        self.run_state = PeerRunState(spec, emit)
+        super().__init__(PeerRunState(spec, emit), identity)
 
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.PeerHello) -> None:
         send_named(connection, self.run_state.join(connection.peer, hello))
@@ -67,7 +66,7 @@ class PeerCoordinator(RunHost):
         if answer.interrupted:
             self.run_state.interrupt_step(name)
         else:
-            self.run_state.complete_step(name, member, item, answer)
+            self.run_state.complete_step(name, item, answer)
         return None
 
     def _receive_last_state(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
@@ -90,7 +89,7 @@ class PeerCoordinator(RunHost):
         """A member's arrays by name. Raises WireError where they are not of the run's model."""
         layout = self.run_state.layout
         assert layout is not None, "members that have joined have a layout"
-        found = receive_named(connection, layout, len(self.members))
+        found = receive_named(connection, layout, len(self.run_state.members))
         weights, state = ([each.shape for each in found.get(label, ())] for label in (frames.WEIGHTS, frames.STATE))
         expected = [(layout.parameters,), *slot_shapes(self.spec.shared_kind, layout.parameters)]
         if weights not in ([], expected) or state != [(layout.state,)]:

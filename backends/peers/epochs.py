@@ -15,7 +15,7 @@ import time
 from typing import Callable, Counter, Dict, NamedTuple, Optional, Set, Tuple
 
 from backends.hosting.membership import Membership
-from backends.hosting.step_queue import RunProgress, WorkQueue
+from backends.hosting.step_queue import StepCounter, WorkQueue
 from backends.network.mailbox import RUN_OVER
 from backends.peers.hand_overs import HandOvers
 from backends.protocol.frames import EVALUATE, FINISH, STEP
@@ -47,7 +47,7 @@ class EpochScheduler(WorkQueue):
 
     def __init__(
         self,
-        progress: RunProgress,
+        counter: StepCounter,
         sync_policy: SyncPolicy,
         membership: Membership,
         expected: int = 1,
@@ -56,7 +56,7 @@ class EpochScheduler(WorkQueue):
         by_rounds: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(progress)
+        super().__init__(counter)
         self._sync_policy = sync_policy
         self._membership = membership
         self._expected = expected
@@ -73,7 +73,6 @@ class EpochScheduler(WorkQueue):
         self._changed = self._broken = False
         self._first_joined_s: Optional[float] = None
         self._evaluating: Dict[str, int] = {}  # one member at most, and the steps when it began
-        self._save_due = False
 
     @property
     def _members(self) -> Tuple[str, ...]:
@@ -113,7 +112,7 @@ class EpochScheduler(WorkQueue):
     @property
     def orphaned(self) -> bool:
         """Whether steps have been made, but no member with their weights is left."""
-        return bool(self.epoch and self._progress.made and not set(self._steps) - self._hand_overs.without_weights)
+        return bool(self.epoch and self._counter.made and not set(self._steps) - self._hand_overs.without_weights)
 
     @property
     def required_epoch(self) -> int:
@@ -162,14 +161,14 @@ class EpochScheduler(WorkQueue):
         until then meanwhile, and wait for this one.
         """
         waits = self._waits or self._by_rounds or math.isfinite(self._sync_policy.staleness)
-        if waits or self._changed or self._save_due or self.over or self._progress.evaluation_due(False):
+        if waits or self._changed or self._counter.save_due or self.over or self._counter.evaluation_due(False):
             return False
         made = sum(self._steps[other] for other in self._members)
-        left = min(self._left, self._progress.until_due - sum(self._at_work.values()))
+        left = min(self._left, self._counter.until_due - sum(self._at_work.values()))
         return left * self._steps[name] > 2 * made
 
     def _next(self, name: str) -> Optional[str]:
-        if self._changed or self._save_due:
+        if self._changed or self._counter.save_due:
             if self._asking >= set(self._steps) and self._enough_have_joined():
                 self._begin_together()
             elif self._broken or name not in self._members or not self._is_waited_for(name):
@@ -180,7 +179,7 @@ class EpochScheduler(WorkQueue):
         """EVALUATE or STEP, if the member may begin one now; else None."""
         if self._hand_overs.unsaved or name in self._hand_overs.without_weights:
             return None
-        if not self._evaluating and self._progress.evaluation_due(self._trained):
+        if not self._evaluating and self._counter.evaluation_due(self._trained):
             self._evaluating[name] = self.done
             return EVALUATE
         return STEP if self._begin_step(name) else None
@@ -212,7 +211,7 @@ class EpochScheduler(WorkQueue):
     def _steps_left(self, name: str) -> bool:
         """Whether the run needs another step of a member, or its round needs the member."""
         if self._by_rounds:
-            return self._progress.made < self._progress.total or self._is_waited_for(name)
+            return self._counter.made < self._counter.total or self._is_waited_for(name)
         if self._waits:
             return self._steps[name] < self._goal
         return self._left > 0
@@ -220,7 +219,7 @@ class EpochScheduler(WorkQueue):
     @property
     def _left(self) -> int:
         """Steps that nobody has made or is to make."""
-        return self._progress.total - self._progress.made - sum(self._at_work.values())
+        return self._counter.total - self._counter.made - sum(self._at_work.values())
 
     # -- beginning an epoch or a checkpoint, with all members at the end of a step -----------------
 
@@ -231,9 +230,9 @@ class EpochScheduler(WorkQueue):
             steps = {name: self._steps[name] for name in self._members}
             self._hand_overs.choose_donor(steps, in_step=self._sync_policy.staleness == 0)
             self._steps.update(steps)
-        if self._save_due:
+        if self._counter.save_due:
             self._hand_overs.unsaved = set(self._members) - self._hand_overs.without_weights
-        self._changed = self._broken = self._save_due = False
+        self._changed = self._broken = self._counter.save_due = False
         self._set_goal()
         self.lock.notify_all()
 
@@ -241,21 +240,20 @@ class EpochScheduler(WorkQueue):
         """Set the steps that each member makes in total, where members make whole rounds."""
         if self._waits and not self._by_rounds:
             made = sum(self._steps[name] for name in self._members)
-            left = self._progress.total - self._progress.made
+            left = self._counter.total - self._counter.made
             self._goal = int(math.ceil((left + made) / len(self._members)))
 
     # -- completing work ---------------------------------------------------------------------------
 
     def complete(self, worker: str, steps: int = 1) -> int:
-        """Count a member's item as done, a round as so many steps; return the steps done so far."""
         with self._changing():
             if worker in self._evaluating:
-                self._progress.evaluated = self._evaluating.pop(worker)
+                self._counter.evaluated = self._evaluating.pop(worker)
             else:
                 self._end_step(worker)
                 if worker in self._steps:
                     self._steps[worker] += 1
-                self._save_due |= self._progress.count_steps(steps)
+                self._counter.count_steps(steps)
             return self.done
 
     def abandon(self, worker: str) -> None:
@@ -283,4 +281,4 @@ class EpochScheduler(WorkQueue):
 
     @property
     def _trained(self) -> bool:
-        return self._progress.made >= self._progress.total and not any(self._at_work.values())
+        return self._counter.made >= self._counter.total and not any(self._at_work.values())

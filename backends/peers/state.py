@@ -8,16 +8,14 @@ import numpy as np
 from backends.frameworks.base import Arrays
 from backends.frameworks.layout import Layout
 from backends.frameworks.optimizer import SLOT_NAMES
-from backends.hosting.member_stats import MemberStats
 from backends.hosting.run_host import HostedRunState
-from backends.hosting.step_queue import RunProgress
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
 from backends.protocol.frames import STATE, STREAM, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
 from backends.training.local_steps import LocalSteps, RoundPlan
-from backends.training.run_spec import RunSpec, Unfit, last_evaluated
+from backends.training.run_spec import RunSpec, Unfit
 
 #: Seconds that the first epoch waits for members that are still building their models.
 FIRST_EPOCH_WAIT_S = 60.0
@@ -50,20 +48,10 @@ class PeerRunState(HostedRunState):
         self.layout: Optional[Layout] = None
         self.weights: Arrays = ()
         self._saved: Dict[str, Dict[str, Arrays]] = {}
-        self.step_queue = self._begin()
-
-    def _begin(self) -> EpochScheduler:
-        spec, done, evaluated = self.spec, 0, 0
         if spec.checkpoints.resume is not None:
-            saved, self.layout = checkpoint.read(spec.checkpoints.resume)
-            done, evaluated = int(saved.meta["step"]), last_evaluated(saved.meta)
-            states = self._resume(saved)
-            self.weights = (saved.weights, *saved.slots.values(), saved.state)
-            for key, arrays in states.items():
-                name, _, label = key.partition("/")
-                self._saved.setdefault(name, {})[label] = arrays
-        return EpochScheduler(
-            RunProgress(spec.run.steps, done, evaluated, spec.evaluate_every, spec.checkpoints.every),
+            self._resume_from(spec.checkpoints.resume)
+        self.step_queue = EpochScheduler(
+            self._counter,
             spec.run.strategy.sync,
             self._membership,
             expected=spec.members,
@@ -71,6 +59,13 @@ class PeerRunState(HostedRunState):
             host=spec.host,
             by_rounds=bool(spec.run.strategy.local),
         )
+
+    def _resume_from(self, path: str) -> None:
+        saved, self.layout = checkpoint.read(path)
+        self.weights = (saved.weights, *saved.slots.values(), saved.state)
+        for key, arrays in self._resume(saved).items():
+            name, _, label = key.partition("/")
+            self._saved.setdefault(name, {})[label] = arrays
 
     # -- members -----------------------------------------------------------------------------------
 
@@ -173,19 +168,16 @@ class PeerRunState(HostedRunState):
         is_best = knowledge_transfer.best(losses) == name
         return tuple(knowledge_transfer.takers(losses, to_whom)) if is_best else ()
 
-    def complete_step(self, name: str, stats: MemberStats, item: PeerWorkItem, answer: PeerStepDone) -> None:
+    def complete_step(self, name: str, item: PeerWorkItem, answer: PeerStepDone) -> None:
         """Count a member's step; a loss that is not finite ends the run."""
         if not math.isfinite(answer.loss):
             self._end_diverged(name, item.kind, item.step, answer.loss)
             return
         with self._lock:
             self._local_steps.record(name, answer.steps, answer.seconds)
-            stats.count_step(answer.loss, 0, answer.steps)
             self._losses[name].add(answer.loss)
-            self.record_stream(name, answer.stream)
             self._batch_policy.record(name, answer.batch, answer.seconds)
-            self.step_queue.complete(name, answer.steps)
-            self._mark_end()
+            self._count_step(name, answer.loss, answer.stream, steps=answer.steps)
 
     def interrupt_step(self, name: str) -> None:
         """Record that a member could not complete its step."""

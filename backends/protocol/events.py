@@ -281,4 +281,4 @@ class RunAccount(NamedTuple):
     reason: Optional[str] = None  # why the run ended before its last step
     evaluations: Tuple[Evaluated, ...] = ()
     service_s: Optional[float] = None  # mean seconds of an update, None where there was none in one place
-    cpu_s: float = 0.0  # processor time of the host
+    cpu_s: float = 0.0  # processor time of hosting, beside that of steps

@@ -2,7 +2,6 @@
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from backends.hosting.member_stats import MemberStats
 from backends.protocol.streams import StreamPosition
 from backends.strategies.message import Message
 from backends.strategies.synchronisation import SyncPolicy
@@ -12,7 +11,6 @@ class WorkerGradient(NamedTuple):
     """A gradient that a worker has sent."""
 
     worker: str
-    stats: MemberStats  # the worker's
     message: Message
     version: int  # number of updates in the weights it was computed from
     loss: float

@@ -42,8 +42,7 @@ class ParameterServer(RunHost):
     run_state: ServerState
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
-        super().__init__(spec, identity, emit)
-        self.run_state = ServerState(spec, emit)
+        super().__init__(ServerState(spec, emit), identity)
         self._model_given = threading.Condition()
 
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.WorkerHello) -> None:
@@ -162,7 +161,6 @@ class ParameterServer(RunHost):
             return answer
         return WorkerGradient(
             connection.peer,
-            member,
             found[0],
             pull.version,
             answer.loss,

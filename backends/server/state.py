@@ -10,7 +10,7 @@ from backends.frameworks.base import Arrays
 from backends.frameworks.layout import Layout
 from backends.frameworks.optimizer import DELAYED_NESTEROV, SGD, GradientSettings, OptimizerSettings
 from backends.hosting.run_host import HostedRunState
-from backends.hosting.step_queue import StepQueue, WorkItem, resumed_queue
+from backends.hosting.step_queue import StepQueue, WorkItem
 from backends.optimizers import registry
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
@@ -57,22 +57,21 @@ class ServerState(HostedRunState):
         self._estimates = GradientEstimates() if spec.run.strategy.compressor.sends_differences else None
         self._forwarding = SampleForwarding()
         self._first_round = 0  # of a resumed run, so that it does not draw its first rounds again
-        self.step_queue = self._begin()
+        if spec.checkpoints.resume is not None:
+            self._resume_from(spec.checkpoints.resume)
+        self.step_queue = StepQueue(self._counter)
         for observer in (self._aggregator, self._worker_states, self.step_queue, self._forwarding):
             self._membership.add_observer(observer.set_members)
         if self._estimates is not None:
             self._membership.add_observer(self._estimates.set_members)
 
-    def _begin(self) -> StepQueue:
-        if self.spec.checkpoints.resume is None:
-            return StepQueue(self.spec.run.steps, 0, self.spec.evaluate_every)
-        saved, layout = checkpoint.read(self.spec.checkpoints.resume)
+    def _resume_from(self, path: str) -> None:
+        saved, layout = checkpoint.read(path)
         self._first_round = int(saved.meta["step"]) // self.spec.members
         self._worker_states = WorkerStates(self._resume(saved))
         flat_optimizer = registry.build(self.spec.shared_kind, layout.variables)
         flat_optimizer.slots = saved.slots
         self.begin(GlobalModel(layout, saved.weights, flat_optimizer, saved.state))
-        return resumed_queue(self.spec, saved.meta)
 
     @property
     def begun(self) -> bool:
@@ -153,7 +152,7 @@ class ServerState(HostedRunState):
 
         The weights change when a round is complete. A gradient that is not finite ends the run.
         """
-        worker, stats = gradient.worker, gradient.stats
+        worker, stats = gradient.worker, self.members[gradient.worker]
         with self._lock:
             sound = math.isfinite(gradient.loss) and finite(stats.state) and self.model.accepts(gradient.message)
             if sound:
@@ -180,16 +179,12 @@ class ServerState(HostedRunState):
         gradients = self._aggregator.take_round(self.step_queue.items_left, self._worker_states.complete())
         if gradients:
             self._apply(gradients, before)
-        if self._checkpoint_due(before) and not self._worker_states.request():
+        if self._counter.take_due_save() and not self._worker_states.request():
             self._write_checkpoint()
         if self._worker_states.complete():
             self._write_checkpoint()
             self._worker_states.release()
         self.step_queue.wake()
-
-    def _checkpoint_due(self, before: int) -> bool:
-        done, every = self.step_queue.done, self.spec.checkpoints.every
-        return bool(every and done < self.spec.run.steps and done // every > before // every)
 
     def _apply(self, gradients: Sequence[WorkerGradient], before: int) -> None:
         mean_batch, n = self._aggregator.mean_batch, len(gradients)
@@ -201,10 +196,8 @@ class ServerState(HostedRunState):
             self._outer_step(n) if self.spec.run.strategy.local else optimizer,
         )
         for gradient in gradients:
-            gradient.stats.count_step(gradient.loss, before - gradient.version, gradient.steps)
-            self.record_stream(gradient.worker, gradient.stream)
-            self.step_queue.complete(gradient.worker)
-        self._mark_end()
+            staleness = before - gradient.version
+            self._count_step(gradient.worker, gradient.loss, gradient.stream, staleness, gradient.steps)
 
     def _outer_step(self, changes: int) -> OptimizerSettings:
         """The outer optimizer for so many changes.

@@ -9,8 +9,8 @@ from .records import Point
 def points(events: Iterable[dict[str, Any]], shares: Mapping[str, float]) -> list[Point]:
     """The evaluations of a run in order, each of the weights at its beginning.
 
-    Seconds count from the word to begin, less what evaluations before cost the cluster, as
-    ``planner.outcome`` has it: ``shares`` of their seconds, by who evaluated; 1 where all wait for
+    Seconds count from the word to begin, less what evaluations before cost the cluster, as in
+    result.json: ``shares`` of their seconds, by who evaluated; 1 where all wait for
     one another.
     """
     found: list[Point] = []

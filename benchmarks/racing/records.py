@@ -57,7 +57,7 @@ class Traffic(NamedTuple):
 class Outcome(NamedTuple):
     """What a run came to.
 
-    time_s: of training, without evaluations (``planner.outcome.result``); target_s: when the target
+    time_s: of training, without evaluations (as in result.json); target_s: when the target
     was reached (see ``curve.reached_s``), None where it was not; accuracies: of each worker's
     weights at the end, on all test images; busy_s, exchange_s: a step of one worker; card_bytes:
     sent by the network cards of all devices until the end of training; energy_j and its source;

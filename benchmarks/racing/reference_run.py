@@ -53,13 +53,13 @@ class Process:
         self._program = program
         self._remote = connect(device)
         variables = {
-            **device.environment,
+            **device.interpreter.environment,
             "PYTHONPATH": str(HERE.parents[1]),
             "GLOO_SOCKET_IFNAME": "eth0",
             "OMP_NUM_THREADS": "1",
         }
         command = ["env", *(f"{name}={value}" for name, value in variables.items())]
-        self._process = self._remote.spawn([*command, python or device.python, str(HERE / program)])
+        self._process = self._remote.spawn([*command, python or device.interpreter.python, str(HERE / program)])
         self._said: queue.Queue[Said] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 

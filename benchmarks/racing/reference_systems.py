@@ -100,7 +100,7 @@ def _ddp(powersgd: int = 0, period: int = 0) -> Callable[[Plan, LiveEnvironment]
 
     def parts(plan: Plan, live: LiveEnvironment) -> list[Part]:
         place = {
-            "address": live.fleet.device(plan.names[0]).host, "port": PORT, "rank_of_powersgd": powersgd,
+            "address": live.fleet.device(plan.names[0]).ssh.host, "port": PORT, "rank_of_powersgd": powersgd,
             "average_every": period,
         }  # fmt: skip
         return [Part(name, {"rank": rank, **place}) for rank, name in enumerate(plan.names)]
@@ -112,7 +112,7 @@ def _tensorflow(plan: Plan, live: LiveEnvironment) -> list[Part]:
     """The chief and the server where the planner's own server would be."""
 
     def at(name: str, port: int) -> str:
-        return f"{live.fleet.device(name).host}:{port}"
+        return f"{live.fleet.device(name).ssh.host}:{port}"
 
     cluster = {
         "chief": [at(plan.server, PORT)],

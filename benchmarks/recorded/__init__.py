@@ -44,9 +44,10 @@ class Audit(NamedTuple):
 
 
 class Fleet(NamedTuple):
-    """One fleet, on one day, and what it trained.
+    """One fleet, as profiled at one time, and what it trained.
 
-    fleet: its name; some were recorded on several days. model_bytes: of the model's gradient.
+    fleet: its name; some were recorded several times. day: the seed that it was drawn with, which
+        looks like a date. model_bytes: of the model's gradient.
     """
 
     fleet: str

@@ -111,9 +111,17 @@ def command(device: Device) -> list[str]:
     """What to run on a device: its Python, behind its prefix and its variables."""
     archive = agent_archive()
     meters = {external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}
-    environment = {**meters, **device.environment}
+    environment = {**meters, **device.interpreter.environment}
     variables = ["env", *(f"{name}={value}" for name, value in environment.items())] if environment else []
-    return [*device.prefix, *variables, device.python, "-c", BOOTSTRAP, archive.digest, str(len(archive.data))]
+    return [
+        *device.interpreter.prefix,
+        *variables,
+        device.interpreter.python,
+        "-c",
+        BOOTSTRAP,
+        archive.digest,
+        str(len(archive.data)),
+    ]
 
 
 def hand_over(process: Process, device: str, python: str) -> None:

@@ -58,8 +58,8 @@ class AgentClient:
         self._closed = threading.Event()
         self.sent_bytes = 0
         self._written_s = time.monotonic()
-        bundle.hand_over(process, device.name, device.python)
-        hello = self._hello(device.python)
+        bundle.hand_over(process, device.name, device.interpreter.python)
+        hello = self._hello(device.interpreter.python)
         self.python, self.pid = hello.python, hello.pid
         for life in (self._listen, self._ping, self._watch):
             threading.Thread(target=life, daemon=True).start()

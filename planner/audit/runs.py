@@ -21,7 +21,7 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan
 from planner.plan.recommendation import Recommendation
-from planner.predict.cycle import kind_of
+from planner.predict.cycle import ALONE, kind_of
 from planner.profile.request import ProfileRequest
 from planner.train.orders import Options
 from planner.train.start import TrainingRun
@@ -33,8 +33,6 @@ LEARNING_RATE = 1e-4
 HEARTBEAT_S = 30.0
 #: Images to train on, few enough to be handed out at once, and in the evaluation at the end.
 IMAGES, TEST_IMAGES = 512, 8
-#: What a device that trains alone is filed under, which exchanges nothing.
-ALONE = "alone"
 
 
 class Audit(NamedTuple):

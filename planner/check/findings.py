@@ -231,4 +231,4 @@ def _remedy(device: Device, check: str, message: str) -> str:
 
 
 def _interpreter(device: Device) -> str:
-    return shlex.join([*device.prefix, device.python])
+    return shlex.join([*device.interpreter.prefix, device.interpreter.python])

@@ -40,9 +40,7 @@ Optimizer = Annotated[
         "sgd where it names none]."
     ),
 ]
-ClipNorm = Annotated[
-    float | None, Option(help="Scale gradients down to this norm over all weights [no limit, or the plan's].")
-]
+ClipNorm = Annotated[float | None, Option(help="Scale gradients down to this norm over all weights [no limit].")]
 MicroBatch = Annotated[
     int | None,
     Option(min=1, help="Compute a batch in parts of so many samples, where it does not fit into memory [whole]."),

@@ -3,9 +3,10 @@
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from planner.errors import FleetError, suggest
@@ -21,24 +22,43 @@ class Address(NamedTuple):
     port: int | None
 
 
+class SshLogin(NamedTuple):
+    """How a device is reached; what is None is left to OpenSSH's configuration.
+
+    ssh_config: replaces ~/.ssh/config.
+    """
+
+    host: str
+    port: int | None = None
+    user: str | None = None
+    key: Path | None = None
+    jump: str | None = None
+    ssh_config: Path | None = None
+
+
+class Interpreter(NamedTuple):
+    """The Python of a device, the words before it, and variables of its environment."""
+
+    python: str = "python3"
+    prefix: tuple[str, ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """One machine of the fleet; ``host`` None is this machine.
+    """One machine of the fleet.
 
+    ssh: None for this machine.
     slowdown: above 1 it emulates a device that many times slower.
     rate_bytes_per_s: rate of its link, where the operator knows it.
-    ssh_config: replaces ~/.ssh/config.
     meters: addresses of external meters to read (profilers.sensors.external_meters).
     power_model: a fitted model of its watts.
     data: folder of a job's data set that is on it already.
     """
 
     name: str
-    host: str | None = None
-    port: int | None = None
-    user: str | None = None
-    key: Path | None = None
-    jump: str | None = None
+    ssh: SshLogin | None = None
+    interpreter: Interpreter = Interpreter()
     kind: str = "pc"
     data_address: str | None = None
     data_interface: str | None = None
@@ -46,18 +66,14 @@ class Device:
     max_watts: float | None = None
     meters: tuple[str, ...] = ()
     power_model: Path | None = None
-    python: str = "python3"
-    prefix: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
     rate_bytes_per_s: float | None = None
     slowdown: float = 1.0
     data: str | None = None
-    ssh_config: Path | None = None
 
     @property
     def local(self) -> bool:
         """Whether commands run on this machine, without SSH."""
-        return self.host is None
+        return self.ssh is None
 
     @property
     def emulated(self) -> bool:
@@ -105,7 +121,7 @@ def example() -> str:
 def device_at(address: str, ssh_config: Path | None = None) -> Device:
     """A device that is in no fleet file, from its address. Raises ValueError."""
     user, host, port = parse_address(address)
-    return Device(name=address, user=user, host=host, port=port, ssh_config=ssh_config)
+    return Device(name=address, ssh=SshLogin(host, port, user, ssh_config=ssh_config))
 
 
 def parse_address(text: str) -> Address:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from planner.fleet import toml_file
-from planner.fleet.device import Address, Device, Fleet, expand_home, parse_address
+from planner.fleet.device import Device, Fleet, Interpreter, SshLogin, expand_home, parse_address
 from planner.fleet.quantities import parse_rate
 from profilers.file_tree import Unavailable
 from profilers.sensors.external_meters import meter_sensor
@@ -141,40 +141,29 @@ def load_fleet(path: Path) -> Fleet:
 
 
 def _device(name: str, entry: _Entry, ssh_config: str | None) -> Device:
-    local = entry.address == "local"
-    address = Address(None, "", None) if local else parse_address(entry.address)
     unchanged = entry.model_dump(
-        include={
-            "jump",
-            "kind",
-            "data_address",
-            "data_interface",
-            "idle_watts",
-            "max_watts",
-            "environment",
-            "slowdown",
-            "data",
-        }
+        include={"kind", "data_address", "data_interface", "idle_watts", "max_watts", "slowdown", "data"}
     )
     return Device(
         name=name,
-        host=None if local else address.host,
-        port=address.port,
-        user=address.user,
-        key=Path(entry.key) if entry.key else None,
+        ssh=None if entry.address == "local" else _login(entry, ssh_config),
         meters=tuple(entry.meters),
         power_model=Path(entry.power_model) if entry.power_model else None,
-        python=_python(entry, local),
-        prefix=tuple(entry.prefix),
+        interpreter=Interpreter(_python(entry), tuple(entry.prefix), entry.environment),
         rate_bytes_per_s=parse_rate(entry.rate) if entry.rate else None,
-        ssh_config=Path(ssh_config) if ssh_config and not local else None,
         **unchanged,
     )
 
 
-def _python(entry: _Entry, local: bool) -> str:
+def _login(entry: _Entry, ssh_config: str | None) -> SshLogin:
+    user, host, port = parse_address(entry.address)
+    key, config = (Path(each) if each else None for each in (entry.key, ssh_config))
+    return SshLogin(host, port, user, key, entry.jump, config)
+
+
+def _python(entry: _Entry) -> str:
     """The interpreter, without ``~/``, because sshd starts every command in the home directory."""
     program = f"{entry.venv.rstrip('/')}/bin/python" if entry.venv else entry.python
-    if local:
+    if entry.address == "local":
         return str(Path(program).expanduser()) if program else sys.executable
     return f"./{program[2:]}" if program and program.startswith("~/") else program or "python3"

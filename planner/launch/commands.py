@@ -7,13 +7,13 @@ import ipaddress
 import shlex
 from collections.abc import Sequence
 
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 from planner.launch.ranks import PlacedRank, data_variable, nodes_of, plan_variables
 
 #: torchrun's own default.
 PORT = 29500
 #: An interpreter of this name has its torchrun beside it in the path.
-_DEFAULT_PYTHON = Device(name="").python
+_DEFAULT_PYTHON = Interpreter().python
 
 
 def torchrun(ranks: Sequence[PlacedRank], command: Sequence[str], this_host: str) -> str:
@@ -23,8 +23,8 @@ def torchrun(ranks: Sequence[PlacedRank], command: Sequence[str], this_host: str
     """
     lines = ["# Run each line on its node, in the folder of the project."]
     for members in nodes_of(ranks):
-        first = members[0].device
-        where = "this machine" if first.local else str(first.host) + ("" if first.port is None else f":{first.port}")
+        ssh = members[0].device.ssh
+        where = "this machine" if ssh is None else ssh.host + ("" if ssh.port is None else f":{ssh.port}")
         lines.append(f"# {', '.join(each.name for each in members)} ({where})")
         lines.append(shlex.join(_node_command(members, ranks, command, this_host)))
     return "\n".join(lines)
@@ -71,10 +71,14 @@ def _node_command(
     rank, device = members[0], members[0].device
     variables = {**_common_variables(members), **_interface(device), **plan_variables(rank, ranks)}
     return [
-        *device.prefix,
+        *device.interpreter.prefix,
         "env",
         *(f"{name}={value}" for name, value in variables.items()),
-        *(["torchrun"] if device.python == _DEFAULT_PYTHON else [device.python, "-m", "torch.distributed.run"]),
+        *(
+            ["torchrun"]
+            if device.interpreter.python == _DEFAULT_PYTHON
+            else [device.interpreter.python, "-m", "torch.distributed.run"]
+        ),
         f"--nnodes={ranks[-1].node + 1}",
         f"--node-rank={rank.node}",
         f"--nproc-per-node={len(members)}",
@@ -82,13 +86,13 @@ def _node_command(
         f"--master-addr={_address(ranks, this_host)}",
         f"--master-port={PORT}",
         "--max-restarts=0",
-        *_program(command, device.python),
+        *_program(command, device.interpreter.python),
     ]
 
 
 def _common_variables(members: Sequence[PlacedRank]) -> dict[str, str]:
     """The variables of the fleet file on which the members agree."""
-    first, *others = ({**rank.device.environment, **data_variable(rank.device)} for rank in members)
+    first, *others = ({**rank.device.interpreter.environment, **data_variable(rank.device)} for rank in members)
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
@@ -113,14 +117,14 @@ def _address(ranks: Sequence[PlacedRank], this_host: str) -> str:
     """Where the nodes reach the first, as far as the fleet file says."""
     first = ranks[0].device
     alone = ranks[-1].node == 0
-    return "127.0.0.1" if alone else first.data_address or first.host or this_host
+    return "127.0.0.1" if alone else first.data_address or (first.ssh.host if first.ssh else this_host)
 
 
 def _slurm_name(device: Device, this_host: str) -> str:
-    if device.host is None:
+    if device.ssh is None:
         return this_host
     try:
-        ipaddress.ip_address(device.host)
+        ipaddress.ip_address(device.ssh.host)
     except ValueError:
-        return device.host
+        return device.ssh.host
     return device.name

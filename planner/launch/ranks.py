@@ -97,13 +97,14 @@ def _nodes(devices: Sequence[Device], batches: Mapping[str, int]) -> list[list[D
     """The devices by node; the first device's node comes first."""
     hosts: dict[object, list[Device]] = {}
     for device in devices:
-        hosts.setdefault((device.host, device.port, device.jump, batches[device.name]), []).append(device)
+        way = device.ssh and (device.ssh.host, device.ssh.port, device.ssh.jump)
+        hosts.setdefault((way, batches[device.name]), []).append(device)
     return [node for members in hosts.values() for node in ([members] if _share(members) else [[m] for m in members])]
 
 
 def _share(members: Sequence[Device]) -> bool:
     """Whether they can be one node: all see all GPUs of their host, or each its own."""
-    shown = [device.environment.get(GPUS) for device in members]
+    shown = [device.interpreter.environment.get(GPUS) for device in members]
     if None in shown:
         return all(each is None for each in shown)
     gpus = [gpu for each in shown for gpu in _listed(each)]
@@ -111,7 +112,7 @@ def _share(members: Sequence[Device]) -> bool:
 
 
 def _joined_gpus(members: Sequence[Device]) -> str | None:
-    shown = [device.environment.get(GPUS) for device in members]
+    shown = [device.interpreter.environment.get(GPUS) for device in members]
     return None if None in shown else ",".join(gpu for each in shown for gpu in _listed(each))
 
 

@@ -31,6 +31,8 @@ ONE_BY_ONE = LocalSpec.from_text("steps:every=1")
 #: The kinds of exchange, by which the errors of predictions are told apart.
 ASYNC_SERVER, BARRIER, DDP, GOSSIP, ROUNDS = "asynchronous server", "barrier", "ddp", "gossip", "rounds"
 KINDS = (ASYNC_SERVER, BARRIER, DDP, GOSSIP, ROUNDS)
+#: What a device that trains alone is filed under, which exchanges nothing.
+ALONE = "alone"
 
 Solver = Callable[[Inputs, Candidates, Floats], Cycles]
 _SOLVERS: dict[str, Solver] = {

@@ -42,10 +42,13 @@ class ModelErrors(NamedTuple):
 
     def widened(self, seen: SeenErrors) -> "ModelErrors":
         """No less than the root mean square of the errors that an audit saw, by kind."""
-        return self._replace(kinds={kind: max(error, seen.of_kind(kind)) for kind, error in self.kinds.items()})
+        return self._replace(
+            step=max(self.step, seen.of_kind(cycle.ALONE)),
+            kinds={kind: max(error, seen.of_kind(kind)) for kind, error in self.kinds.items()},
+        )
 
 
-#: Fitted to 109 recorded audits of 45 fleets, almost all emulated (benchmarks/interval_fit.py).
+#: Fitted to 109 recorded audits of 44 fleets, almost all emulated (benchmarks/interval_fit.py).
 #: None is of DDP, which has the error of other barriers.
 RECORDED = ModelErrors(
     step=0.10,

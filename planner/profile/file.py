@@ -19,9 +19,10 @@ from profilers.stats import mean
 
 #: Training steps that are planned by default (Gu et al., section IV).
 DEFAULT_STEPS = 100_000
-REMEDY = "run `planner profile --fresh`"
 #: The share of a core below which a quota shows: less than steps lose to what else runs.
 NOTICEABLE = 0.9
+#: What helps where profile.json cannot be read.
+REMEDY = "run `planner profile --fresh`"
 
 
 class Declared(NamedTuple):
@@ -117,6 +118,13 @@ class Profile(NamedTuple):
                 if not all(each > 0 for each in step.gradient_s.values):
                     raise ValueError(f"devices.{name}.steps[{at}].gradient_s: expected seconds above 0, found 0")
 
+    def require_compressors(self) -> None:
+        """Raises RecordError where a compressor was not timed, as one that was added since."""
+        for name, device in self.devices.items():
+            for at, step in enumerate(device.steps):
+                if untimed := COMPRESSORS.keys() - step.costs.compressors.keys():
+                    raise RecordError(f"devices.{name}.steps[{at}].compressors: missing {', '.join(sorted(untimed))}")
+
     def with_device(self, name: str, **changes: Any) -> "Profile":
         """The profile with other fields of one device."""
         return self._replace(devices={**self.devices, name: self.devices[name]._replace(**changes)})
@@ -198,14 +206,10 @@ def timing_of(model: str, framework: str) -> str:
 
 
 def load_profile(path: Path) -> Profile:
-    """Read profile.json.
-
-    Raises RecordError, with the remedy, also where a compressor was not timed.
-    """
+    """Read profile.json. Raises RecordError, with the remedy."""
     profile = load(Profile, path, REMEDY)
-    for name, device in profile.devices.items():
-        for step in device.steps:
-            if untimed := COMPRESSORS.keys() - step.costs.compressors.keys():
-                missing = ", ".join(sorted(untimed))
-                raise RecordError(f"{path}: {name}: {step.model} was timed without {missing}; {REMEDY}")
+    try:
+        profile.require_compressors()
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}; {REMEDY}") from None
     return profile

@@ -185,8 +185,9 @@ class Profiler:
         for name, error in failed.items():
             self.recorder.fail(name, str(error))
         hub = hub_of(self.recorder.profile, list(prober.agents))
-        if hub is not None:
-            self._probe(prober, self._outstanding(hub, prober.agents))
+        if hub is None:
+            return None
+        self._probe(prober, self._outstanding(hub, prober.agents))
         took_s = time.monotonic() - began
         self.recorder.change(lambda profile: profile.with_link_seconds(took_s))
         self.recorder.on_progress("links", f"measured with {hub} in {seconds(took_s)}", 1.0)

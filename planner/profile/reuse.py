@@ -3,8 +3,8 @@
 from collections.abc import Set
 from typing import Any
 
-from planner.fleet.device import Device, Fleet
-from planner.profile.file import DeviceProfile, Profile
+from planner.fleet.device import Device, Fleet, SshLogin
+from planner.profile.file import Declared, DeviceProfile, Profile
 from planner.profile.request import ProfileRequest
 from profilers.records.device import Facts
 from profilers.records.links import LinkProfile
@@ -12,9 +12,8 @@ from profilers.records.steps import StepProfile
 
 #: A link is measured again after a day, for other traffic on the network changes.
 MAX_LINK_AGE_S = 86_400.0
-#: Fields of a device by which the data plane reaches it, and others that a profile keeps.
+#: What the data plane reaches a device by.
 ADDRESS = ("host", "data_address", "data_interface")
-DECLARED = ("port", "kind", "idle_watts", "max_watts", "rate_bytes_per_s")
 
 
 def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set[str], again: Set[str]) -> Profile:
@@ -68,7 +67,8 @@ def timing_holds(
 
 def declared(device: Device) -> dict[str, Any]:
     """What predictions and links depend on in a device's entry of the fleet file."""
-    return {key: getattr(device, key) for key in (*ADDRESS, *DECLARED)}
+    known = {key: getattr(device, key) for key in Declared._fields if key not in SshLogin._fields}
+    return {"host": device.ssh and device.ssh.host, "port": device.ssh and device.ssh.port, **known}
 
 
 def identity(facts: Facts) -> tuple[Any, ...]:

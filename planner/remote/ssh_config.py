@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import RemoteError
-from planner.fleet.device import Device, device_at, expand_home
+from planner.fleet.device import Device, SshLogin, device_at, expand_home
 
 _KEY_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 _SYSTEM_CONFIG = "/etc/ssh/ssh_config"
@@ -62,16 +62,16 @@ def resolve(device: Device, before: tuple[str, ...] = ()) -> SshTarget:
     before: names of the devices that this one is a jump host of.
     Raises RemoteError.
     """
-    assert device.host is not None
+    assert device.ssh is not None
     if device.name in before:
         circle = " → ".join((*before, device.name))
         raise RemoteError(f"jump hosts form a circle: {circle}; give the last `ProxyJump none` in ~/.ssh/config")
-    options = parse_options(_ask_ssh(device)) if shutil.which("ssh") else _usual(device)
+    options = parse_options(_ask_ssh(device.ssh)) if shutil.which("ssh") else _usual(device.ssh)
     target, jump = target_from(device, options)
     hops = [] if jump in (None, "none") else str(jump).split(",")
     jumps: list[SshTarget] = []
     for number, text in enumerate(hops):
-        hop = resolve(_hop(text, device.ssh_config), (*before, device.name))
+        hop = resolve(_hop(text, device.ssh.ssh_config), (*before, device.name))
         # As ssh -J does: the first host has its own way, each other one goes through the one
         # before.
         jumps += [*(hop.jumps if number == 0 else ()), hop._replace(jumps=())]
@@ -105,16 +105,17 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
         value = options.get(keyword, ("none",))[0]
         return None if value == "none" else value
 
-    assert device.host is not None
-    hostname = one("hostname") or device.host
-    port = device.port or int(one("port") or 22)
-    user = device.user or one("user") or getpass.getuser()
+    login = device.ssh
+    assert login is not None
+    hostname = one("hostname") or login.host
+    port = login.port or int(one("port") or 22)
+    user = login.user or one("user") or getpass.getuser()
     home, own_user = str(Path.home()), getpass.getuser()
-    tokens = {"h": hostname, "n": device.host, "p": str(port), "r": user, "u": own_user, "d": home, "%": "%"}
-    files = options.get("identityfile", ()) if device.key is None else (str(device.key),)
+    tokens = {"h": hostname, "n": login.host, "p": str(port), "r": user, "u": own_user, "d": home, "%": "%"}
+    files = options.get("identityfile", ()) if login.key is None else (str(login.key),)
     known = [*options.get("userknownhostsfile", ()), *options.get("globalknownhostsfile", ())]
     known_files = [_in_home(file) for file in " ".join(known).split()]
-    jump = device.jump or one("proxyjump")
+    jump = login.jump or one("proxyjump")
     proxy = one("proxycommand") if jump is None else None
     target = SshTarget(
         alias=device.name,
@@ -123,7 +124,7 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
         user=user,
         key_files=_paths(device, files, tokens),
         known_hosts=_paths(device, known_files, tokens),
-        identities_only=device.key is not None or one("identitiesonly") == "yes",
+        identities_only=login.key is not None or one("identitiesonly") == "yes",
         host_key_alias=one("hostkeyalias"),
         proxy_command=expand(proxy, tokens).removeprefix("exec ") if proxy else None,
     )
@@ -163,31 +164,30 @@ def _account_home() -> str:
         return str(Path.home())
 
 
-def _ask_ssh(device: Device) -> str:
-    assert device.host is not None
-    options = ["-p", str(device.port)] if device.port else []
-    options += ["-l", device.user] if device.user else []
-    options += ["-o", f"ProxyJump={device.jump}"] if device.jump else []
+def _ask_ssh(login: SshLogin) -> str:
+    options = ["-p", str(login.port)] if login.port else []
+    options += ["-l", login.user] if login.user else []
+    options += ["-o", f"ProxyJump={login.jump}"] if login.jump else []
     try:
-        with _configuration(device) as configuration:
+        with _configuration(login) as configuration:
             answer = subprocess.run(
-                ["ssh", "-G", *configuration, *options, "--", device.host],
+                ["ssh", "-G", *configuration, *options, "--", login.host],
                 stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_TIMEOUT_S, check=False, text=True,
             )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise RemoteError(f"`ssh -G {device.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec") from error
+        raise RemoteError(f"`ssh -G {login.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec") from error
     if answer.returncode != 0:
         reason = (answer.stderr.strip() or f"exit status {answer.returncode}").splitlines()[0]
-        raise RemoteError(f"`ssh -G {device.host}` fails: {reason}; correct the ssh configuration")
+        raise RemoteError(f"`ssh -G {login.host}` fails: {reason}; correct the ssh configuration")
     return answer.stdout
 
 
 @contextmanager
-def _configuration(device: Device) -> Iterator[tuple[str, ...]]:
+def _configuration(login: SshLogin) -> Iterator[tuple[str, ...]]:
     """The option that names the configuration of ssh, where it is not that which ssh would take."""
     own = Path.home() / ".ssh/config"
-    if device.ssh_config:
-        yield ("-F", str(device.ssh_config))
+    if login.ssh_config:
+        yield ("-F", str(login.ssh_config))
     elif str(Path.home()) == _account_home() or not _would_be_read(own):
         yield ()
     else:
@@ -206,8 +206,8 @@ def _would_be_read(config: Path) -> bool:
     return found.st_uid in (0, os.getuid()) and not found.st_mode & 0o022
 
 
-def _usual(device: Device) -> dict[str, tuple[str, ...]]:
+def _usual(login: SshLogin) -> dict[str, tuple[str, ...]]:
     """Default options where OpenSSH is not installed."""
-    if device.ssh_config is not None:
-        raise RemoteError(f"reading {device.ssh_config} needs OpenSSH's ssh; install it, or remove ssh_config")
+    if login.ssh_config is not None:
+        raise RemoteError(f"reading {login.ssh_config} needs OpenSSH's ssh; install it, or remove ssh_config")
     return {"identityfile": _KEY_FILES, "userknownhostsfile": _KNOWN_HOSTS}

@@ -6,28 +6,24 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from backends.frameworks.process_group import BROKEN
-from backends.protocol.events import CheckpointFailed, Dropped, Evaluated, Joined, Left, RunAccount
+from backends.protocol.events import CheckpointFailed, Dropped, Evaluated, Joined, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
 from planner.agents.call import Event
 from planner.agents.client import AgentClient
-from planner.errors import DeviceLostError, InterruptedRunError, JobError, PlannerError, RemoteError, RunError
+from planner.errors import InterruptedRunError, RemoteError, RunError
 from planner.run.life import Life
 from planner.run.supervisor import MemberLost, Signals, Supervisor
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 from planner.train.events import MemberEnded, MemberGivenUp, RunEnded, Stopping, TimeOver
+from planner.train.run_failure import RunFailure
 from planner.train.telemetry import Telemetry
 
 STOP_S = 60.0
-#: Longest wait for the cause, once a member says that its exchange broke off.
-CAUSE_S = 5.0
 DRAIN_S = 5.0
 REMOVE_S = 10.0
-#: How a member says that the server ended their connection (framing.WireError).
-CLOSED = "closed the connection"
 
 
 class ServerProcess(NamedTuple):
@@ -68,10 +64,8 @@ class RunMonitor(Life[RunAccount]):
         self.orders[server.order.name] = server.order
         self._end_s = math.inf
         self._time_is_over = False
-        self._cause_by_s: float | None = None
         self._joined: set[str] = set()  # members that the server has let in
-        self._left: set[str] = set()  # members at whom no more samples arrive
-        self._dropped: dict[str, Dropped] = {}  # why the server has dropped members
+        self._failure = RunFailure(server.order.agent.name, members, server.needs_all, clock)
 
     def run(self, lasting_s: float = math.inf) -> RunAccount:
         """Watch until the last step, or for ``lasting_s``; returns the server's account.
@@ -87,16 +81,15 @@ class RunMonitor(Life[RunAccount]):
         if told is None:
             return
         self._telemetry.add(source, told)
-        if isinstance(told, Joined):
-            self._left.discard(told.member)
-            if told.member in self._members:  # the first rank is a member and the host
-                self._joined.add(told.member)
+        self._failure.hear(told)
+        if isinstance(told, Joined) and told.member in self._members:  # the first rank is a member and the host
+            self._joined.add(told.member)
         elif isinstance(told, MemberLost):
             self._joined.discard(source)
-        elif isinstance(told, Left):
-            self._left.add(told.member)
-        elif isinstance(told, Dropped) and told.member in self._members:  # the host may name whom it likes
-            self._drop(told)
+        elif isinstance(told, Dropped) and told.member in self._joined:
+            # A stopped process reports no error: end it, so that another is started.
+            self._joined.discard(told.member)
+            self._members[told.member].end_agent()
         elif isinstance(told, Evaluated) and self._server.evaluation_stops_all:
             self._end_s += told.seconds
         elif isinstance(told, CheckpointFailed):
@@ -106,26 +99,19 @@ class RunMonitor(Life[RunAccount]):
     def _end_of_member(self, source: str) -> Event | None:
         """How a member has ended; None for the host, and where that ends the run."""
         self._joined.discard(source)
-        member = self._members.get(source)
-        if member is not None and member.result is not None:
-            return MemberEnded(member.result)
-        reason = self._failures.get(source)
+        if source not in self._members:
+            return None
+        if self._members[source].result is not None:
+            return MemberEnded(self._members[source].result)
+        reason = self._failure.of_member(source)
         return None if reason is None or self._server.needs_all else MemberGivenUp(reason)
-
-    def _drop(self, dropped: Dropped) -> None:
-        self._dropped[dropped.member] = dropped
-        if dropped.member in self._joined:
-            # A stopped process reports no error: end it, so that another is started.
-            self._joined.discard(dropped.member)
-            self._members[dropped.member].end_agent()
 
     def outcome(self, ended: bool) -> RunAccount | None:
         if ended and self._order.error is None:
             self.signals.over.set()
             return self._end(self._order.result)
-        reason = self._host_failure(self._order.error) if ended and self._order.error else None
-        if reason is None and not self.interrupted:
-            reason = self._failure_of_members()
+        host_error = self._order.error if ended else None
+        reason = None if self.interrupted and host_error is None else self._failure.reason(host_error)
         if reason is not None:
             self._fetcher.wait()
             self._remove_files()
@@ -148,55 +134,6 @@ class RunMonitor(Life[RunAccount]):
         if done is not None and self._is_saved(done):
             return done
         raise self._interrupted("stopped at once") from None
-
-    def _host_failure(self, error: PlannerError) -> str | None:
-        """Why the host failed; None until that is known."""
-        if self._server.needs_all:
-            return self._cause(str(error))
-        return (
-            f"the server on {self._order.agent.name} is lost: {error}"
-            if isinstance(error, DeviceLostError)
-            else str(error)
-        )
-
-    def _cause(self, *reasons: str) -> str | None:
-        """Why a run that needs all its members failed; None until it is known.
-
-        When a member is lost, the others report that their exchange broke off, often before its
-        own end is known.
-        """
-        reasons += tuple(self._failures.values())
-        causes = [reason for reason in reasons if BROKEN not in reason]
-        self._cause_by_s = self._cause_by_s or self.clock() + CAUSE_S
-        if causes or self.clock() > self._cause_by_s:
-            return [*causes, *reasons][0]
-        return None
-
-    @property
-    def _failures(self) -> dict[str, str]:
-        """Why members have been given up: the server's reason, where that closed the connection."""
-        failures = {name: str(error) for name, each in self._members.items() if (error := each.error) is not None}
-        for name, reason in failures.items():
-            if name in self._dropped and reason.endswith(CLOSED):
-                failures[name] = f"{name}: {self._dropped[name].reason}"
-        return failures
-
-    def _failure_of_members(self) -> str | None:
-        """Why the run cannot go on: all members have been given up, or one that it needs.
-
-        It also ends, though others may work, where the user's own code has failed, or gives another
-        model on a device.
-        """
-        failures = self._failures
-        unfit = [f"{name}: {each.reason}" for name, each in self._dropped.items() if each.unfit]
-        faulty = [reason for name, reason in failures.items() if isinstance(self._members[name].error, JobError)]
-        if unfit or faulty:
-            return [*unfit, *faulty][0]
-        if failures and self._server.needs_all:
-            return self._cause()
-        if failures and len(failures) + len(self._left) == len(self._members):
-            return "; ".join(failures.values())
-        return None
 
     def _end(self, account: RunAccount) -> RunAccount:
         self._fetcher.finish()

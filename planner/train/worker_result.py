@@ -63,7 +63,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
         name = planned.name
         columns = zip(*told.spent[name], strict=True)
         _, busy_s, exchange_s, evaluation_s, cpu_s, _, data_s = map(math.fsum, columns)
-        if name == plan.server and len(plan.workers) > 1:  # alone, the account's processor time is that of its steps
+        if name == plan.server:
             cpu_s += account.cpu_s
         loaded_s = busy_s + evaluation_s + cpu_s / planned.cores
         measured = average(told.windows[name])

@@ -551,11 +551,6 @@ def test_its_scheduler_makes_a_step_with_it(tmp_path) -> None:
     assert fresh._own._optimizer.param_groups[0]["lr"] == 0.05
 
 
-def test_a_job_without_one_cannot_be_asked_for_it(tmp_path) -> None:
-    with pytest.raises(ValueError, match="the job has no optimizer of its own; choose one with --optimizer"):
-        own_steps(loaded(tmp_path, "plain"), 1)
-
-
 @pytest.mark.parametrize(
     ("kind", "wanted"),
     [("torch", "torch.optim optimizer"), pytest.param("tensorflow", "Keras optimizer", marks=needs("tensorflow"))],
@@ -586,25 +581,9 @@ def test_a_loss_without_a_gradient_is_refused(tmp_path, kind) -> None:
         learned(loaded(tmp_path, "a_loss_of_nothing", kind), 1)
 
 
-def test_so_are_samples_that_make_no_batch_later_on(tmp_path) -> None:
-    with pytest.raises(JobFailure, match="cannot be used: no batch can be made of its samples"):
-        learned(loaded(tmp_path, "unequal_later"), 1)
-
-
 def test_test_samples_that_do_not_fit_are_found_before_the_first_step(tmp_path) -> None:
     with pytest.raises(JobFailure, match="shapes cannot be multiplied"):
         loaded(tmp_path, "other_test_samples")
-
-
-def test_a_damaged_state_is_refused(tmp_path) -> None:
-    with pytest.raises(ValueError, match="the state of the job's optimizer cannot be read"):
-        own_steps(loaded(tmp_path, "adam"), 1, np.zeros(20, np.uint8))
-
-
-def test_frozen_parameters_are_state_and_stay(tmp_path) -> None:
-    replica = loaded(tmp_path, "pairs_of_inputs").build().replica
-    assert [variable.name for variable in replica.variables] == ["a.weight", "a.bias"]
-    assert [variable.name for variable in replica.state_variables] == ["b.weight", "b.bias"]
 
 
 @pytest.mark.parametrize(
@@ -619,12 +598,6 @@ def test_what_is_not_trained_is_state(tmp_path, name, kind, state) -> None:
     replica = loaded(tmp_path, name, kind).build().replica
     assert [variable.name for variable in replica.state_variables] == state
     assert len(replica.variables) == (4 if name == "normalised" else 2)
-
-
-@needs("tensorflow")
-def test_sequences_are_padded_in_the_dataset(tmp_path) -> None:
-    before, after = learned(loaded(tmp_path, "padded", "tensorflow"), 100)
-    assert after < before
 
 
 def test_members_draw_from_parts_of_their_own(tmp_path) -> None:
@@ -700,11 +673,6 @@ def test_samples_that_are_read_in_order_or_are_no_tuples_cannot_be_given_to_othe
     for name in ("stream", "dictionaries"):
         with pytest.raises(JobFailure, match="^--inject alpha=1,beta=0.5: only samples .*; leave --inject out"):
             injected(loaded(tmp_path, name))
-
-
-def test_the_samples_of_a_job_are_counted_where_they_can_be(tmp_path) -> None:
-    assert loaded(tmp_path, "plain").samples == 64
-    assert loaded(tmp_path, "stream").samples is None
 
 
 @pytest.mark.parametrize(

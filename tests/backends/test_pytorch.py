@@ -105,20 +105,6 @@ def test_of_a_batch_in_parts_a_group_exchanges_once(pytorch, monkeypatch):
     assert torch_group.FEWEST_PAIRS <= pairs <= torch_group.MOST_PAIRS
 
 
-def test_a_batch_that_its_job_changes_is_drawn_anew(pytorch):
-    from backends.pytorch import torch_group
-
-    replica, counts = pytorch.build("cipher"), []
-
-    def draw():
-        counts.append(1)
-        return functools.partial(combine_parts, replica, batch_for(replica), GradientSettings())
-
-    if replica.accelerator == "cpu":
-        assert pytorch.group_cpu_s(replica, draw) is not None
-        assert len(counts) >= 2 * (torch_group.WARM_PAIRS + torch_group.FEWEST_PAIRS)
-
-
 def test_a_device_on_which_gloo_does_not_start_tells_nothing_of_it(pytorch, monkeypatch):
     def fails(*args, **options):
         raise RuntimeError("cannot resolve the host name")
@@ -272,12 +258,3 @@ def test_a_users_hook_sees_the_gradients_themselves_whatever_the_rate(hooked):
     hooked.gradient((images, labels), rate=1e-4)
     hooked.fetch()
     np.testing.assert_allclose(hooked.gradients, 1e-4 * plain, rtol=1e-5)
-
-
-def test_a_constant_that_holds_infinities_is_no_state(hooked):
-    assert [place.name for place in hooked.state_variables] == ["mean"]
-
-
-def test_the_example_of_a_model_of_one_s_own_is_as_small_as_it_says(pytorch, request):
-    replica = pytorch.build(f"{request.config.rootpath}/examples/tiny.py:tiny", (28, 28, 1), 10)
-    assert replica.weights.size == 12_483

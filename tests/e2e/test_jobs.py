@@ -14,12 +14,11 @@ from backends.data import dataset
 from planner.profile.file import load_profile
 from tests.e2e.clean_environments import CleanPython
 from tests.e2e.conftest import SLOWDOWNS
-from tests.installed import computes_with, needs
+from tests.installed import computes_with
 from tests.planner.plans import replan
 from tests.running import FASHION, HANG_S, ROOT, Command, gone, plan_file, run
 
 pytestmark = computes_with("tensorflow")  # one process makes all of these, one after the other
-FIRST, SECOND = SLOWDOWNS
 
 
 @pytest.fixture(scope="module")
@@ -175,17 +174,6 @@ def test_each_device_reads_the_pictures_of_its_own_labels(fleet: Path) -> None:
     first, second = (held[name] for name in SLOWDOWNS)
     assert len(first) == len(second) == 5 and not first.keys() & second.keys()
     assert sum(first.values()) + sum(second.values()) == 600
-
-
-@needs("tensorflow")
-def test_the_same_regression_in_keras(fleet: Path, judge: str, clean_python: CleanPython) -> None:
-    planned(fleet, "jobs/regression_keras.py:job", 300, "tensorflow", strategy="allreduce:optimizer=own")
-    result = trained(fleet)
-    last = result["evaluations"][-1]
-    assert last["metrics"]["rmse"] < 0.7
-    then = f"{judge}x, y = tf.constant(x), tf.constant(y)\nprint(float(tf.reduce_mean((model(x) - y) ** 2)))"
-    found = reloaded(clean_python("tensorflow"), fleet, "model.keras", then)
-    assert float(found) == pytest.approx(last["loss"], rel=1e-4)
 
 
 def test_an_error_in_the_job_names_its_own_line_and_leaves_nothing_running(fleet: Path) -> None:

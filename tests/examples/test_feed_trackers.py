@@ -68,17 +68,3 @@ def test_a_run_is_followed_until_it_has_ended(run: Path, tmp_path: Path) -> None
     output, errors = following.communicate()
     assert not errors
     assert [step for step, _ in json.loads(output)] == ["10", "20", "30"]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_a_tracker_that_is_not_installed_is_named(name: str, run: Path, tmp_path: Path) -> None:
-    (tmp_path / f"{name}.py").write_text("raise ImportError")
-    command = started(tmp_path, str(run), "--to", name)
-    _, errors = command.communicate()
-    assert (command.returncode, errors) == (1, f"feed_trackers: {name} is not installed here: pip install {name}\n")
-
-
-def test_a_folder_without_a_log_is_named(tmp_path: Path) -> None:
-    command = started(tmp_path, str(tmp_path), "--to", "wandb")
-    _, errors = command.communicate()
-    assert command.returncode == 1 and str(tmp_path / "events.jsonl") in errors

@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks import recorded
 from benchmarks.ablation import TERMS, without
-from benchmarks.interval_fit import ALONE, runs_of
+from benchmarks.interval_fit import runs_of
 from benchmarks.recorded.scoring import Case, Score, cases
+from planner.predict.cycle import ALONE
 from planner.predict.interval import RECORDED
 
 #: Terms whose absence costs a point of the error, or 0.3 points of the regret: the rule for any.

@@ -10,7 +10,7 @@ import pytest
 
 from planner.agents.pool import AgentPool
 from planner.clean import Caches
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 
 DATA = "data-0123456789abcdef.npz"
 
@@ -26,7 +26,7 @@ def device(name: str, home: Path) -> Device:
     cache = home / "planner"
     cache.mkdir(parents=True, exist_ok=True)
     (cache / DATA).write_bytes(b"images")
-    return Device(name=name, python=sys.executable, environment={"XDG_CACHE_HOME": str(home)})
+    return Device(name=name, interpreter=Interpreter(sys.executable, environment={"XDG_CACHE_HOME": str(home)}))
 
 
 def test_a_cache_that_devices_share_is_cleaned_once(pool: AgentPool, tmp_path: Path) -> None:

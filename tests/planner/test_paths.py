@@ -26,20 +26,3 @@ def test_every_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
     folders = [RunFolder.create(tmp_path / "runs", "cipher").path for _ in range(3)]
     assert len(set(folders)) == 3
     assert all(path.is_dir() and path.parent == tmp_path / "runs" and "-cipher" in path.name for path in folders)
-
-
-def test_a_user_s_model_names_the_folder_after_its_file(tmp_path: Path) -> None:
-    assert RunFolder.create(tmp_path, "some/where/mine.py:build").path.name.endswith("-mine")
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "runs").write_text("a file")
-    with pytest.raises(RecordError, match=f"cannot make run folder {tmp_path}/runs/.*: Not a directory"):
-        RunFolder.create(tmp_path / "runs", "cipher")
-
-
-def test_all_files_of_a_run_lie_in_its_folder(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    files = [folder.plan, folder.options, folder.events, folder.checkpoint, folder.result, folder.log]
-    assert len(set(files)) == 6
-    assert {path.parent for path in files} == {tmp_path}

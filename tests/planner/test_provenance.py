@@ -35,20 +35,6 @@ def test_its_text_names_the_source_and_the_coverage(provenance: Provenance, text
     assert provenance.text == text
 
 
-def test_sensors_of_parts_only_are_partial() -> None:
-    assert Provenance("sensor", ("gpu", "cpu")).partial
-    assert not Provenance("sensor", ("board",)).partial
-
-
-def test_counters_alone_are_a_counter() -> None:
-    assert Provenance.of_sensors(["counter", "counter"], ["cpu"]) == Provenance("counter", ("cpu",))
-    assert Provenance.of_sensors(["counter", "sensor"], ["gpu", "cpu"]).kind == "sensor"
-
-
-def test_estimates_of_a_power_model_are_not_of_a_sensor() -> None:
-    assert Provenance.of_sensors(["model"], ["board"]).text == "power model of the board"
-
-
 def test_a_sum_is_as_good_as_its_weakest_part() -> None:
     parts = [
         Provenance("counter", ("gpu",)),

@@ -1,13 +1,8 @@
 import numpy as np
 import pytest
 
-from power_models.columns import choose, is_clock, is_load, is_memory, is_outcome, unit, words
+from power_models.columns import choose, is_clock, is_load, is_memory, is_outcome, unit
 from power_models.table import Table
-
-
-@pytest.mark.parametrize("name", ["coreF", "core_f", "core/F", "core f"])
-def test_words_of_any_style(name: str) -> None:
-    assert words(name) == ("core", "f")
 
 
 @pytest.mark.parametrize(
@@ -82,11 +77,6 @@ def test_default_features() -> None:
     assert "more than one group" in chosen.left_out["network"]
 
 
-def test_a_text_that_groups_share_is_a_feature() -> None:
-    table = Table.of({"network": ["a", "a", "b", "b"], "batch": [1, 2, 1, 2], "watts": [1, 2, 3, 4]})
-    assert "network" in choose(table, "watts", table.keys(["network", "batch"])).features
-
-
 def test_identifiers_are_no_features() -> None:
     table = Table.of({"run": [f"r{i}" for i in range(200)], "x": list(range(200)), "watts": [1] * 200})
     assert choose(table, "watts", np.zeros(200, dtype=np.intp)).features == ("x",)
@@ -113,9 +103,3 @@ def test_a_number_of_the_group_is_no_feature(name: str, number: np.ndarray) -> N
 def test_a_quantity_that_rows_are_grouped_by_is_a_feature(name: str) -> None:
     table = numbered(**{name: np.repeat(np.arange(100.0, 300, 25), 3)})
     assert name in choose(table, "watts", table.keys((name,)), (name,)).features
-
-
-def test_counters_of_a_program_are_features() -> None:
-    """One number a program, but neither consecutive nor named as an identifier."""
-    table = numbered(inst_integer=np.repeat([5.0, 900, 13, 70, 1, 44, 8, 3], 3), app=np.repeat(list("abcdefgh"), 3))
-    assert "inst_integer" in choose(table, "watts", table.keys(("app",)), ("app",)).features

@@ -3,7 +3,6 @@ import json
 import numpy as np
 import pytest
 
-from power_models.base import Unsuitable
 from power_models.encoding import Encoder, per_cycle
 from power_models.table import Table
 
@@ -48,11 +47,6 @@ def test_an_encoder_survives_json() -> None:
     encoder = Encoder.fit(TABLE, logs=True)
     again = Encoder.from_json(json.loads(json.dumps(encoder.to_json())))
     assert np.array_equal(again.matrix(TABLE), encoder.matrix(TABLE))
-
-
-def test_a_table_where_nothing_changes_is_unsuitable() -> None:
-    with pytest.raises(Unsuitable, match="no column changes"):
-        Encoder.fit(Table.of({"a": [1, 1], "b": ["x", "x"]}), logs=True)
 
 
 def test_counts_become_counts_a_cycle() -> None:

@@ -73,12 +73,6 @@ def test_the_best_kind_is_fitted_on_all_rows() -> None:
     assert found.held_out[best].scores().mape == min(each.scores().mape for each in found.held_out.values())
 
 
-def test_where_nothing_suits_the_reasons_are_told() -> None:
-    table, target = counters()
-    with pytest.raises(ValueError, match="physical: there is no column of clocks"):
-        cross_validate(table.only(["busy"]), target, folds(np.arange(60)), ("physical",))
-
-
 def test_a_kind_whose_weights_are_not_found_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(*args: object, **options: object) -> None:
         raise RuntimeError("Maximum number of iterations reached.")
@@ -88,14 +82,3 @@ def test_a_kind_whose_weights_are_not_found_leaves_the_others(monkeypatch: pytes
     found = cross_validate(table, target, folds(np.arange(60), 2), ("linear", "nameplate", "physical"))
     assert set(found.held_out) == {"linear"}
     assert found.unsuitable["physical"] == "its non-negative least squares do not converge"
-
-
-def test_a_matrix_that_cannot_be_factorised_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def singular(*args: object, **options: object) -> None:
-        raise np.linalg.LinAlgError("not positive definite")
-
-    monkeypatch.setattr("sklearn.gaussian_process._gpr.cholesky", singular)
-    table, target = counters()
-    found = cross_validate(table, target, folds(np.arange(60), 2), ("linear", "gp"))
-    assert found.unsuitable == {"gp": "the covariance of its rows cannot be factorised"}
-    assert set(found.held_out) == {"linear"}

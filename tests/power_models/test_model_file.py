@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from power_models.base import PowerModel, Range
-from power_models.linear import Linear
 from power_models.model_file import load, save
 from power_models.registry import MODELS
 from tests.power_models.made import added, counters
@@ -15,12 +14,6 @@ from tests.power_models.made import added, counters
 
 def fitted(name: str) -> PowerModel:
     return PowerModel.fit(MODELS[name], *(added() if name == "linear" else counters()), 0.1)
-
-
-def rewritten(path: Path, change: dict[str, object]) -> None:
-    """The same file with some keys replaced, or without those whose new value is None."""
-    data = {**json.loads(path.read_text()), **change}
-    path.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
 
 
 def test_a_model_file_is_json_and_says_what_it_holds(tmp_path: Path) -> None:
@@ -67,14 +60,6 @@ def test_a_tree_that_runs_in_circles_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(data))
     with pytest.raises(ValueError, match="a tree with a circle"):
         load(path)
-
-
-def test_what_is_no_number_is_not_saved(tmp_path: Path) -> None:
-    table, target = counters()
-    model = PowerModel.fit(Linear, table, target, about={"scores": {"rmse": float("inf")}})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        save(model, tmp_path / "model.json")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_constants_are_read_back(tmp_path: Path) -> None:

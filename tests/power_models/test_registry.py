@@ -90,12 +90,6 @@ def test_linear_is_ordinary_least_squares() -> None:
     assert found == pytest.approx(expected)
 
 
-def test_a_time_is_fitted_as_its_logarithm() -> None:
-    table = Table.of({"x": [1.0, 2, 3]})
-    times = Target("time_s", np.exp(np.array([1.0, 2, 3])))
-    assert Linear.fit(table, times).predict(table).values == pytest.approx(times.values)
-
-
 def test_extra_trees_predict_as_scikit_learn() -> None:
     from sklearn.ensemble import ExtraTreesRegressor
 
@@ -117,11 +111,6 @@ def test_the_physical_model_finds_its_law_and_extrapolates() -> None:
     fast = np.flatnonzero(~slow)
     errors = np.abs(model.predict(table.take(fast)).values / target.values[fast] - 1)
     assert errors.mean() < 0.06
-
-
-def test_no_weight_is_negative() -> None:
-    table, target = counters()
-    assert (Physical.fit(table, target).weights >= 0).all()
 
 
 def test_models_say_what_they_need() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from power_models.table import Table, as_number, is_numeric, read_csv
+from power_models.table import Table, as_number, read_csv
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -23,20 +23,10 @@ def test_columns_are_numbers_or_words(tmp_path: Path) -> None:
     assert np.isnan(table.numbers("name")).all()
 
 
-def test_launch_shapes_are_words(tmp_path: Path) -> None:
-    table = read_csv(written(tmp_path, "blocks,watts\n(224000 1 1) (128 1 1),5\n(64 1 1) (1 1 1),6\n")).table()
-    assert not is_numeric(table.columns["blocks"])
-
-
 def test_a_byte_order_mark_semicolons_quotes_and_empty_lines_do_no_harm(tmp_path: Path) -> None:
     table = read_csv(written(tmp_path, '﻿a;b\r\n"x;y";1\r\n\r\nz;2\r\n')).table()
     assert table.names == ("a", "b")
     assert list(table.columns["a"]) == ["x;y", "z"]
-
-
-def test_a_name_that_is_there_twice_gets_a_number(tmp_path: Path) -> None:
-    assert read_csv(written(tmp_path, "a,a,b\n1,2,3\n")).table().names == ("a", "a.1", "b")
-    assert read_csv(written(tmp_path, "a,a.1,a\n1,2,3\n")).table().names == ("a", "a.1", "a.2")
 
 
 @pytest.mark.parametrize(

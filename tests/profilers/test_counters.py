@@ -4,7 +4,6 @@ import pytest
 
 from profilers import counters, procfs
 from profilers.counters import Counters
-from profilers.file_tree import Unavailable
 
 PC = "".join(
     f"processor\t: {core}\nmodel name\t: AMD EPYC\ncpu MHz\t\t: {clock}.0\n\n" for core, clock in ((0, 2000), (1, 3000))
@@ -62,17 +61,6 @@ def test_a_pc_without_cpufreq_and_gpu(plant):
     assert set(found.readers) | set(found.reasons) == set(counters.UNITS)
 
 
-def test_an_empty_tree_gives_eleven_reasons(plant):
-    found = Counters(plant({}))
-    assert found.readers == {}
-    assert set(found.reasons) == set(counters.UNITS) and all(found.reasons.values())
-
-
-def test_a_machine_without_listed_cores_has_reasons(plant):
-    found = Counters(plant({"proc/cpuinfo": "vendor_id\t: IBM/S390\n"}))
-    assert found.reasons["f_cpu"] == found.reasons["u_cpu"] == "/proc/cpuinfo lists no core"
-
-
 def test_load_is_the_busy_share_between_two_reads(plant):
     tree = plant({"proc/stat": "cpu0 100 10 10 800 80 0 0 0 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n"})
     load = procfs.Load(tree, (0, 1))
@@ -93,8 +81,3 @@ def test_at_most_eight_clocks_are_read(plant, monkeypatch):
     monkeypatch.setattr(tree, "number", lambda name: names.append(name) or 1000000)
     assert read() == pytest.approx(1e9)
     assert 6 <= len(names) <= procfs.MAX_CLOCKS
-
-
-def test_a_file_without_a_number_is_quoted_in_the_reason(plant):
-    with pytest.raises(Unavailable, match="/sys/x holds 'off' instead of a number"):
-        plant({"sys/x": "off\n"}).number("sys/x")

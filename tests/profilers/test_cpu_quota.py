@@ -63,18 +63,6 @@ def test_in_a_container_the_mount_shows_only_the_inner_part_of_the_path(machine)
     assert cgroups.folders(cgroups.Mount("/", "/c", ""), "/../outside") == ["/c"]
 
 
-def test_hybrid_systems_have_both_versions_mounted(machine):
-    tree = machine(
-        "1:cpu,cpuacct:/\n0::/\n", V1_MOUNT.format(root="/") + V2_MOUNT, **{"sys/fs/cgroup/cpu.max": "max 100000"}
-    )
-    assert cpu_quota.quota_cores(tree) is None
-
-
-def test_without_cgroups_there_is_no_quota(tmp_path):
-    assert cpu_quota.quota_cores(FileTree(tmp_path)) is None
-    assert cpu_quota.usable_cores(str(tmp_path)) == cpu_quota.affinity() >= 1
-
-
 def test_a_quota_bounds_the_affinity(machine, tmp_path):
     machine("0::/\n", V2_MOUNT, **{"sys/fs/cgroup/cpu.max": "25000 100000"})
     assert cpu_quota.usable_cores(str(tmp_path)) == 0.25

@@ -63,12 +63,6 @@ def test_version_1_reads_its_own_names_and_takes_the_greatest_number_for_no_limi
     assert process_memory.limit(plant(files)) == MemoryLimit(4096, 4096 - 1000)
 
 
-def test_without_groups_or_limits_there_is_none(plant: Plant, tmp_path: Path) -> None:
-    assert process_memory.limit(FileTree(str(tmp_path))) is None
-    tree = plant({"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": V2_MOUNT, **group("", "max", 10, 0)})
-    assert process_memory.limit(tree) is None
-
-
 STATUS = "Name:\tpython\nVmHWM:\t{peak} kB\nVmRSS:\t{resident} kB\nRssAnon:\t{own} kB\nRssFile:\t1 kB\n"
 
 

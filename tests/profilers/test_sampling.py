@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from profilers import counters, cpu_quota
+from profilers import counters
 from profilers.energy import Span
 from profilers.file_tree import fail
 from profilers.records.readings import UNAVAILABLE
@@ -79,10 +79,6 @@ def test_few_failures_are_a_remark_and_many_make_a_sensor_unavailable():
     assert (many.watts, many.source, many.reason) == (None, "unavailable", "4 of 7 reads failed: bus error")
 
 
-def test_one_sample_is_too_few():
-    assert reading_of([(0.0, 10.0)]).reason == "the window was too short to sample it"
-
-
 @pytest.mark.parametrize("meter, values", [(Meter(counts_joules=True), (500.0, 500.0)), (Meter(), (0.0, 0.0))])
 def test_a_sensor_that_stands_still_is_unavailable_instead_of_zero(meter, values):
     reading = reading_of([(float(second), value) for second, value in enumerate(values)], meter)
@@ -120,13 +116,6 @@ def test_a_battery_may_repeat_itself_for_a_minute():
     assert flagged.reason.startswith("it repeats one value")
 
 
-def test_values_older_than_half_a_minute_are_forgotten():
-    first = series([(0.0, 1.0), (50.0, 2.0)])
-    second = TimeSeries(lambda: 0.0, before=first)
-    second.times_s, second.values = [60.0], [3.0]
-    assert second.remembered() == ([50.0, 60.0], [2.0, 3.0])
-
-
 def test_gaps_are_counted_and_remarked():
     samples = [(0.0, 10.0), (0.1, 12.0), (0.2, 10.0), (3.2, 12.0), (3.3, 10.0)]
     reading = reading_of(samples, period_s=0.1)
@@ -143,10 +132,6 @@ def test_a_counter_keeps_counting_in_a_gap():
     assert reading.gap_s == pytest.approx(3.0)
 
 
-def test_the_period_of_a_sensor_is_the_time_between_its_changes():
-    assert reading_of([(s / 10.0, float(s // 5)) for s in range(20)]).period_s == pytest.approx(0.5)
-
-
 def test_the_log_of_a_sensor_replaces_its_reads():
     polled = series([(10.0, 1.0), (11.0, 1.0)])
     span = Span(10.0, 12.0, 0.1)
@@ -159,34 +144,9 @@ def test_the_log_of_a_sensor_replaces_its_reads():
     assert power_reading(Meter(), few, span).reason == "1 of 3 reads failed: bus error"
 
 
-def test_a_fault_in_a_log_longer_than_a_window_is_found():
-    stuck = Meter(log=([float(second) for second in range(40)], [4.2] * 40))
-    span = Span(30.0, 39.0, 0.1)
-    window = window_series(stuck, series([(30.0, 4.2), (39.0, 4.2)]), span)
-    assert (window.times_s[0], len(window.values)) == (30.0, 10 + 1)
-    reason = power_reading(stuck, window, span).reason
-    assert reason.startswith("it repeats one value: 4.2 W in each of 41 reads over 39.0 s")
-    moving = Meter(log=([float(second) for second in range(40)], [4.1] + [4.2] * 39))
-    window = window_series(moving, series([(30.0, 4.2), (39.0, 4.2)]), span)
-    assert power_reading(moving, window, span).watts == pytest.approx(4.2)
-
-
 def test_a_sample_long_before_a_window_is_not_interpolated():
     polled, span = series([(30.0, 1.0), (32.0, 1.0)]), Span(30.0, 32.0, 0.1)
     assert window_series(Meter(log=([10.0, 31.0, 32.0], [4.0, 7.0, 9.0])), polled, span).times_s == [31.0, 32.0]
-
-
-def test_a_sensor_that_mostly_fails_is_unavailable_despite_its_log():
-    failing = series([(10.0, 1.0)], failures=4)
-    span = Span(10.0, 12.0, 0.1)
-    window = window_series(Meter(log=([9.0, 10.5, 11.5], [4.0, 7.0, 9.0])), failing, span)
-    reading = power_reading(Meter(), window, span)
-    assert (reading.watts, reading.reason) == (None, "4 of 5 reads failed: bus error")
-
-
-def test_a_log_with_a_long_period_has_no_gaps():
-    reading = reading_of([(10.0 * n, 5.0 + n) for n in range(6)], period_s=0.1)
-    assert (reading.gap_s, reading.reason) == (0.0, None)
 
 
 def test_a_series_continues_after_a_failure():
@@ -206,13 +166,6 @@ def test_the_sampling_period_grows_with_its_cost():
     period.add_round(1.0)
     assert period.period_s == MAX_PERIOD_S
     assert SamplingPeriod(10.0, CPU_SHARE).period_s == 10.0
-
-
-def test_sampling_takes_no_more_than_its_share_of_a_part_of_a_core(jetson, monkeypatch):
-    monkeypatch.setattr(cpu_quota, "usable_cores", lambda: 0.2)
-    period = Sampler(jetson.root)._sampling_period
-    period.add_round(0.001)
-    assert period.period_s == pytest.approx(0.001 / (0.2 * CPU_SHARE))
 
 
 @pytest.fixture

@@ -35,12 +35,6 @@ def test_one_repeated_value_is_a_fault(value):
     assert judged([value] * 40).startswith(f"it repeats one value: {value:g} W in each of 40 reads over 3.9 s")
 
 
-def test_one_value_in_few_reads_or_a_short_time_is_no_fault():
-    assert judged([4.217] * 29, hz=1.0) is None
-    assert judged([4.217] * 40, hz=100.0) is None
-    assert judged([4.217] * 40 + [4.179]) is None
-
-
 def test_whole_watts_may_repeat_for_half_a_minute():
     assert judged([5.0] * 290) is None
     assert judged([5.0] * 310).startswith("it repeats one value: 5 W")
@@ -66,18 +60,10 @@ def test_a_counter_that_decreases_once_is_a_fault():
     assert judged([10.0, 11.0, 11.0, 12.0], counts_joules=True) is None
 
 
-def test_watts_may_fall():
-    assert judged([10.0, 11.0, 9.5, 12.0]) is None
-
-
 def test_a_ceiling_next_to_many_lower_values_is_saturation():
     load = 15.5 + noise(1)
     assert judged(np.minimum(load, 15.0)).startswith("it saturates: ")
     assert judged(load) is None
-
-
-def test_few_reads_have_no_fault():
-    assert judged([]) is judged([4.2]) is None
 
 
 @given(st.integers(0, 10_000), st.floats(1.0, 300.0), st.floats(0.005, 0.3))

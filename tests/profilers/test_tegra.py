@@ -3,7 +3,6 @@
 import pytest
 
 from profilers import tegra
-from profilers.file_tree import Unavailable
 
 GPUS = ["57000000.gpu", "57000000.gm20b", "17000000.gp10b", "17000000.gv11b", "17000000.ga10b"]
 
@@ -18,10 +17,3 @@ def test_the_integrated_gpu_of_each_generation_is_found(plant, folder):
 @pytest.mark.parametrize("name", tegra.EMC_CLOCKS)
 def test_the_memory_controller_s_clock_has_moved_between_releases(plant, name):
     assert tegra.emc_clock(plant({name: "1600000000\n"})) == 1600e6
-
-
-def test_other_machines_have_no_candidates_and_no_folder(plant):
-    tree = plant({"proc/device-tree/compatible": "raspberrypi,4-model-b\0"})
-    assert tegra.candidates(tree) == []
-    with pytest.raises(Unavailable, match="no integrated GPU"):
-        tegra.gpu_folder(tree)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from profilers import tegrastats
 from profilers.file_tree import FileTree, Unavailable
-from profilers.tegrastats import Line, parse
+from profilers.tegrastats import parse
 
 LINE = "RAM 2586/7846MB (lfb 1x1MB) CPU [0%@960,off] EMC_FREQ 10%@665 GR3D_FREQ 53%@140 APE 150 VDD_IN 3177/3100"
 
@@ -61,14 +61,6 @@ def test_clocks_and_load_are_parsed_in_the_format_of_each_release(part, counters
 )
 def test_rails_with_and_without_a_unit_and_with_further_values(part, rails):
     assert parse("RAM 1/2MB " + part).rails == rails
-
-
-def test_a_whole_line():
-    found = parse(
-        "04-24-2023 00:01:24 RAM 1282/62795MB (lfb 1x4MB) SWAP 19/31398MB (cached 0MB) CPU [14%@729,off] "
-        "EMC_FREQ 3%@2133 GR3D_FREQ 8%@[300,500] NEW_THING 7 CPU@42.5C GPU@-256C VIN_SYS_5V0 4032mW/4000mW"
-    )
-    assert found == Line({"f_emc": 2133e6, "f_gpu": 400e6, "u_gpu": 0.08}, {"VIN_SYS_5V0": 4.032})
 
 
 #: A line in the form that JetPack 7.2 prints on an Orin; the figures are made up.
@@ -177,7 +169,3 @@ def test_a_missing_program_and_another_file_tree_are_reasons(tmp_path):
         tegrastats.Tegrastats(FileTree("/"), str(tmp_path / "none")).read("f_emc")
     with pytest.raises(Unavailable, match="no other file tree"):
         tegrastats.Tegrastats(FileTree(tmp_path)).read("f_emc")
-
-
-def test_counters_and_the_sensor_share_one_program():
-    assert tegrastats.shared("/") is tegrastats.shared("/")

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import time
 
 import pytest
 
@@ -38,14 +37,6 @@ def test_what_it_prints_comes_as_events_and_its_code_in_the_result():
     assert (job.text("out"), job.text("err")) == ("out, ü\n", "err\n")
 
 
-def test_the_busy_window_is_as_long_as_the_command():
-    began = time.monotonic()
-    found = run(RecordingTask(), python("import time; time.sleep(0.5)"), 0.2)
-    whole_s = time.monotonic() - began
-    assert found.idle.duration_s >= 0.2 and found.busy.duration_s >= 0.5
-    assert found.idle.duration_s + found.busy.duration_s <= whole_s
-
-
 def test_sensors_and_counters_are_in_both_windows():
     found = run(RecordingTask(), python("pass"), 0.1)
     assert set(found.idle.counters) == set(found.busy.counters)
@@ -62,14 +53,6 @@ def test_told_to_stop_it_ends_the_command():
     job.emit = lambda event: job.stopping.set()
     found = run(job, python("import time; print('on', flush=True); time.sleep(3600)"), 0.0)
     assert found.returncode == -15
-
-
-def test_told_to_stop_before_it_began_it_does_not_begin(tmp_path):
-    job = RecordingTask()
-    job.stopping.set()
-    with pytest.raises(InterruptedError):
-        run(job, python(f"open({str(tmp_path / 'made')!r}, 'w')"), 5.0)
-    assert not (tmp_path / "made").exists()
 
 
 def test_what_it_leaves_running_does_not_hold_up_the_result():

@@ -38,12 +38,6 @@ def test_a_file_is_kept_under_its_name(cache: Path) -> None:
     assert files.fetch(str(cache / "some.bin")) == b"content"
 
 
-def test_files_of_one_model_share_a_folder(cache: Path) -> None:
-    path = files.store("model-1/parts/blocks.py", b"x")
-    assert path == str(cache / "model-1" / "parts" / "blocks.py")
-    assert files.fetch(path) == b"x"
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/../../x", "/etc/x", "a//x", "a/"])
 def test_no_file_leaves_the_cache(name: str) -> None:
     with pytest.raises(ValueError, match="not a plain file name"):
@@ -89,13 +83,6 @@ def test_what_an_order_names_by_its_path_is_claimed(cache: Path) -> None:
     )
     files.claim_paths(MemberSpec("a", replica, str(cache / "data-1.npz"), "/elsewhere/data-2.npz", 8, 0))
     assert {"model-1", "project-1", "data-1.npz"} == {name for name in claimed(str(cache)) if "claims" not in name}
-
-
-def test_a_file_that_is_gone_can_be_forgotten(cache: Path) -> None:
-    path = files.store("some.bin", b"x")
-    files.remove(path)
-    files.remove(path)
-    assert files.find("some.bin", digest_of(b"x")) is None
 
 
 @pytest.mark.parametrize("damaged", [b"", b"cont", b"contenT", b"content and more"])

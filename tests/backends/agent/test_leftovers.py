@@ -65,12 +65,6 @@ def test_what_is_not_ours_is_neither_listed_nor_removed(cache: Path) -> None:
     assert sorted(os.listdir(cache)) == ["data-of-mine", "notes.txt", "run-2026", "runs"]
 
 
-def test_a_cache_that_is_empty_goes_with_the_agent_that_empties_it(cache: Path) -> None:
-    find_cache(None, FindCache())
-    assert remove(DATA, MODEL, GONE) == {}
-    assert not cache.exists()
-
-
 def test_what_another_agent_uses_stays_with_its_archive(cache: Path) -> None:
     find_cache(None, FindCache())
     other = Claims(str(cache))

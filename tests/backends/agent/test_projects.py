@@ -53,12 +53,6 @@ def test_files_lie_in_one_folder_with_their_contents_and_permissions(cache: Path
     assert os.access(Path(folder, "run.sh"), os.X_OK) and not os.access(Path(folder, "train.py"), os.X_OK)
 
 
-def test_a_file_may_have_any_name():
-    name = b"donn\xc3\xa9es \xff.csv".decode("utf-8", "surrogateescape")
-    folder = assembled(stored(name, b"1"))
-    assert os.listdir(os.fsencode(folder)) == [b"donn\xc3\xa9es \xff.csv"]
-
-
 def test_a_folder_that_is_whole_is_used_again_with_what_was_written_in_it():
     listed = stored("train.py", b"1")
     folder = Path(assembled(listed))

@@ -94,11 +94,6 @@ def test_no_variable_of_torchrun_reaches_it(monkeypatch):
     assert not [name for name in variables() if "ELASTIC" in name]
 
 
-def test_a_rank_alone_needs_no_interface(monkeypatch):
-    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
-    assert "GLOO_SOCKET_IFNAME" not in variables(address=None)
-
-
 def test_an_address_of_no_interface_is_named():
     with pytest.raises(ValueError, match="192.0.2.1 is the address of no interface here"):
         script.run_script(KeptTask(), order("pass", address="192.0.2.1"))
@@ -110,19 +105,6 @@ def test_a_folder_of_data_that_is_not_there_is_named(tmp_path):
     assert printed("import os; print(os.environ['PLANNER_DATA'])", {"PLANNER_DATA": str(tmp_path)}).strip() == str(
         tmp_path
     )
-
-
-def test_a_program_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match="no-such-program: No such file"):
-        script.run_script(KeptTask(), RunScript(("no-such-program",), "/", {}, None))
-
-
-def test_told_to_stop_before_it_began_it_does_not_begin():
-    task = KeptTask()
-    task.stopping.set()
-    with pytest.raises(InterruptedError):
-        script.run_script(task, order("print(1)"))
-    assert task.text() == ""
 
 
 def family(task):

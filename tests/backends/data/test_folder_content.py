@@ -45,12 +45,6 @@ def test_a_changed_byte_at_either_end_shows(at: int, folder: Path) -> None:
     assert after.hash != before.hash and after[:2] == before[:2]
 
 
-def test_a_renamed_file_shows(folder: Path) -> None:
-    before = survey(str(folder))
-    (folder / "train" / "a.bin").rename(folder / "train" / "c.bin")
-    assert survey(str(folder)).hash != before.hash
-
-
 def test_of_many_files_some_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_content, "FILES_READ", 2)  # long.bin and train/b.bin
     before = survey(str(folder))

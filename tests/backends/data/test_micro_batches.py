@@ -24,20 +24,6 @@ def test_parts_are_as_large_as_allowed_and_the_last_is_the_rest(batch, most, siz
         np.testing.assert_array_equal(np.concatenate([part.batch[0] for part in parts]), next(whole)[0])
 
 
-def test_without_a_limit_batches_stay_whole() -> None:
-    source = loader(4)
-    assert in_parts(source, 0) is source
-    batch = next(source)
-    assert parts_of(batch) == (BatchPart(1, batch),)
-
-
-def test_the_batch_size_may_change() -> None:
-    split = in_parts(loader(4), 3)
-    next(split)
-    split.batch = 7
-    assert [part.samples for part in parts_of(next(split))] == [3, 3, 1]
-
-
 def test_a_stream_is_split_and_read_ahead_too() -> None:
     split = BackgroundLoader(in_parts(SampleStream(lambda: iter(range(10)), list).loader(5), 2))
     assert next(split) == SplitBatch((BatchPart(2, [0, 1]), BatchPart(2, [2, 3]), BatchPart(1, [4])))

@@ -87,15 +87,6 @@ def test_ten_devices_with_a_label_each_hold_ten_labels():
     assert all(list(of.values()) == [8] * 4 for of in held(hundred, made).values())
 
 
-def test_devices_that_share_a_label_divide_it_by_weight():
-    made = Partition("labels", 10.0).divide(TEN, {"fast": 3.0, "slow": 1.0}, 5)
-    assert held(TEN, made) == {"fast": {str(i): 75 for i in range(10)}, "slow": {str(i): 25 for i in range(10)}}
-
-
-def test_more_labels_than_there_are_is_all_of_them():
-    assert all(len(of) == 10 for of in held(TEN, Partition("labels", 99.0).divide(TEN, FOUR, 0)).values())
-
-
 def test_a_large_concentration_divides_by_weight_and_a_small_one_gives_each_label_to_one_device():
     alike = held(TEN, Partition("dirichlet", 1e6).divide(TEN, {"fast": 3.0, "slow": 1.0}, 1))
     assert all(abs(number - 75) <= 1 for number in alike["fast"].values())
@@ -117,11 +108,6 @@ def test_shares_have_the_means_and_the_spread_of_the_dirichlet_distribution(alph
     assert shares.mean() == pytest.approx(0.5, abs=0.03)
     if alpha >= 1:
         assert shares.var() == pytest.approx(0.25 / (2 * alpha + 1), rel=0.15)
-
-
-def test_another_seed_divides_otherwise():
-    digests = {Partition("dirichlet", 1.0).divide(TEN, FOUR, seed).digest for seed in range(5)}
-    assert len(digests) == 5
 
 
 @pytest.mark.parametrize(
@@ -200,7 +186,3 @@ def test_labels_are_whole_numbers_or_texts_one_a_sample():
         as_labels([1, 2, 3], 2)
     with pytest.raises(ValueError, match=r"\(2, 3\) targets for 2 samples"):
         as_labels(np.eye(3, dtype=int)[:2], 2)
-
-
-def test_samples_are_counted_by_label():
-    assert counted(np.array([3, 1, 3, 3])) == {"1": 1, "3": 3}

@@ -35,11 +35,6 @@ def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the
     assert [event.step for event in events] == [1, 3]
 
 
-def test_a_writer_without_a_path_writes_nothing():
-    writer = CheckpointWriter(None, lambda event: pytest.fail(str(event)))
-    writer.write(filled, LAYOUT)
-
-
 @pytest.mark.parametrize(
     ("name", "weight", "reason"),
     [("c.npz", np.nan, "weights of step 7 are not finite"), ("no/c.npz", 1.0, "No such file")],

@@ -3,15 +3,10 @@
 import pytest
 
 from backends.hosting.member_stats import MemberStats
-from backends.protocol.events import MemberProgress
 
 
 class Connection:
     sent_bytes, received_bytes = 3, 4
-
-
-def test_a_member_that_has_made_no_step_has_neither_loss_nor_staleness() -> None:
-    assert MemberStats().summary() == MemberProgress(0, None, 0, None, False)
 
 
 def test_the_loss_is_smoothed_and_the_staleness_a_mean() -> None:

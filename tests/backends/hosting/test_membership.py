@@ -24,20 +24,6 @@ def test_all_observers_are_told_who_is_there_sorted_by_name() -> None:
         assert each.heard == [("b",), ("a", "b"), ("a",)]
 
 
-def test_an_observer_that_is_added_is_told_of_the_next_change() -> None:
-    membership, late = Membership(), Recorder()
-    membership.join("a")
-    membership.add_observer(late.set_members)
-    membership.join("b")
-    assert late.heard == [("a", "b")]
-
-
-def test_members_are_replaced_at_once() -> None:
-    observer = Recorder()
-    Membership(observer.set_members).replace(["c", "a"])
-    assert observer.heard == [("a", "c")]
-
-
 @given(some.lists(some.tuples(some.booleans(), some.sampled_from("abc"))))
 def test_the_members_are_those_that_joined_and_have_not_left(changes: list[tuple[bool, str]]) -> None:
     membership, present = Membership(), set()

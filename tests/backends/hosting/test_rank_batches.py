@@ -53,9 +53,9 @@ def test_a_member_without_samples_does_not_count(tmp_path: Path) -> None:
 
 def test_after_its_end_the_last_batch_is_drawn_again_and_counts_for_nothing(tmp_path: Path) -> None:
     made, group = batches(tmp_path, strategy=BY_RATES)
-    last = made.draw()
+    last = next(made)
     made.end()
-    assert made.draw() is last
+    assert next(made) is last
     assert (made.over, made.wanted, group.part) == (True, 0, 0.0)
     assert made.agree(np.array([10, 50, 0])) == 2
     assert (made.size, group.part) == (BATCH, 0.0)

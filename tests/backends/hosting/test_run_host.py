@@ -16,7 +16,7 @@ import pytest
 from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import OptimizerSettings
 from backends.network import framing
-from backends.protocol.events import Dropped, Joined, Refused, Replaced, Silent
+from backends.protocol.events import Dropped, Joined, Refused, Silent
 from backends.protocol.frames import Done, Gradient, WorkerEvaluation, WorkerHello
 from backends.protocol.json_messages import encode_list
 from backends.strategies.message import dense
@@ -113,7 +113,7 @@ def test_a_process_that_is_stopped_or_killed_is_dropped(tmp_path, number):
         run.stopping.set()
         process.kill()
     done = run.account().done
-    assert other.end().steps + run.host.members["nano"].steps == done == run.saved().meta["step"]
+    assert other.end().steps + run.host.run_state.members["nano"].steps == done == run.saved().meta["step"]
 
 
 def test_heartbeats_keep_a_worker_whose_step_takes_long(tmp_path):
@@ -144,24 +144,6 @@ def test_a_worker_that_waits_for_others_and_falls_silent_is_dropped(tmp_path):
     assert_whole(run, 1)
 
 
-@pytest.mark.parametrize("taken", [False, True], ids=["waiting", "holding"])
-def test_a_worker_that_returns_takes_the_place_of_its_old_connection(tmp_path, taken):
-    """The old connection has not failed yet; the step that it held is made once."""
-    run = ServerRun(run_spec(tmp_path, 8, schedule=RateSchedule()))
-    old = ScriptedWorker(run, "nano")
-    if taken:
-        old.receive_order()
-    WorkerThread(run, "nano").end()
-    account = assert_whole(run, 8)
-    assert account.workers["nano"].steps == 8
-    assert run.members(Replaced) == ["nano"]
-    assert run.members(Dropped) == []
-    with pytest.raises(framing.WireError):
-        old.push()
-        while True:
-            old.receive_order()
-
-
 def test_a_worker_that_returns_again_and_again_makes_each_step_once(tmp_path):
     run = ServerRun(run_spec(tmp_path, 60, checkpoint_every=3))
     computed, visits_over = itertools.count(), threading.Event()
@@ -176,17 +158,6 @@ def test_a_worker_that_returns_again_and_again_makes_each_step_once(tmp_path):
     steady.end()
     assert_whole(run, 60)
     assert len(run.members(Joined)) == 11
-
-
-def test_a_worker_that_comes_five_times_at_once_makes_each_step_once(tmp_path):
-    run = ServerRun(run_spec(tmp_path, 30))
-    crowd = [WorkerThread(run, "nano", batches=slowly()) for _ in range(5)]
-    account = assert_whole(run, 30)
-    for member in crowd:
-        member.join(HANG_S)
-        assert not member.is_alive()
-    assert account.workers["nano"].steps == 30
-    assert account.workers["nano"].bytes <= sum(member.bytes for member in crowd)
 
 
 def test_what_a_replaced_connection_still_brings_is_not_mixed_with_the_new(tmp_path):

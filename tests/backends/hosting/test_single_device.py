@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from backends.data.loader import ArraySamples
-from backends.frameworks.optimizer import MOMENTUM, OptimizerSettings
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.hosting import single_device
-from backends.protocol.events import CheckpointWritten, Diverged
+from backends.protocol.events import Diverged
 from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, step
@@ -23,7 +23,6 @@ from tests.backends.fakes import (
     arrays_of,
     images,
     run_spec,
-    train_on_all_with,
 )
 from tests.backends.replicas import NORMALISED, small_replica
 from tests.backends.server_run import ServerRun, WorkerThread
@@ -102,11 +101,6 @@ def test_what_a_cluster_saved_one_device_goes_on_with(tmp_path):
     assert (account.finished, spent.steps, left.meta["step"]) == (True, 4, 10)
 
 
-def test_it_saves_at_every_multiple_and_at_the_end(tmp_path):
-    _, _, events, _ = train(run_spec(tmp_path, 6, checkpoint_every=2))
-    assert [event.step for event in events if isinstance(event, CheckpointWritten)] == [2, 4, 6]
-
-
 def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
     asked = iter([False] * 4 + [True] * 9)
     account, spent, _, left = train(run_spec(tmp_path, 10), should_stop=lambda: next(asked))
@@ -166,42 +160,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
         train(run_spec(tmp_path, 5, resume=str(tmp_path / "checkpoint.npz")), Wider())
 
 
-def test_rates_follow_the_schedule(tmp_path):
-    rates = []
-
-    class Listening(Softmax):
-        def gradient(self, batch, rate=1.0, weight_decay=0.0, adds=False):
-            rates.append((rate, weight_decay))
-            return super().gradient(batch, rate, weight_decay, adds)
-
-    train(
-        run_spec(tmp_path, 4, optimizer=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)),
-        Listening(),
-    )
-    np.testing.assert_allclose(rates, [(0.2, 0.01), (0.2, 0.01), (0.02, 0.01), (0.002, 0.01)])
-
-
-def test_a_run_does_not_go_on_with_another_optimizer(tmp_path):
-    train(run_spec(tmp_path, 3, optimizer=OptimizerSettings(kind="adam")))
-    with pytest.raises(ValueError, match="of optimizer adam, .* is not what sgd does; go on with --optimizer adam"):
-        train(run_spec(tmp_path, 5, resume=str(tmp_path / "checkpoint.npz")))
-
-
 # -- parts of a strategy that one device has too ---------------------------------------------------
-
-
-def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
-    plan = {
-        "optimizer": OptimizerSettings(2.0, 0.5, 0.01, "lars"),
-        "schedule": RateSchedule(),
-        "strategy": Strategy.from_text("sgp:optimizer=lars"),
-    }
-    _, _, _, half = train(run_spec(tmp_path, 4, **plan))
-    _, _, _, rest = train(run_spec(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
-    np.testing.assert_allclose(
-        rest.weights, train_on_all_with(plan["optimizer"], 10, [DrawnBatches()]), rtol=1e-4, atol=1e-6
-    )
-    assert half.slots[MOMENTUM].any()
 
 
 def test_a_global_batch_grows_on_one_device_and_survives_a_break(tmp_path):

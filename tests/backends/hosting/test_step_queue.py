@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.hosting.step_queue import StepQueue, WorkItem
+from backends.hosting.step_queue import StepCounter, StepQueue, WorkItem
 from backends.protocol.frames import EVALUATE, FINISH, STEP
+
+
+def queue_of(total, evaluate_every=0, made=0, evaluated=0):
+    counter = StepCounter(total, evaluate_every)
+    counter.resume(made, evaluated)
+    return StepQueue(counter)
 
 
 def alone(queue):
@@ -19,19 +25,9 @@ def alone(queue):
     return told
 
 
-def test_a_single_worker_makes_every_step_then_evaluates():
-    assert alone(StepQueue(3)) == [(STEP, 0), (STEP, 1), (STEP, 2), (EVALUATE, 3)]
-
-
 def test_it_evaluates_whenever_a_multiple_has_been_passed_and_at_the_end_once():
-    told = alone(StepQueue(6, evaluate_every=2))
+    told = alone(queue_of(6, evaluate_every=2))
     assert [step for kind, step in told if kind == EVALUATE] == [2, 4, 6]
-
-
-def test_no_steps_are_no_work():
-    queue = StepQueue(0)
-    assert queue.finished
-    assert queue.take("a").kind == FINISH
 
 
 @pytest.mark.parametrize(
@@ -39,34 +35,18 @@ def test_no_steps_are_no_work():
     [(5, 4, [6, 8]), (4, 2, [4, 6, 8]), (4, 4, [6, 8]), (5, 0, [5, 6, 8]), (8, 6, [8]), (8, 8, [])],
 )
 def test_a_resumed_run_evaluates_what_had_not_been_evaluated(done, evaluated, evaluations):
-    told = alone(StepQueue(8, done, 2, evaluated))
+    told = alone(queue_of(8, 2, done, evaluated))
     assert [step for kind, step in told if kind == STEP] == list(range(done, 8))
     assert [step for kind, step in told if kind == EVALUATE] == evaluations
 
 
 def test_a_run_that_has_made_more_steps_than_asked_is_refused():
     with pytest.raises(ValueError, match="9 steps are done already, more than the run's 8"):
-        StepQueue(8, 9)
-
-
-def test_one_worker_evaluates_while_others_go_on():
-    queue = StepQueue(10, evaluate_every=1)
-    queue.take("a")
-    queue.complete("a")
-    assert [queue.take(name).kind for name in "abc"] == [EVALUATE, STEP, STEP]
-
-
-def test_an_abandoned_last_evaluation_goes_to_another():
-    queue = StepQueue(1)
-    queue.take("a")
-    queue.complete("a")
-    assert queue.take("a") == WorkItem(EVALUATE, 1)
-    queue.abandon("a")
-    assert queue.take("b") == WorkItem(EVALUATE, 1)
+        queue_of(8, made=9)
 
 
 def test_a_worker_that_waits_gets_what_another_abandons():
-    queue = StepQueue(1)
+    queue = queue_of(1)
     queue.take("a")
     got = []
     waiting = threading.Thread(target=lambda: got.append(queue.take("b")))
@@ -77,7 +57,7 @@ def test_a_worker_that_waits_gets_what_another_abandons():
 
 
 def test_items_of_workers_that_have_left_go_to_others():
-    queue = StepQueue(2)
+    queue = queue_of(2)
     queue.take("a")
     queue.take("b")
     queue.set_members(("b",))
@@ -87,7 +67,7 @@ def test_items_of_workers_that_have_left_go_to_others():
 
 @pytest.mark.parametrize("release", ["stop", "wake"])
 def test_a_worker_that_waits_is_told_to_finish_when_the_run_stops_or_it_is_gone(release):
-    queue = StepQueue(1)
+    queue = queue_of(1)
     queue.take("a")
     got, gone = [], threading.Event()
     waiting = threading.Thread(target=lambda: got.append(queue.take("b", gone.is_set)))
@@ -99,7 +79,7 @@ def test_a_worker_that_waits_is_told_to_finish_when_the_run_stops_or_it_is_gone(
 
 
 def test_a_step_that_is_completed_after_the_stop_counts():
-    queue = StepQueue(5)
+    queue = queue_of(5)
     queue.take("a")
     queue.stop()
     assert queue.complete("a") == 1
@@ -114,7 +94,7 @@ def test_a_step_that_is_completed_after_the_stop_counts():
 )
 def test_any_interleaving_ends_with_exactly_the_asked_for_steps(total, every, moves):
     """In a move, a worker takes an item if it need not wait, or completes or abandons its own."""
-    queue = StepQueue(total, evaluate_every=every)
+    queue = queue_of(total, evaluate_every=every)
     held, made, evaluated = {}, 0, []
 
     def move(worker, completes):

@@ -46,16 +46,6 @@ def test_the_function_is_called_in_its_folder_with_its_siblings_and_the_folder_o
     assert user_job.call(spec(folder, data=str(tmp_path))) == ("sibling", "beside it", str(tmp_path))
 
 
-def test_a_function_may_be_in_a_package(tmp_path) -> None:
-    folder = project(
-        tmp_path,
-        models____init__="",
-        models__net="from . import size\n\ndef job():\n    return size.WIDTH\n",
-        models__size="WIDTH = 7\n",
-    )
-    assert user_job.call(spec(folder, "models.net")) == 7
-
-
 def test_another_project_with_modules_of_the_same_name_is_loaded_anew(tmp_path) -> None:
     first = project(tmp_path / "a", task="import part\n\ndef job():\n    return part.NAME\n", part="NAME = 'a'\n")
     second = project(tmp_path / "b", task="import part\n\ndef job():\n    return part.NAME\n", part="NAME = 'b'\n")
@@ -73,12 +63,6 @@ def test_a_job_that_is_not_there_is_named(tmp_path, module, function, message) -
 
 
 # -- attributes ------------------------------------------------------------------------------------
-
-
-def test_what_a_job_lacks_is_none() -> None:
-    job = user_job.checked(whole())
-    assert job.optimizer is job.scheduler is job.collate is job.forward is job.classes is None
-    assert job.metrics == {} and job.loss is max
 
 
 @pytest.mark.parametrize("name", user_job.REQUIRED)
@@ -133,38 +117,6 @@ def test_metrics_of_another_form_are_refused(metrics) -> None:
 def test_a_function_takes_what_it_is_called_with(name, function, message) -> None:
     with pytest.raises(ValueError, match=message):
         user_job.checked(whole(**{name: function}))
-
-
-def test_a_forward_may_take_whether_it_is_called_in_training() -> None:
-    for forward in (lambda model, batch, training: 1, lambda model, batch, *, training: 1):
-        assert user_job.checked(whole(forward=forward)).forward is forward
-    with pytest.raises(ValueError, match="its forward takes .* and must take model and batch"):
-        user_job.checked(whole(forward=lambda model, batch, step: 1))
-
-
-def test_a_class_is_no_loss() -> None:
-    with pytest.raises(ValueError, match="its loss is the class SimpleNamespace; give an instance of it"):
-        user_job.checked(whole(loss=SimpleNamespace))
-
-
-def test_so_do_metrics_and_the_jobs_own_function(tmp_path) -> None:
-    with pytest.raises(ValueError, match=r"its metric mae takes \(outputs\), and must take outputs and targets"):
-        user_job.checked(whole(metrics={"mae": lambda outputs: 1}))
-    project(tmp_path, task="def job(size):\n    return 1\n\ndef other(size=3):\n    return size\n")
-    with pytest.raises(ValueError, match=r"the function job takes \(size\), and must take no argument"):
-        user_job.call(spec(tmp_path))
-    assert user_job.call(spec(tmp_path, function="other")) == 3
-
-
-@pytest.mark.parametrize(("classes", "names"), [(None, ()), (2, ("0", "1")), (["cat", "dog"], ("cat", "dog"))])
-def test_classes_are_names_or_their_number(classes, names) -> None:
-    assert user_job.checked(whole(classes=classes)).class_names == names
-
-
-@pytest.mark.parametrize("classes", [2.5, -1, "ab", max, {"a": 1}], ids=str)
-def test_other_classes_are_refused(classes) -> None:
-    with pytest.raises(ValueError, match="its classes are .* and must be a list of names, or how many there are"):
-        user_job.checked(whole(classes=classes))
 
 
 # -- errors in the user's code ---------------------------------------------------------------------

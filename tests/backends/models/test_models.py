@@ -37,12 +37,6 @@ def test_multiply_adds_are_those_published(name):
     assert models.multiply_adds(as_published(name)) / 1e6 == pytest.approx(PUBLISHED[name][1], rel=1e-3)
 
 
-@pytest.mark.parametrize("name", COUNTED)
-def test_a_model_with_a_rounded_published_size_is_near_it(name):
-    exact, rounded = COUNTED[name]
-    assert models.parameter_count(models.model(name)) == exact == pytest.approx(rounded, rel=0.08)
-
-
 def test_every_model_of_the_registry_is_covered_here():
     assert set(models.MODELS) == set(PUBLISHED) | set(COUNTED)
     assert all(models.model(name).name == name for name in models.MODELS)
@@ -59,11 +53,6 @@ def test_small_images_of_any_number_of_classes_fit(name, input_shape):
 def test_an_input_too_small_is_refused_by_layer():
     with pytest.raises(ValueError, match=r"vgg19 on 28x28x1 input: 36_maxpool: a window of 2 does not fit 1x1"):
         models.model("vgg19", (28, 28, 1), 10)
-
-
-def test_an_unknown_name_lists_the_known_and_guesses():
-    with pytest.raises(ValueError, match="unknown model 'ResNet15', did you mean 'resnet152'.*vgg19"):
-        models.model("ResNet15")
 
 
 def test_fingerprints_tell_models_apart_and_stay_the_same():

@@ -31,11 +31,6 @@ def test_a_model_may_import_its_neighbours(tmp_path: Path, net: str) -> None:
     assert "layers_of_mine" not in sys.modules
 
 
-def test_the_folder_of_a_model_may_be_a_package(tmp_path: Path) -> None:
-    model = write(tmp_path, net="from . import WIDTH\ndef build():\n    return WIDTH\n", __init__="WIDTH = 3\n")
-    assert built(model) == 3
-
-
 def test_neighbours_of_two_models_may_have_one_name(tmp_path: Path) -> None:
     net = "import block\ndef build():\n    return block.SIZE\n"
     small = write(tmp_path / "small", net=net, block="SIZE = 1\n")
@@ -48,9 +43,3 @@ def test_what_a_file_raises_comes_through_and_nothing_is_left(tmp_path: Path) ->
     with pytest.raises(ZeroDivisionError):
         built(model)
     assert not {"block", user.PACKAGE} & set(sys.modules)
-
-
-def test_a_function_that_is_missing_is_named_with_its_file(tmp_path: Path) -> None:
-    model = write(tmp_path, net="build = 3\n")
-    with pytest.raises(ValueError, match=r"net\.py defines no function build"):
-        built(model)

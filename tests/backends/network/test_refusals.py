@@ -19,12 +19,6 @@ class Told:
             self.refusals.add(reason)
 
 
-def test_a_few_are_told_at_once():
-    told = Told()
-    told.add("a", "b")
-    assert told.events == [Refused("a"), Refused("b")]
-
-
 def test_more_are_counted_and_told_when_the_interval_ends():
     told = Told()
     told.add(*"abcdefgh")

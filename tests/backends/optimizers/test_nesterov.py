@@ -19,22 +19,6 @@ def steps(made, changes, settings):
     return found
 
 
-def test_nesterov_looks_ahead() -> None:
-    # m = 2, w = 10 - 0.5 (2 + 0.5 * 2) = 8.5; m = 0.5 * 2 + 1 = 2, w = 8.5 - 0.5 (1 + 1) = 7.5
-    assert steps(Nesterov(ONE), [2.0, 1.0], OptimizerSettings(0.5, 0.5, kind=NESTEROV)) == [8.5, 7.5]
-
-
-def test_without_momentum_the_mean_change_is_the_step() -> None:
-    made = Nesterov(ONE)
-    assert steps(made, [2.0, -1.0], OptimizerSettings(1.0, 0.0, kind=NESTEROV)) == [8.0, 9.0]
-    assert made.slots["momentum"][0] == 0.0
-
-
-def test_a_positive_change_lowers_the_weight_as_a_gradient_does() -> None:
-    assert steps(Nesterov(ONE), [1.0], OptimizerSettings(1.0, 0.9, kind=NESTEROV))[0] < 10.0
-    assert steps(DelayedNesterov(ONE), [1.0], OptimizerSettings(1.0, 0.9, kind=DELAYED_NESTEROV, delay=2))[0] < 10.0
-
-
 def test_delayed_nesterov_adds_momentum_at_every_second_update() -> None:
     settings = OptimizerSettings(1.0, 0.5, kind=DELAYED_NESTEROV, delay=2)
     # 10 - 4/2 = 8; 8 - 2/2 = 7, m = (4 + 2)/2 = 3, 7 - 0.5 * 3 = 5.5; 5.5 - 1 = 4.5;

@@ -28,14 +28,6 @@ def test_it_equals_the_formula(size, momentum, seed):
     np.testing.assert_array_equal(gradients, kept)
 
 
-def test_without_momentum_its_buffer_is_left_alone():
-    velocity = np.full(5, np.nan, np.float32)
-    weights = np.ones(5, np.float32)
-    apply(weights, velocity, np.full(5, 0.5, np.float32), 0.0)
-    assert np.isnan(velocity).all()
-    np.testing.assert_array_equal(weights, 0.5)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, BLOCK, 2 * BLOCK])
 def test_a_value_that_is_not_finite_is_found_wherever_it_is(value, place):
@@ -43,7 +35,3 @@ def test_a_value_that_is_not_finite_is_found_wherever_it_is(value, place):
     assert finite(values)
     values[place] = value
     assert not finite(values)
-
-
-def test_nothing_is_finite():
-    assert finite(np.empty(0, np.float32))

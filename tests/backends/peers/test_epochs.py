@@ -3,7 +3,7 @@
 import pytest
 
 from backends.hosting.membership import Membership
-from backends.hosting.step_queue import RunProgress
+from backends.hosting.step_queue import StepCounter
 from backends.network.mailbox import RUN_OVER
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
@@ -15,8 +15,8 @@ class Peers:
 
     def __init__(self, policy, total=12, names="ab", save_every=0, **options):
         self.membership = Membership()
-        progress = RunProgress(total, 0, 0, 0, save_every)
-        self.scheduler = EpochScheduler(progress, SyncPolicy.from_text(policy), self.membership, **options)
+        counter = StepCounter(total, 0, save_every)
+        self.scheduler = EpochScheduler(counter, SyncPolicy.from_text(policy), self.membership, **options)
         for name in names:
             self.scheduler.join(name)
 
@@ -70,14 +70,6 @@ def test_the_first_epoch_waits_for_all_peers_that_are_expected() -> None:
     peers.begin()
 
 
-def test_the_first_epoch_waits_no_longer_than_its_patience() -> None:
-    now = [0.0]
-    peers = Peers("asynchronous", names="a", expected=2, patience_s=60.0, clock=lambda: now[0])
-    assert peers.take("a") is None
-    now[0] = 60.0
-    assert peers.take("a") == STEP
-
-
 def test_a_peer_that_joins_waits_until_all_have_completed_the_step_that_some_have_begun() -> None:
     peers = Peers("synchronous")
     peers.begin()
@@ -127,18 +119,6 @@ def test_peers_that_wait_for_one_another_make_whole_rounds() -> None:
     peers.scheduler.complete("a")
     assert peers.scheduler.finished
     assert peers.take("b") == FINISH
-
-
-def test_peers_that_do_not_wait_make_exactly_the_steps_asked_for() -> None:
-    peers = Peers("asynchronous", total=3)
-    peers.begin()
-    assert peers.take("a") == peers.take("b") == STEP
-    peers.scheduler.complete("a")
-    assert peers.take("a") == STEP
-    peers.scheduler.complete("a")
-    assert peers.take("a") is None
-    peers.scheduler.complete("b")
-    assert peers.take("b") == EVALUATE
 
 
 def test_a_peer_that_waits_for_nobody_has_its_next_order_while_it_makes_a_step() -> None:

@@ -71,16 +71,6 @@ def test_peers_that_do_not_wait_for_one_another_give_too(tmp_path, text):
     assert sum(given) == 2 * sum(each.shared for each in figures) > 0
 
 
-def test_the_bytes_of_samples_are_not_among_those_of_the_exchange(tmp_path):
-    with_samples, batches = trained(tmp_path, "allreduce")
-    without, _ = trained(tmp_path, "allreduce", inject="")
-    sample_bytes = sum(each.sent_bytes for each in told(batches).values())
-    more = sum(each.bytes for each in with_samples.account().workers.values()) - sum(
-        each.bytes for each in without.account().workers.values()
-    )
-    assert more < STEPS * CLASSES * 120 < sample_bytes  # heads of orders, and none of the samples
-
-
 def test_one_that_comes_back_takes_part_again(tmp_path):
     run = PeerRun(tmp_path, "baseline", 10**6, 2, inject="alpha=1,beta=0.5")
     stays = run.start(0, batches=LabelBatches(0))

@@ -13,7 +13,6 @@ from backends.jobs.job import ACCURACY
 from backends.network.mailbox import RUN_OVER
 from backends.peers.exchanges import gradients
 from backends.protocol.events import CheckpointWritten, Dropped, Joined, Silent
-from backends.strategies import sample_streams
 from backends.strategies.compatibility import PARTS
 from backends.strategies.presets import PRESETS
 from tests.backends.fakes import train_on_all, train_on_all_with
@@ -22,21 +21,6 @@ from tests.backends.replicas import small_replica
 from tests.installed import EACH, MIXED
 from tests.running import HANG_S
 
-#: Synchronous and lossless: all gradients of a step reach everyone within it.
-WHOLE = [
-    ("baseline", 3),
-    ("allreduce", 2),
-    ("allreduce", 3),
-    ("allreduce", 4),
-    ("crossover-hierarchical:topology=groups:count=2,between=all,aggregation=mean", 3),
-    ("crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean", 4),
-    ("dlion:compressor=dense,batching=fixed,knowledge=none", 3),
-    # Two peers have one another's weights in every step, whatever they merge by.
-    ("crossover", 2),
-    ("crossover:topology=random:segments=1", 2),
-    ("crossover-hierarchical", 2),
-    ("sgp", 2),
-]
 PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
 
 
@@ -63,12 +47,6 @@ def test_a_peer_has_lost_its_coordinator_unless_it_was_told_that_the_run_is_over
     assert not run.account().finished
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-@pytest.mark.parametrize(("text", "members"), WHOLE)
-def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, text, members, momentum):
-    expect_one_process(tmp_path, text, members, momentum, ("numpy",))
-
-
 @pytest.mark.parametrize("frameworks", [*EACH, MIXED])
 def test_a_run_of_one_framework_or_of_several_is_one_process_with_all_batches(tmp_path, frameworks):
     expect_one_process(tmp_path, "allreduce", 3, 0.5, frameworks)
@@ -86,18 +64,6 @@ def expect_one_process(folder, text, members, momentum, frameworks):
     assert account.finished
     assert {each.steps for each in account.workers.values()} == {8}
     np.testing.assert_allclose(run.saved().weights, together, rtol=1e-4, atol=1e-5)
-
-
-def test_merged_by_samples_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path):
-    run = PeerRun(tmp_path, "baseline:batching=stream,aggregation=samples", 24, 3, seed=4)
-    sizes = [sample_streams.drawn_batch(name, 4) for name in NAMES[:3]]
-    assert len(set(sizes)) > 1
-    threads, drawn = run.start_all(), [shard(seed) for seed in range(3)]
-    for each, size in zip(drawn, sizes, strict=True):
-        each.batch = size
-    together = train_on_all(8, drawn)
-    for thread in threads:
-        np.testing.assert_allclose(thread.end(), together, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("members", [1, 2, 3, 4])
@@ -154,16 +120,6 @@ def test_every_preset_learns(tmp_path, name):
     assert account.finished
     assert account.evaluations[-1].metrics[ACCURACY] > 0.8
     assert run.saved().meta["step"] == 90
-
-
-@pytest.mark.parametrize("name", PEERS)
-def test_a_single_peer_is_plain_sgd(tmp_path, name):
-    text = (
-        name + ":compressor=dense" + (",batching=fixed,aggregation=mean" if PRESETS[name].batching != "fixed" else "")
-    )
-    run = PeerRun(tmp_path, text, 10, 1, momentum=0.5)
-    (thread,) = run.start_all()
-    np.testing.assert_allclose(thread.end(), train_on_all(10, [shard(0)], 0.5), rtol=1e-5, atol=1e-6)
 
 
 #: One of each kind of exchange.
@@ -322,29 +278,6 @@ def test_the_best_peer_sends_its_weights_to_the_others(tmp_path):
     assert nobody + 2 * 39 * 4 < worst < everyone
 
 
-def test_the_run_ends_with_the_last_peer_that_has_the_weights(tmp_path):
-    run = PeerRun(tmp_path, "allreduce", 10_000, 1, checkpoint_every=20)
-    (only,) = run.start_all()
-    run.await_event(CheckpointWritten)
-    only.cut()
-    account = run.account()
-    assert not account.finished
-    assert account.reason == "no member is left that has the weights"
-    assert 0 < run.saved().meta["step"] < 10_000
-
-
-def test_a_stopped_run_leaves_a_checkpoint(tmp_path):
-    run = PeerRun(tmp_path, "baseline", 100_000, 3)
-    threads = run.start_all()
-    run.await_steps(30)
-    run.stopping.set()
-    for thread in threads:
-        thread.end()
-    account = run.account()
-    assert account.reason == "stopped"
-    assert run.saved().meta["step"] == account.done
-
-
 def test_a_frozen_peer_is_dropped_and_the_others_go_on(tmp_path):
     run = PeerRun(tmp_path, "allreduce", 1500, 3, heartbeat_s=1.0, evaluate_every=10_000)
     threads = run.start_all()
@@ -368,11 +301,3 @@ def test_equal_weights_are_saved_once_and_different_ones_for_each_peer(tmp_path)
 
     assert saved_by_peer("allreduce") == set()
     assert saved_by_peer("crossover") == {"nano/own", "pc/own", "tx2/own"}
-
-
-def test_peers_whose_initial_weights_differ_begin_with_those_of_one(tmp_path):
-    run = PeerRun(tmp_path, "allreduce", 9, 3)
-    threads = [run.start(seed, initial=seed) for seed in range(3)]
-    weights = [thread.end() for thread in threads]
-    for each in weights[1:]:
-        np.testing.assert_array_equal(each, weights[0])

@@ -5,7 +5,6 @@ import pytest
 
 from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import MOMENTUM
-from backends.hosting.member_stats import MemberStats
 from backends.peers.state import ORPHANED, PeerRunState
 from backends.protocol.events import Diverged, Evaluated
 from backends.protocol.frames import (
@@ -17,7 +16,6 @@ from backends.protocol.frames import (
     STEP,
     TAKE,
     WEIGHTS,
-    PeerAddress,
     PeerHello,
     PeerStepDone,
     Scores,
@@ -28,7 +26,6 @@ from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import run_spec
 
 LAYOUT = Layout((Variable("w", (2,), 0, 2),), (Variable("mean", (1,), 0, 1),))
-OTHER = Layout((Variable("w", (3,), 0, 3),), ())
 
 
 class Run:
@@ -46,7 +43,6 @@ class Run:
         self.events = []
         self.spec = run_spec(folder, steps, **values)
         self.state = PeerRunState(self.spec, self.events.append)
-        self.stats = {name: MemberStats() for name in names}
 
     def join(self, name, digest="equal", layout=LAYOUT):
         return self.state.join(name, PeerHello(layout, "127.0.0.1", 7000 + ord(name), digest))
@@ -72,7 +68,7 @@ class Run:
             assert item.kind == STEP
             loss, took = (losses or {}).get(name, 1.0), (seconds or {}).get(name, 0.1)
             answer = PeerStepDone(loss, orders[name].batch, took, 0, False)
-            self.state.complete_step(name, self.stats[name], item, answer)
+            self.state.complete_step(name, item, answer)
         return orders
 
 
@@ -90,12 +86,6 @@ def own(weight):
     return {WEIGHTS: (np.full(2, weight, np.float32), np.zeros(2, np.float32)), STATE: (np.ones(1, np.float32),)}
 
 
-def test_peers_that_begin_with_equal_weights_need_not_exchange_them(tmp_path) -> None:
-    run = Run(tmp_path)
-    run.begin()
-    assert [run.take(name).kind for name in "ab"] == [STEP, STEP]
-
-
 def test_a_peer_that_begins_with_other_weights_takes_those_of_another(tmp_path) -> None:
     run = Run(tmp_path)
     run.join("a")
@@ -104,21 +94,6 @@ def test_a_peer_that_begins_with_other_weights_takes_those_of_another(tmp_path) 
     assert run.take("a").kind == GIVE
     run.state.give_weights((np.ones(2), np.zeros(2), np.ones(1)))
     assert run.take("b").kind == TAKE
-
-
-def test_a_peer_with_another_model_is_refused(tmp_path) -> None:
-    run = Run(tmp_path)
-    run.join("a")
-    with pytest.raises(ValueError, match="its model is not the run's"):
-        run.join("b", layout=OTHER)
-
-
-def test_an_order_to_step_names_the_members_and_their_addresses(tmp_path) -> None:
-    run = Run(tmp_path)
-    run.begin()
-    order = run.step()["a"]
-    assert order.members == (PeerAddress("a", "127.0.0.1", 7097), PeerAddress("b", "127.0.0.1", 7098))
-    assert (order.step, order.epoch, order.batch) == (0, 1, run.spec.run.batch)
 
 
 def test_the_rate_is_that_of_the_steps_that_all_peers_have_made(tmp_path) -> None:
@@ -152,7 +127,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path) -> None:
     run = Run(tmp_path)
     run.begin()
     item = run.take("a")
-    run.state.complete_step("a", run.stats["a"], item, PeerStepDone(float("nan"), 8, 0.1, 0, False))
+    run.state.complete_step("a", item, PeerStepDone(float("nan"), 8, 0.1, 0, False))
     assert run.take("b").kind == FINISH
     assert "training diverged: the gradient at step 0 on a" in run.state.reason
     assert run.events == [Diverged("a", 0, "nan")]
@@ -184,7 +159,7 @@ def test_the_last_evaluation_ends_the_run(tmp_path) -> None:
     run = Run(tmp_path, steps=2)
     run.begin()
     run.step()
-    assert run.state.ended is not None
+    assert run.state.clock.ended
     item = run.take("a")
     assert item.kind == EVALUATE
     run.state.record_evaluation("a", item.step, Scores(1.0, {"accuracy": 0.5}, 0.1))

@@ -32,16 +32,6 @@ def turn(begin_s=1.0, end_s=2.0, cpu_s=0.0):
     return TransferTurn(begin_s, end_s, cpu_s)
 
 
-def test_rounds_that_take_twice_as_long_within_lost_half_the_time():
-    each = rounds((0.0, 1.0, 0.001), (1.0, 2.0, 0.002), (2.0, 3.0, 0.001))
-    assert excess_s(each, each.ended_s, turn()) == pytest.approx(0.5, abs=0.005)
-
-
-def test_faster_rounds_within_than_around_lost_less_than_nothing():
-    each = rounds((0.0, 1.0, 0.002), (1.0, 2.0, 0.001), (2.0, 3.0, 0.002))
-    assert excess_s(each, each.ended_s, turn()) == pytest.approx(-1.0, abs=0.01)
-
-
 def test_a_machine_that_becomes_slower_all_the_while_has_lost_nothing_by_a_turn():
     ended_s = list(itertools.accumulate(1e-3 + 2e-7 * number for number in range(2500)))
     each = ComputedBlocks(ended_s, ended_s)
@@ -106,26 +96,12 @@ class Finished:
 TURNS = [turn(begin_s, begin_s + 0.5, 0.1) for begin_s in (1.0, 2.0, 3.0, 4.0, 5.0)]
 
 
-def test_without_a_quota_all_that_is_missing_was_taken():
-    assert stolen_cpu_s(Finished(throttled=False)) == pytest.approx(5 * 0.375, abs=0.05)
-
-
 def test_under_a_quota_its_pauses_are_not_the_transfer_s():
     assert stolen_cpu_s(Finished(throttled=True)) == pytest.approx(5 * (0.1 + 125 * 0.00025), abs=0.01)
 
 
 def test_what_slows_two_of_five_turns_is_not_the_transfer():
     assert stolen_cpu_s(Finished(throttled=False, slow=(2.0, 3.0))) == pytest.approx(0.0, abs=0.05)
-
-
-def test_turns_with_nothing_to_compare_are_left_out_and_without_any_nothing_is_known():
-    elsewhere = [turn(10.0, 10.5), turn(11.0, 11.5)]
-    assert stolen_cpu_s(Finished(throttled=False, turns=TURNS + elsewhere)) == pytest.approx(7 * 0.375, abs=0.07)
-    assert stolen_cpu_s(Finished(throttled=False, turns=elsewhere)) is None
-
-
-def test_nothing_is_given_by_a_transfer():
-    assert stolen_cpu_s(Finished(throttled=True, slow=())) == pytest.approx(5 * 0.1)
 
 
 def test_it_computes_on_every_processor_until_it_is_told_to_stop():

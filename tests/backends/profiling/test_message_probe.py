@@ -86,11 +86,6 @@ def test_sizes_that_would_take_too_long_are_left_out(authority):
     assert largest.message_bytes < 1 << 29
 
 
-def test_a_slow_link_still_gives_one_point(authority):
-    (point,) = curve(authority, limit_s=1e-9).points
-    assert point.message_bytes == 1 << 10
-
-
 def test_a_stranger_is_refused_and_the_peer_still_served(authority):
     identity = authority.identity(framing.SERVER)
     with serving_as(identity) as serving:

@@ -79,13 +79,6 @@ def test_there_is_room_for_what_is_left_beside_the_highest_peak(more: int, fits:
     assert made.leaves_room_for(more) == fits
 
 
-def test_an_accelerator_has_peaks_of_its_own() -> None:
-    device = Device(gpu=lambda size: 1000 * size, gpu_bytes=10**6)
-    made = probe(device)
-    made.largest(4, device.step_at)
-    assert made.found() == StepMemory((BatchMemory(2, 120, 2000), BatchMemory(4, 140, 4000)), 10**6)
-
-
 @pytest.mark.parametrize(("batch", "fails_from", "fits"), [(16, 16, 8), (16, 8, 4), (16, 4, 2), (7, 7, 3), (2, 9, 2)])
 def test_a_size_that_runs_out_of_memory_is_noted_and_the_smaller_ones_count(
     batch: int, fails_from: int, fits: int
@@ -124,14 +117,6 @@ def test_where_not_even_two_samples_fit_there_is_nothing_to_profile() -> None:
         probe(device).largest(16, device.step_at)
     with pytest.raises(MemoryError, match="not even a batch of 1 fits into its memory"):
         probe(device).largest(1, device.step_at)
-
-
-def test_another_error_is_one() -> None:
-    def broken() -> None:
-        raise ValueError("broken")
-
-    with pytest.raises(ValueError, match="broken"):
-        probe(Device()).measure(4, broken)
 
 
 def test_a_peak_that_cannot_be_measured_has_a_reason() -> None:

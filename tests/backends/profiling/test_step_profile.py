@@ -80,18 +80,6 @@ def test_a_profile_of_steps_is_whole(timed: tuple[StepProfile, list[StepTimed]])
 
 
 @of_one_profile
-def test_the_memory_of_a_step_is_measured_at_every_size(timed: tuple[StepProfile, list[StepTimed]]) -> None:
-    found, _ = timed
-    assert [each.batch for each in found.memory.batches] == [2, 4, 8, 16]
-    assert all(each.host_bytes > 0 for each in found.memory.batches)
-    import torch
-
-    on_gpu = torch.cuda.is_available()
-    assert all((each.accelerator_bytes is not None) == on_gpu for each in found.memory.batches)
-    assert found.setup.requested_batch is None and found.memory.too_large is None
-
-
-@of_one_profile
 def test_while_parts_of_a_step_are_timed_it_tells_that_it_goes_on(timed: tuple[StepProfile, list[StepTimed]]) -> None:
     _, events = timed
     parts = [event for event in events if event.stage == "parts"]
@@ -142,10 +130,6 @@ def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str, mo
     assert (found.size.parameters, sum(found.size.layers)) == (models.parameter_count(models.model("cipher")),) * 2
     assert len(found.costs.ready) == (len(found.size.layers) if framework == "torch" else 0)
     assert (found.costs.group_cpu_s is None) == (framework == "tensorflow" or found.setup.accelerator == "cuda")
-
-
-def test_no_batch_is_halved_into_a_single_image(slow: str) -> None:
-    assert time_steps(Job(), slow, "torch", 3).half_batch_s.values == ()
 
 
 @pytest.mark.e2e
@@ -214,10 +198,3 @@ def test_updates_are_timed_with_a_gradient_of_the_timed_batch_size(
     (tmp_path / "own.py").write_text(GREEDY.format(limit=32))
     assert time_steps(Job(), f"{tmp_path}/own.py:greedy", "torch", 16).memory.too_large == 32
     assert at_hand == [16]
-
-
-def test_a_stopped_measurement_is_no_measurement(model: str) -> None:
-    job = Job()
-    job.stopping.set()
-    with pytest.raises(InterruptedError, match="stopped after 0 steps"):
-        time_steps(job, model, "torch", 4)

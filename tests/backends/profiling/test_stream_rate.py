@@ -84,11 +84,6 @@ def test_the_error_is_that_of_the_mean_of_ten_counts() -> None:
     assert (found.rate, found.error) == (20.0, pytest.approx(0.5 * math.sqrt(10 / 9) / math.sqrt(10)))
 
 
-def test_what_was_there_before_is_passed_over() -> None:
-    found = counted({-1.0: 500, 0.0: 500, 2.0: 1, 5.0: 40})
-    assert found.rate == 4.0
-
-
 def test_a_stream_without_a_pause_is_counted_all_the_same() -> None:
     clock = HandClock()
     source = ReplaySource(100, lambda _: b"x", ReplaySettings(1e4), 0, clock, clock.pause)
@@ -100,15 +95,6 @@ def test_a_stream_without_a_pause_is_counted_all_the_same() -> None:
 
     found = count(source, 10.0, 30.0, pause=clock.pause, clock=running)
     assert found.rate == pytest.approx(1e4, rel=0.01)
-
-
-def test_a_stream_that_ends_has_the_rate_that_it_had() -> None:
-    found = counted({1.0: 1, 2.0: 30, 3.0: 30}, ends=True)
-    assert found.seconds == pytest.approx(2.0, abs=0.2) and found.rate == pytest.approx(30.0, rel=0.1)
-
-
-def test_a_source_that_is_gone_for_a_while_delivers_less() -> None:
-    assert counted({1.0: 1, 2.0: 30, 8.0: 30}, gone=(4.0, 6.0)).rate == 6.0
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.optimizer import OWN
 from backends.profiling import update_costs
 from tests.backends.fakes import Softmax, images
-
-
-def test_the_service_of_a_larger_model_takes_longer() -> None:
-    small, large = (np.median(update_costs.service_s(count).values) for count in (10_000, 4_000_000))
-    assert large > small > 0
 
 
 @pytest.mark.parametrize("kind", ["adam", "lars"])
@@ -40,13 +34,6 @@ def test_a_jobs_own_optimizer_is_timed_as_a_peer_uses_it() -> None:
     taken = update_costs.own_service_s(replica)
     assert len(replica.given) == len(taken.warmup) + len(taken.values) >= 3
     assert all(of_replica and np.array_equal(each, replica.gradients) for of_replica, each in replica.given)
-
-
-def test_the_others_are_all_but_the_one_that_was_timed() -> None:
-    replica = Softmax()
-    replica.gradient(images(8))
-    assert set(update_costs.of_others(replica)) == {"adam", "lars"}
-    assert set(update_costs.of_others(replica, OWN)) == {"sgd", "adam", "lars"}
 
 
 def test_clipping_is_timed_as_one_norm_and_one_scaling_of_a_gradient_that_stays() -> None:

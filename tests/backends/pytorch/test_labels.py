@@ -51,11 +51,6 @@ def test_labels_are_read_from_tensors(labels_of, torch, tensors):
     assert labels_of(torch.utils.data.TensorDataset(torch.zeros(4, 2), column)).tolist() == [3, 1, 1, 0]
 
 
-def test_labels_are_read_from_lists_of_samples(labels_of, torch):
-    assert labels_of([(0.5, 2), (0.1, 1)]).tolist() == [2, 1]
-    assert labels_of([(torch.zeros(2), torch.tensor(2)), (torch.zeros(2), torch.tensor(1))]).tolist() == [2, 1]
-
-
 def test_labels_are_read_through_subsets_and_joined_sets(labels_of, torch, tensors):
     data = torch.utils.data
     assert labels_of(data.Subset(tensors, [3, 0])).tolist() == [0, 3]

@@ -4,14 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.hosting.member_stats import MemberStats
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.strategies.message import dense
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 
 
 def gradient(worker: str, batch: int = 8) -> WorkerGradient:
-    return WorkerGradient(worker, MemberStats(), dense(np.zeros(1, np.float32)), 0, 1.0, batch, 0.1)
+    return WorkerGradient(worker, dense(np.zeros(1, np.float32)), 0, 1.0, batch, 0.1)
 
 
 def aggregator(policy: str, *workers: str) -> Aggregator:
@@ -32,12 +31,6 @@ def test_a_synchronous_round_is_one_gradient_of_each_worker() -> None:
     made.add_gradient(gradient("b"))
     assert names(made.take_round(10)) == ["a", "b"]
     assert made.may_begin("a") and made.may_begin("b")
-
-
-def test_without_synchronisation_every_gradient_is_a_round() -> None:
-    made = aggregator("asynchronous", "a", "b")
-    made.add_gradient(gradient("a"))
-    assert names(made.take_round(10)) == ["a"]
 
 
 def test_the_last_round_may_have_fewer_gradients() -> None:

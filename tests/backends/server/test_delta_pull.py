@@ -5,7 +5,7 @@ import pytest
 
 from backends.frameworks.layout import Variable
 from backends.server.delta_pull import DeltaPull
-from backends.strategies.message import DENSE, dense, half, put, spans, sparse
+from backends.strategies.message import DENSE, dense, half, spans, sparse
 
 VARIABLES = (Variable("a", (2,), 0, 2), Variable("b", (3,), 2, 3), Variable("c", (), 5, 1))
 
@@ -59,18 +59,6 @@ def test_a_layer_has_changed_where_anything_of_it_was_sent(message, layers):
         assert news.kind == DENSE
     else:
         assert news.arrays[0].tolist() == layers
-
-
-def test_what_has_not_changed_stays_as_the_worker_has_it():
-    delta_pull = DeltaPull(VARIABLES)
-    weights = floats(0, 1, 2, 3, 4, 5)
-    replica = np.zeros(6, np.float32)
-    put(delta_pull.pull("nano", weights), replica)
-    np.testing.assert_array_equal(replica, weights)
-    delta_pull.record_update(spans(weights, [(2, 5)]))
-    weights[2:5] = 7
-    put(delta_pull.pull("nano", weights), replica)
-    np.testing.assert_array_equal(replica, floats(0, 1, 7, 7, 7, 5))
 
 
 def test_a_worker_that_comes_back_gets_everything():

@@ -44,15 +44,6 @@ def test_gradients_that_are_not_finite_are_not_accepted(model):
     assert model.service_s is None
 
 
-def test_a_worker_pulls_the_layers_that_changed_and_all_of_them_when_it_comes_back(model):
-    assert model.pull("a").kind == "dense"
-    model.update([sparse(np.ones(3, np.float32), np.array([1]))], [1.0], OptimizerSettings(momentum=0.0))
-    assert model.pull("a").kind == "dense"  # its only layer
-    assert model.pull("a").arrays[1].size == 0
-    model.set_members(())
-    assert model.pull("a").kind == "dense"
-
-
 def test_the_state_is_the_mean_of_the_reported_states(model):
     assert model.state() == [7]
     model.report_state("a", np.full(1, 2, np.float32))
@@ -62,12 +53,6 @@ def test_the_state_is_the_mean_of_the_reported_states(model):
     assert model.state() == [4]
     model.forget_state("b")
     assert model.state() == [4]
-
-
-def test_each_gradient_counts_as_much_as_its_share(model):
-    given = [np.array([4, 0, 0], np.float32), np.array([0, 4, 0], np.float32)]
-    model.update([dense(each) for each in given], [0.75, 0.25], OptimizerSettings(momentum=0.0))
-    np.testing.assert_allclose(model.weights, [-2, 0, 1])
 
 
 def test_lars_scales_the_sum_of_gradients_and_not_each_of_them():

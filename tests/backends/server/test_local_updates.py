@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from backends.frameworks.optimizer import OptimizerSettings
-from backends.jobs.job import ACCURACY
 from backends.protocol.events import Joined
 from backends.protocol.frames import LocalRound
 from backends.strategies.strategy import Strategy
@@ -83,21 +82,6 @@ def test_a_lone_worker_that_exchanges_every_step_is_plain_sgd(tmp_path):
     np.testing.assert_allclose(run.saved().weights, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("steps", [47, 48, 50])
-def test_exactly_the_steps_asked_for_are_made(tmp_path, steps):
-    run = ServerRun(spec(tmp_path, ROUNDS, steps))
-    in_step(run, 3)
-    assert_whole(run, steps)
-
-
-@pytest.mark.parametrize("text", ["async-diloco:local=speed:every=6", "async-diloco:local=time:seconds=0.01"])
-def test_asynchronous_rounds_learn(tmp_path, text):
-    run = ServerRun(spec(tmp_path, text, 600, evaluate_every=300))
-    in_step(run, 3)
-    account = assert_whole(run, 600)
-    assert account.evaluations[-1].metrics[ACCURACY] > 0.8
-
-
 def test_a_worker_that_dies_in_a_round_loses_that_round_and_another_makes_it(tmp_path):
     run = ServerRun(spec(tmp_path, "async-diloco:local=steps:every=5", 40))
     dying = ScriptedWorker(run, "nano")
@@ -122,13 +106,3 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_bits(tmp_path):
     rest = ServerRun(spec(tmp_path / "half", text, 48, resume=path))
     in_step(rest, 2, skip=12)
     np.testing.assert_array_equal(rest.saved().weights, expected)
-
-
-def test_changes_are_compressed_and_what_is_left_is_kept(tmp_path):
-    run = ServerRun(spec(tmp_path, ROUNDS, 96, checkpoint_every=48))
-    compressor = Strategy.from_text("parameter-server:compressor=top-k:share=0.3").compressor
-    worker = WorkerThread(run, "pc", compressor=compressor.build(Softmax().variables))
-    worker.end()
-    saved = run.saved()
-    assert len(saved.member_states["pc"]) == 3  # residual, counters, and the momentum of the inner optimizer
-    assert run.account().evaluations[-1].metrics[ACCURACY] > 0.6

@@ -1,18 +1,15 @@
 """A parameter server makes exactly the updates that were asked for, and a run can be resumed."""
 
 import json
-import os
 import time
 
 import numpy as np
 import pytest
 
-from backends.data.loader import ArraySamples
 from backends.frameworks.base import layout_of
 from backends.frameworks.optimizer import OptimizerSettings
-from backends.jobs.job import ACCURACY
 from backends.network import framing
-from backends.protocol.events import CheckpointWritten, Diverged, Dropped, Joined, Silent
+from backends.protocol.events import CheckpointWritten, Diverged
 from backends.protocol.frames import (
     Finish,
     InitialWeightsRequest,
@@ -22,10 +19,9 @@ from backends.protocol.frames import (
     WorkerStep,
 )
 from backends.server import parameter_server
-from backends.server.worker import Worker
 from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
-from tests.backends.fakes import Diverging, DrawnBatches, Softmax, arrays_of, images, run_spec, train_on_all
+from tests.backends.fakes import Diverging, DrawnBatches, Softmax, arrays_of, run_spec, train_on_all
 from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread, assert_whole
 
 HELLO = WorkerHello(layout_of(Softmax()), ())
@@ -63,21 +59,6 @@ def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
     assert [order.gradient.rate for order in told] == pytest.approx([0.2, 0.2, 0.02, 0.002])
     assert {order.gradient.weight_decay for order in told} == {0.01}
     worker.leave()
-
-
-def test_several_workers_share_the_steps_and_the_model_learns(tmp_path):
-    run = ServerRun(run_spec(tmp_path, 120, schedule=RateSchedule(), checkpoint_every=25, evaluate_every=40))
-    members = [
-        WorkerThread(run, name, batches=DrawnBatches(seed=seed)) for seed, name in enumerate(("nano", "tx2", "pc"))
-    ]
-    steps = sum(member.end().steps for member in members)
-    account = assert_whole(run, 120)
-    assert steps == 120
-    assert account.evaluations[-1].metrics[ACCURACY] > 0.9
-    assert len(run.members(Joined)) == 3
-    assert run.members(Dropped) == run.members(Silent) == []
-    for event in run.events:
-        json.dumps(event, allow_nan=False)
 
 
 def test_every_byte_is_counted_once_at_both_ends(tmp_path):
@@ -198,13 +179,6 @@ def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
     assert run.saved().meta["step"] == 3
 
 
-def test_a_run_that_nobody_joined_can_be_stopped(tmp_path):
-    run = ServerRun(run_spec(tmp_path, 10))
-    run.stopping.set()
-    assert run.account().done == 0
-    assert not os.path.exists(run.spec.checkpoints.path)
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "lars", "adam", "adamw"])
 @pytest.mark.parametrize("kind", ["cosine", "constant"])
 def test_a_resumed_run_comes_to_the_same_as_one_without_a_break(tmp_path, kind, optimizer):
@@ -226,14 +200,6 @@ def test_a_resumed_run_comes_to_the_same_as_one_without_a_break(tmp_path, kind, 
         np.testing.assert_allclose(arrays_of(rest)[part], values, rtol=1e-4, atol=1e-6)
     assert [one.step for one in account.evaluations] == [12, 18, 20]
     assert [one["step"] for one in rest.meta["evaluations"]] == [6, 9, 12, 18, 20]
-
-
-def test_resuming_a_run_that_has_ended_is_at_once_over(tmp_path):
-    first = ServerRun(run_spec(tmp_path, 4))
-    WorkerThread(first, "nano").end()
-    first.account()
-    again = ServerRun(run_spec(tmp_path, 4, resume=first.spec.checkpoints.path))
-    assert_whole(again, 4, before=4)
 
 
 def test_a_checkpoint_past_the_last_step_or_damaged_is_refused_before_anything_starts(tmp_path):
@@ -298,11 +264,3 @@ def test_an_evaluation_that_is_not_finite_is_divergence_too(tmp_path):
     worker.push_scores(float("nan"))
     assert isinstance(worker.receive_order(), Finish)
     assert "evaluation at step 1" in run.account().reason
-
-
-def test_a_worker_without_a_test_set_says_so_before_it_begins(tmp_path):
-    run = ServerRun(run_spec(tmp_path, 2))
-    with pytest.raises(ValueError, match="the test set is empty"):
-        Worker(run.connect("nano"), Softmax(), DrawnBatches(), ArraySamples(*images(0)))
-    run.stopping.set()
-    run.account()

@@ -181,18 +181,6 @@ def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
     assert all(kept[0].shape == (39,) for kept in run.saved().member_states.values())
 
 
-def test_layers_that_stay_cost_nothing_either_way(tmp_path):
-    def cost(text):
-        run = ServerRun(plain(tmp_path, 40, evaluate_every=100))
-        replica = Softmax()
-        WorkerThread(run, "nano", replica, compressor=CompressorSpec.from_text(text).build(replica.variables)).end()
-        return run.account().workers["nano"].bytes
-
-    # One of two layers goes, the one of 3 elements of 39: what is left are heads.
-    dropped, everything = cost("layer-drop:ratio=0.5"), cost("dense")
-    assert dropped < everything
-
-
 def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed(tmp_path):
     run = ServerRun(plain(tmp_path, 100))
     first, other = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
@@ -226,17 +214,6 @@ def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, mome
     np.testing.assert_allclose(run.saved().weights, train_on_all(8, drawn, momentum, rate), rtol=1e-4, atol=1e-5)
 
 
-def test_planned_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path):
-    planned = dict(zip(NAMES, (5, 1, 11), strict=False))
-    parts = "sync=synchronous,aggregation=samples"
-    run = ServerRun(with_parts(tmp_path, 24, parts, members=3, batches=planned))
-    in_step(run, 3)
-    drawn = [DrawnBatches(seed=seed) for seed in range(3)]
-    for each, size in zip(drawn, planned.values(), strict=True):
-        each.batch = size
-    np.testing.assert_allclose(run.saved().weights, train_on_all(8, drawn), rtol=1e-4, atol=1e-5)
-
-
 def test_a_worker_that_takes_longer_gets_smaller_batches_and_all_of_them_grow(tmp_path):
     parts = "sync=synchronous,batching=dynamic,aggregation=weighted"
     run = ServerRun(with_parts(tmp_path, 1000, parts, members=2, training_samples=10_000))
@@ -264,21 +241,6 @@ def test_without_synchronisation_a_worker_that_takes_longer_gets_smaller_batches
     assert (slow_batch, quick_batch) == (BATCH // 2, BATCH + BATCH // 2)
     run.stopping.set()
     run.account()
-
-
-def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
-    def train(steps, resume=None):
-        parts = with_parts(tmp_path, steps, "batching=dynamic", training_samples=10_000, resume=resume)
-        run = ServerRun(parts)
-        member = WorkerThread(run, "nano")
-        member.end()
-        assert run.account().finished
-        return member.batches.batch, run
-
-    grown, first = train(60)
-    assert grown > BATCH
-    resumed, _ = train(70, first.spec.checkpoints.path)
-    assert resumed >= grown
 
 
 @pytest.mark.parametrize(("kind", "rate"), [("lars", 2.0), ("adam", 0.02), ("adamw", 0.02)])
@@ -336,16 +298,6 @@ def test_a_worker_that_comes_back_and_its_server_begin_with_the_same_sum_of_diff
     run.account()
     (sent,) = compressor.state()
     np.testing.assert_array_equal(last["nano"], sent)
-
-
-def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):
-    def change(schedule):
-        run = ServerRun(with_parts(tmp_path, 1, "optimizer=lars", schedule=schedule))
-        WorkerThread(run, "nano").end()
-        assert run.account().finished
-        return run.saved().weights - Softmax().weights
-
-    np.testing.assert_allclose(change(RateSchedule(warmup=4)), change(RateSchedule()) / 4, atol=1e-7)
 
 
 @pytest.mark.parametrize("gate", [*SYNC_POLICIES, "backup:backups=2,staleness=1"])

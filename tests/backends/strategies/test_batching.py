@@ -40,15 +40,6 @@ def test_it_says_when_the_size_has_changed():
     assert [controller.advance() for _ in range(4)] == [False, True, False, True]
 
 
-def test_a_first_batch_beyond_one_percent_needs_no_warm_up():
-    assert sizes(GlobalBatch(20, 1000, EVERY_ITERATION), 3) == [40, 80, 160]
-
-
-def test_a_small_factor_still_makes_it_grow():
-    growth = Growth(speedup_factor=1.1, speedup_every=1)
-    assert sizes(GlobalBatch(5, 100, growth), 7) == [6, 7, 8, 9, 10, 11, 11]
-
-
 @pytest.mark.parametrize("iterations", range(9))
 def test_a_restored_controller_goes_on_as_the_saved_one(iterations):
     growth = Growth(warmup_samples=4, warmup_every=2, speedup_every=3)
@@ -66,15 +57,6 @@ def test_the_state_of_something_else_is_refused():
         Throughput().restore(Throughput(window=5).state())
 
 
-@pytest.mark.parametrize(
-    ("size", "growth"),
-    [(0, Growth()), (6, Growth(speedup_factor=1.0)), (6, Growth(warmup_samples=0)), (6, Growth(warmup_every=0))],
-)
-def test_a_batch_that_cannot_grow_is_refused(size, growth):
-    with pytest.raises(ValueError, match="cannot grow"):
-        GlobalBatch(size, 1000, growth)
-
-
 def test_two_batch_sizes_show_the_fixed_part_and_the_cost_of_a_sample():
     cost = timed((10, 1.5), (20, 2.5)).cost()
     assert cost.fixed_s == pytest.approx(0.5)
@@ -85,10 +67,6 @@ def test_least_squares_go_between_samples_that_scatter():
     cost = timed((10, 1.4), (10, 1.6), (20, 2.4), (20, 2.6)).cost()
     assert cost.fixed_s == pytest.approx(0.5)
     assert cost.sample_s == pytest.approx(0.1)
-
-
-def test_a_single_batch_size_gives_samples_over_seconds():
-    assert timed((32, 1.0), (32, 3.0)).cost() == Cost(0.0, 2.0 / 32)
 
 
 @pytest.mark.parametrize(
@@ -118,19 +96,10 @@ def test_a_restored_throughput_goes_on_as_the_saved_one():
     assert restored.cost() == saved.cost() == timed((20, 3.0), (40, 5.0)).cost()
 
 
-def test_without_an_iteration_there_is_no_cost():
-    with pytest.raises(ValueError, match="no iteration has been timed yet"):
-        Throughput().cost()
-
-
 @pytest.mark.parametrize(("batch", "seconds"), [(0, 1.0), (1, 0.0), (1, float("nan")), (1, float("inf"))])
 def test_an_iteration_that_cannot_be_is_refused(batch, seconds):
     with pytest.raises(ValueError, match="cannot take"):
         Throughput().add_iteration(batch, seconds)
-
-
-def test_a_worker_whose_fixed_part_takes_all_the_time_has_no_power():
-    assert powers([Cost(10.0, 0.01), Cost(0.0, 0.01)], 10)[0] == 0.0
 
 
 def test_powers_let_all_workers_end_an_iteration_at_the_same_time():

@@ -62,22 +62,6 @@ def test_every_device_gives_in_that_share_of_the_steps_also_where_there_are_few(
         assert count / steps == pytest.approx(alpha, abs=0.03)
 
 
-def test_whole_numbers_of_devices_are_not_rounded() -> None:
-    assert {len(sharers(NAMES, 0.25, 1, step)) for step in range(100)} == {1}
-    assert {sharers(NAMES, 1.0, 1, step) for step in range(10)} == {NAMES}
-
-
-def test_a_device_alone_gives_nothing() -> None:
-    assert sharers(("nano",), 1.0, 0, 0) == ()
-    assert share_of(spec(1.0, 1.0), ("nano",), "nano", 32, 0, 0) is None
-
-
-def test_other_seeds_and_steps_draw_other_devices() -> None:
-    drawn = {(seed, step): sharers(NAMES, 0.5, seed, step) for seed in range(3) for step in range(20)}
-    by_seed = {tuple(drawn[seed, step] for step in range(20)) for seed in range(3)}
-    assert len(by_seed) == 3 and len(set(drawn.values())) == 6
-
-
 @given(SHARES, SHARES, st.integers(1, 512), st.integers(2, 20))
 def test_what_is_left_of_the_own_samples_and_what_the_others_give_is_a_batch(
     alpha: float, beta: float, batch: int, members: int

@@ -72,10 +72,6 @@ def test_parts_that_do_not_go_with_rounds_are_refused(text: str, complaint: str)
         Strategy.from_text(text)
 
 
-def test_in_rounds_any_compressor_goes_with_any_optimizer() -> None:
-    assert Strategy.from_text("diloco:topology=all,compressor=top-k,optimizer=adamw").local
-
-
 def test_a_member_alone_makes_no_rounds_but_keeps_its_optimizer() -> None:
     found = Strategy.from_text("diloco:optimizer=adam").of_one_member()
     assert not found.local
@@ -106,8 +102,3 @@ def test_settings_name_the_optimizer_and_its_numbers() -> None:
     assert OuterSpec().settings([5, 5])[:2] == (1.0, 0.0)
     delayed = OuterSpec("delayed-nesterov").settings([5, 5, 5])
     assert (delayed.kind, delayed.delay) == (DELAYED_NESTEROV, 3)
-
-
-def test_where_nobody_waits_lateness_is_the_momentum() -> None:
-    assert OuterSpec("delayed-nesterov").settings([5, 5, 5]).momentum == 0.0
-    assert OuterSpec("delayed-nesterov", momentum=0.25).settings([5, 5, 5]).momentum == 0.25

@@ -54,13 +54,6 @@ def test_what_is_no_option_is_named(text, keys, message):
     assert message in str(refused.value)
 
 
-def test_values_are_read_by_the_readers_of_their_keys():
-    readers = {"n": whole_number, "from": count, "x": number, "on": yes_or_no}
-    texts = {"n": "-3", "from": "0", "x": "0.5", "on": "yes"}
-    assert typed("name", texts, readers) == {"n": -3, "from": 0, "x": 0.5, "on": True}
-    assert yes_or_no("no") is False
-
-
 @pytest.mark.parametrize(
     ("reader", "text", "message"),
     [

@@ -57,11 +57,6 @@ def test_strategies_are_alike_by_their_parts():
     assert not PARAMETER_SERVER.same_as(Strategy.from_text("parameter-server:sync=bounded"))
 
 
-def test_a_server_is_told_from_peers():
-    served = [name for name in PRESETS if Strategy.from_text(name).through_server]
-    assert served == ["parameter-server", "layer-drop", "async-diloco"]
-
-
 @pytest.mark.parametrize(
     ("text", "workers", "stops"),
     [("baseline", 4, True), ("hop", 4, True), ("ako", 4, False), ("ako", 1, True), ("parameter-server", 2, False)],

@@ -38,10 +38,6 @@ def test_synchronous_workers_wait_for_all_of_the_step():
     assert [policy.enough(arrived, 4) for arrived in (1, 3, 4)] == [False, False, True]
 
 
-def test_asynchronous_workers_wait_for_nobody():
-    assert SyncPolicy.from_text("asynchronous").may_begin(1000, [0, 0])
-
-
 def test_bounded_staleness_lets_one_be_so_many_steps_ahead():
     policy = SyncPolicy.from_text("bounded:staleness=5")
     assert policy.may_begin(5, [0, 9])
@@ -61,13 +57,6 @@ def test_backup_workers_are_not_waited_for_but_not_left_behind_either():
 )
 def test_each_kind_says_how_many_of_six_messages_a_step_waits_for(text, waits):
     assert SyncPolicy.from_text(text).waits_for(6) == waits
-
-
-@pytest.mark.parametrize("text", KINDS)
-def test_one_alone_never_waits(text):
-    policy = SyncPolicy.from_text(text)
-    assert policy.waits_for(1) == 1
-    assert policy.may_begin(7, [])
 
 
 @pytest.mark.parametrize(

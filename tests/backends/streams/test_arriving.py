@@ -57,16 +57,6 @@ def test_the_position_is_behind_the_samples_of_steps_that_were_made(tmp_path: Pa
     assert (stream.statistics().used, stream.statistics().buffered) == (8, 8)
 
 
-def test_it_begins_at_an_offset(tmp_path: Path) -> None:
-    source = HandSource(until=16)
-    stream, _ = arriving(source, tmp_path)
-    stream.prepare(5)
-    stream.receive(0.0)
-    assert (source.begun, stream.position().offset) == ([5], 5)
-    stream.take(2)
-    assert stream.position().offset == 7
-
-
 def test_malformed_samples_are_counted_and_set_aside(tmp_path: Path) -> None:
     source = HandSource(until=8)
     source.damaged = {2, 5}

@@ -98,13 +98,3 @@ def test_what_an_earlier_process_has_left_is_removed(tmp_path: Path) -> None:
     PersistingBuffer(1, SegmentFolder(str(tmp_path / "stream"))).add(numbered(*range(9)), rate=1.0)
     buffer = PersistingBuffer(1, SegmentFolder(str(tmp_path / "stream")))
     assert len(buffer) == 0 and not (tmp_path / "stream").exists()
-
-
-def test_closed_it_leaves_malformed_samples_alone(tmp_path: Path) -> None:
-    folder = SegmentFolder(str(tmp_path / "stream"))
-    buffer = PersistingBuffer(1, folder)
-    buffer.add(numbered(*range(9)), rate=1.0)
-    path = folder.set_aside(b"no sample")
-    buffer.close()
-    assert [str(each) for each in (tmp_path / "stream").iterdir()] == [path]
-    assert Path(path).read_bytes().endswith(b"no sample")

@@ -46,12 +46,6 @@ def foreign(batch: tuple[np.ndarray, ...]) -> list[int]:
 # -- taking in -------------------------------------------------------------------------------------
 
 
-def test_without_samples_of_others_a_batch_is_that_of_the_source() -> None:
-    plain = BatchLoader(ArraySamples(*images(50)), BATCH, 0)
-    for mine, own in zip(next(batches(injection())), next(plain), strict=True):
-        assert np.array_equal(mine, own)
-
-
 def test_they_take_the_place_of_own_ones_so_that_the_batch_stays_as_large_as_it_is() -> None:
     made = injection()
     mixed = batches(made)

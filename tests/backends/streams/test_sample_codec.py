@@ -85,11 +85,6 @@ def test_nothing_passes_at_once_that_would_not_pass_alone(payloads: list[bytes])
         assert [CODEC.checked(payload) for payload in payloads] == payloads
 
 
-def test_samples_that_are_no_arrays_are_replayed_only() -> None:
-    with pytest.raises(ValueError, match="replay its own with --stream replay"):
-        ArrayCodec.of(ItemSamples(["a", "b"], list, np.asarray))
-
-
 def test_a_position_stands_for_a_sample_of_any_kind() -> None:
     codec = PositionCodec(ItemSamples(["a", "b", "c"], list, np.asarray))
     payloads = [codec.encode(position) for position in (2, 0)]

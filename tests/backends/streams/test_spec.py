@@ -47,13 +47,6 @@ def test_a_drawn_rate_belongs_to_the_name_of_a_device(distribution: str) -> None
     assert spec.replay("tx2", 1).rate == rates["tx2"] != spec.replay("tx2", 2).rate
 
 
-def test_rates_may_be_given_to_devices() -> None:
-    spec = StreamSpec.from_text("replay:pc@300/tx2@38/10")
-    assert [spec.replay(name, 0).rate for name in ("pc", "tx2", "nano")] == [300, 38, 10]
-    with pytest.raises(ValueError, match="no rate for nano; add nano@RATE"):
-        StreamSpec.from_text("replay:pc@300").replay("nano", 0)
-
-
 def test_faults_may_concern_one_device() -> None:
     spec = StreamSpec.from_text("replay:20,shape=step,factor=0.1,period=30,stop=60,malformed=5,at=tx2")
     assert spec.replay("tx2", 0) == (20.0, RateShape(STEP, 0.1, 30.0), 60.0, 5)
@@ -63,10 +56,6 @@ def test_faults_may_concern_one_device() -> None:
 def test_a_batch_is_what_arrives_in_a_second_within_bounds() -> None:
     spec = StreamSpec.from_text("replay:S1,least=4,most=100")
     assert [spec.batch(rate) for rate in (0.0, 30.4, 30.5, 1e6)] == [4, 30, 31, 100]
-
-
-def test_a_place_may_have_the_name_of_the_device_in_it() -> None:
-    assert StreamSpec.from_text("directory:/data/{device}").place("tx2") == "/data/tx2"
 
 
 @pytest.mark.parametrize(

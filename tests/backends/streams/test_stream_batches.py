@@ -56,13 +56,6 @@ def offsets(folder: Path) -> dict[str, int]:
 # -- one device alone ------------------------------------------------------------------------------
 
 
-def test_alone_a_step_takes_the_next_samples(tmp_path: Path) -> None:
-    account, weights, _ = alone(tmp_path, HandSource(until=PLENTY))
-    assert account.finished
-    assert offsets(tmp_path) == {"self": 10 * BATCH}
-    assert np.isfinite(weights).all()
-
-
 def test_resumed_it_neither_loses_nor_repeats_a_sample(tmp_path: Path) -> None:
     for name in ("whole", "first", "rest"):
         (tmp_path / name).mkdir()
@@ -86,12 +79,6 @@ def test_a_checkpoint_without_streams_begins_at_the_first_sample(tmp_path: Path)
     source = HandSource(until=PLENTY)
     alone(tmp_path, source, steps=5, resume=spec.checkpoints.path)
     assert source.begun == [0]
-
-
-def test_a_run_that_waits_for_samples_can_be_stopped(tmp_path: Path) -> None:
-    source = HandSource(until=2 * BATCH)
-    account, _, _ = alone(tmp_path, source, should_stop=lambda: source.offset == 2 * BATCH)
-    assert (account.finished, account.reason) == (False, STOPPED)
 
 
 def test_the_source_is_told_what_the_checkpoints_contain(tmp_path: Path) -> None:
@@ -239,15 +226,6 @@ def test_peers_without_samples_end_with_their_weights_and_go_on_later(tmp_path: 
     assert [source.begun for source in sources] == [[4 * BATCH], [4 * BATCH]]
 
 
-def test_rounds_of_local_steps_wait_as_well(tmp_path: Path) -> None:
-    run = PeerRun(tmp_path, "local-sgd:local=steps:every=3", 24, 2)
-    for seed in range(2):
-        run.start(seed, batches=stream(HandSource(PLENTY), tmp_path / str(seed)))
-    account = run.account()
-    assert account.finished
-    assert offsets(tmp_path) == {name: steps * BATCH for name, steps in steps_of(account.workers).items()}
-
-
 @pytest.mark.parametrize("strategy", ["parameter-server:sync=synchronous", "allreduce"])
 def test_the_sources_of_all_members_are_told_what_the_checkpoints_contain(tmp_path: Path, strategy: str) -> None:
     sources = [HandSource(PLENTY) for _ in range(2)]
@@ -303,19 +281,6 @@ def test_a_rank_without_a_first_batch_ends_the_run_and_says_why(tmp_path: Path) 
     data = [stream(HandSource(BATCH - 1, ends=True), tmp_path / str(rank)) for rank in range(2)]
     with pytest.raises(ValueError, match="rank0: the stream has ended, after 7 samples: .*--engine planner they can"):
         RankThreads(settings, (BATCH, BATCH), data=data).end()
-
-
-def test_the_source_of_each_rank_is_told_what_the_first_one_has_saved(tmp_path: Path) -> None:
-    sources = [HandSource(PLENTY * BATCH) for _ in range(2)]
-    data = [stream(source, tmp_path / str(rank)) for rank, source in enumerate(sources)]
-    settings = run_spec(tmp_path, PLENTY * BATCH, checkpoint_every=4, stream="replay:S1")
-    run = RankThreads(settings, (BATCH, BATCH), data=data)
-    until(lambda: all(source.committed for source in sources), lambda: "nothing is committed")
-    run.stopping[0].set()
-    run.end()
-    for source in sources:
-        assert source.committed == sorted({*source.committed})
-        assert all(offset % BATCH == 0 for offset in source.committed)
 
 
 # -- the replay of a member's own samples ----------------------------------------------------------

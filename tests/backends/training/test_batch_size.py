@@ -36,15 +36,6 @@ def test_a_member_three_times_as_fast_gets_three_times_as_many_samples() -> None
     assert (policy.batch("a"), policy.batch("b")) == (48, 16)
 
 
-def test_a_device_that_slows_gets_fewer() -> None:
-    policy = DynamicBatches(32, 2, 100, 0)  # too few samples for the global batch to grow
-    policy.set_members(("a", "b"))
-    run(policy, {"a": 0.001, "b": 0.001}, 40)
-    assert policy.batch("a") == policy.batch("b") == 32
-    run(policy, {"a": 0.001, "b": 0.004}, 60)
-    assert policy.batch("a") > 2 * policy.batch("b")
-
-
 def test_the_global_batch_grows_with_the_iterations_of_all() -> None:
     policy = DynamicBatches(32, 2, 100_000, 0)
     policy.set_members(("a", "b"))
@@ -70,10 +61,6 @@ def test_planned_batches_are_those_of_each_member_and_of_another_the_usual_one()
     assert policy.state() == {}
 
 
-def test_without_a_plan_batching_is_as_the_strategy_has_it() -> None:
-    assert [type(batch_policy(kind, 32, 2, 1000, 0, {})) for kind in BATCH_POLICIES] == list(BATCH_POLICIES.values())
-
-
 def arriving() -> BatchPolicy:
     policy = batch_policy("stream", 32, 2, 1000, 0, {}, StreamSpec.from_text("replay:S1,least=4,most=100"))
     policy.set_members(("a", "b"))
@@ -97,9 +84,3 @@ def test_the_rates_that_were_measured_are_in_the_checkpoint() -> None:
     policy.record_rate("a", 60.4)
     again.restore(policy.state())
     assert (again.batch("a"), again.batch("b")) == (60, 32)
-
-
-def test_streams_alone_change_no_other_batching() -> None:
-    stream = StreamSpec.from_text("replay:S1")
-    for kind in ("fixed", "dynamic"):
-        assert type(batch_policy(kind, 32, 2, 1000, 0, {}, stream)) is BATCH_POLICIES[kind]

@@ -50,14 +50,6 @@ def assert_equal(found, expected):
         np.testing.assert_array_equal(values, arrays_of(expected)[kind])
 
 
-def test_it_comes_back_as_it_was_written(path):
-    found, layout = checkpoint.read(path)
-    assert_equal(found, filled())
-    assert layout == LAYOUT
-    assert found.meta == {**filled().meta, "schema": checkpoint.SCHEMA}
-    assert checkpoint.peek(path) == found.meta
-
-
 @pytest.mark.parametrize("kind", ["adam", "adamw"])
 def test_what_adam_keeps_comes_back_with_the_number_of_its_updates(tmp_path, kind):
     path, plain = str(tmp_path / "checkpoint.npz"), filled()
@@ -74,12 +66,6 @@ def test_a_checkpoint_of_an_optimizer_that_is_unknown_says_so(tmp_path):
     checkpoint.write(path, plain._replace(meta={**plain.meta, "optimizer": "shampoo"}), LAYOUT)
     with pytest.raises(ValueError, match="its optimizer 'shampoo' is unknown; known: sgd, lars, adam, adamw"):
         checkpoint.read(path)
-
-
-def test_what_comes_back_can_be_trained_on(path):
-    found, _ = checkpoint.read(path)
-    found.weights[:] = 0
-    assert checkpoint.read(path)[0].weights.any()
 
 
 @settings(max_examples=30, deadline=None)
@@ -152,11 +138,6 @@ def test_nothing_is_unpickled(tmp_path):
     path.write_bytes(pickle.dumps({"meta": 1}))
     with pytest.raises(ValueError, match="not a .npz archive"):
         checkpoint.read(str(path))
-
-
-def test_one_that_is_not_there_says_so(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        checkpoint.read(str(tmp_path / "nowhere.npz"))
 
 
 @pytest.mark.parametrize("kind", ["weights", "momentum", "state"])

@@ -24,13 +24,6 @@ def test_a_round_leaves_the_change_and_the_weights_as_they_were():
     np.testing.assert_allclose(before - replica.gradients, train_on_all(4, [DrawnBatches()], 0.5), rtol=1e-5, atol=1e-6)
 
 
-def test_a_change_is_scaled():
-    plain, scaled = Softmax(), Softmax()
-    local_updates(plain).make(LocalRound(4), 0.1, BATCH)
-    local_updates(scaled).make(LocalRound(4, scale=0.5), 0.1, BATCH)
-    np.testing.assert_array_equal(scaled.gradients, np.float32(0.5) * plain.gradients)
-
-
 def test_a_member_without_others_makes_plain_steps_bit_by_bit():
     replica = Softmax()
     made = local_updates(replica)
@@ -105,8 +98,3 @@ def test_what_the_optimizer_keeps_comes_back_from_a_checkpoint(optimizer):
     for rounds in (first, second):
         rounds.make(LocalRound(3), optimizer.rate, BATCH, stays=True)
     np.testing.assert_array_equal(one.weights, other.weights)
-
-
-def test_arrays_of_another_optimizer_are_refused():
-    with pytest.raises(ValueError, match="not what optimizer adam keeps"):
-        local_updates(Softmax(), OptimizerSettings(kind=ADAM)).restore((np.zeros(3, np.float32),))

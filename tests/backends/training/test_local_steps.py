@@ -23,16 +23,8 @@ def of(made: LocalSteps, names: str, done: int = 0, left: int = MANY) -> list[in
     return list(made.plan(tuple(names), done, left).steps.values())
 
 
-def test_by_steps_all_make_as_many() -> None:
-    assert of(timed(LocalSpec("steps", every=7), a=0.1, b=0.4), "ab") == [7, 7]
-
-
 def test_by_time_each_makes_as_many_as_a_round_has_room_for_and_at_least_one() -> None:
     assert of(timed(LocalSpec("time", seconds=2.05), a=0.1, b=0.4, c=9.0), "abc") == [20, 5, 1]
-
-
-def test_one_that_was_not_timed_makes_one_step_in_a_round_of_seconds() -> None:
-    assert of(timed(LocalSpec("time", seconds=2.05), a=0.1), "ab") == [20, 1]
 
 
 def test_a_predicted_step_counts_until_a_round_was_made() -> None:
@@ -76,10 +68,6 @@ def test_the_last_round_is_shortened(every: int, members: int, left: int) -> Non
     names = "abcdef"[:members]
     total = sum(of(LocalSteps(LocalSpec("steps", every=every)), names, left=left))
     assert total == every * members if left >= every * members else left <= total < left + members
-
-
-def test_a_member_that_has_left_sets_no_pace() -> None:
-    assert of(timed(LocalSpec("speed", every=50), fast=0.01, a=0.1, b=0.2), "ab") == [50, 25]
 
 
 @pytest.mark.parametrize(("steps", "seconds"), [(0, 1.0), (3, float("nan")), (3, -1.0), (3, float("inf"))])

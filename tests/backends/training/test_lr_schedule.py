@@ -12,10 +12,6 @@ def factors(kind, steps, warmup=0):
     return [chosen.factor(step) for step in range(steps)]
 
 
-def test_constant():
-    assert factors("constant", 3) == [1.0, 1.0, 1.0]
-
-
 def test_cosine_falls_along_half_a_cosine():
     assert factors("cosine", 4) == pytest.approx([1.0, 0.5 + 0.5**1.5, 0.5, 0.5 - 0.5**1.5])
     assert schedule("cosine", 4).factor(4) == pytest.approx(0.0)
@@ -27,11 +23,6 @@ def test_steps_divide_by_ten_after_half_and_three_quarters():
 
 def test_the_warm_up_rises_linearly_to_the_full_rate():
     assert factors("constant", 6, 4) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-
-
-def test_past_the_end_it_stays_at_its_last_value():
-    assert schedule("cosine", 4).factor(9) == pytest.approx(0.0)
-    assert schedule("step", 4).factor(9) == 0.01
 
 
 def test_an_unknown_schedule_is_refused_with_the_known_ones():

@@ -6,17 +6,8 @@ import pytest
 from backends.data.loader import ArraySamples
 from backends.frameworks.optimizer import GradientSettings
 from backends.jobs.job import ACCURACY
-from backends.protocol.events import TimeSpent
 from backends.training import step
-from tests.backends.fakes import BATCH, Diverging, DrawnBatches, Softmax, images, split
-
-
-def test_a_step_leaves_the_gradient_in_the_host_buffers() -> None:
-    replica, other = Softmax(), Softmax()
-    taken = step.step(replica, DrawnBatches(), GradientSettings(0.5, 0.1))
-    assert taken.loss == other.gradient(next(DrawnBatches()), 0.5, 0.1)
-    np.testing.assert_array_equal(replica.gradients, other.gradients)
-    assert taken.gradient_s >= taken.data_s >= 0 and taken.copy_s >= 0
+from tests.backends.fakes import BATCH, Diverging, Softmax, images, split
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, BATCH])
@@ -60,14 +51,3 @@ def test_an_evaluation_is_the_mean_over_all_images(count) -> None:
     scores = step.evaluate(Softmax(), ArraySamples(*test))
     assert scores.loss == pytest.approx(loss, rel=1e-5)
     assert scores.metrics == {ACCURACY: pytest.approx(metrics[ACCURACY])}
-
-
-def test_an_empty_test_set_is_refused() -> None:
-    with pytest.raises(ValueError, match="the test set is empty"):
-        step.evaluate(Softmax(), ArraySamples(*images(0)))
-
-
-def test_times_add_up_field_by_field() -> None:
-    one = TimeSpent(1, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
-    assert one.plus(one) == TimeSpent(2, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0)
-    assert one.plus(TimeSpent()) == one

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from backends.training.compute_clock import ComputeClock
-from backends.training.step_watch import FACTOR, FIRST_S, StepWatch, overdue
+from backends.training.step_watch import FACTOR, StepWatch, overdue
 from tests.running import HANG_S
 
 
@@ -47,16 +47,6 @@ def test_a_step_may_take_a_multiple_of_the_longest_before_it(seconds: float, hun
 def test_short_steps_may_take_the_least_that_any_may() -> None:
     assert overdue(Steps(0.01).after(59.0), least_s=60.0) is None
     assert overdue(Steps(0.01).after(61.0), least_s=60.0) is not None
-
-
-def test_the_first_step_may_take_long() -> None:
-    assert overdue(Steps().after(FIRST_S - 1), least_s=60.0) is None
-    assert overdue(Steps().after(FIRST_S + 1), least_s=60.0) == "a step, the first, has taken 1801 s"
-
-
-def test_what_hangs_is_named() -> None:
-    told = overdue(Steps(0.1).after(100.0), least_s=1.0, what="an exchange")
-    assert told == "an exchange has taken 100 s, the longest before it 0.1 s: it hangs"
 
 
 def test_who_waits_for_others_does_not_hang() -> None:

@@ -21,11 +21,6 @@ def test_a_target_is_reached_in_the_direction_of_its_metric(higher, value, reach
     assert rule.reason(course(value, higher=higher)) == (TARGET_REACHED if reached else None)
 
 
-def test_the_loss_is_better_when_lower() -> None:
-    assert StopRule(MetricTarget("loss", 0.5)).reason(course(0.0)) is None
-    assert StopRule(MetricTarget("loss", 0.5)).reason(course(0.0, 0.0)) == TARGET_REACHED
-
-
 def test_a_metric_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(ValueError, match="an evaluation gives no auc; it gives loss, f1"):
         StopRule(MetricTarget("auc", 0.5)).reason(course(0.1))
@@ -46,7 +41,3 @@ def test_patience_counts_the_evaluations_since_the_best(values, patience, higher
     since = len(values) - 1 - values.index(best)
     ends = StopRule(MetricTarget("f1", 99.0 if higher else -99.0), patience).reason(course(*values, higher=higher))
     assert (ends == NO_IMPROVEMENT) == (since >= patience)
-
-
-def test_without_a_rule_nothing_ends() -> None:
-    assert StopRule().reason(course(*[1.0] * 50)) is None

@@ -5,9 +5,8 @@ import queue
 import pytest
 
 from backends.data.arrivals import Arrivals
-from backends.data.injected import Injection
 from backends.protocol.events import MemberTelemetry, TimeSpent
-from backends.protocol.streams import InjectionStatistics, StreamStatistics
+from backends.protocol.streams import StreamStatistics
 from backends.training.telemetry import TelemetrySender
 from profilers.records.readings import Window
 from tests.running import HANG_S
@@ -41,13 +40,6 @@ def test_the_last_window_is_sent_at_the_end_with_the_time_spent_until_then():
     assert sent == [MemberTelemetry(LAST, TimeSpent(2, 1.0))]
 
 
-def test_a_member_that_makes_no_step_still_sends_its_sensors():
-    sent = []
-    with sender(sent.append):
-        pass
-    assert sent == [MemberTelemetry(LAST, TimeSpent())]
-
-
 def test_windows_follow_one_another_until_the_end():
     sent = queue.Queue()
     with sender(sent.put, 0.001):
@@ -70,12 +62,3 @@ def test_the_figures_of_a_stream_of_samples_are_sent_too():
     with TelemetrySender(sent.append, NEVER_S, lambda: Fake(FIRST, LAST), arrivals=arrivals):
         pass
     assert [each.stream for each in sent] == [STREAM]
-
-
-def test_so_are_those_of_samples_given_to_others():
-    sent, injection = [], Injection()
-    told = InjectionStatistics(3, 90, 5, 150, 4, 1, 0, 0, {"pc": 3})
-    injection.statistics = lambda: told
-    with TelemetrySender(sent.append, NEVER_S, lambda: Fake(FIRST, LAST), injection=injection):
-        pass
-    assert [(each.stream, each.injected) for each in sent] == [(None, told)]

@@ -87,11 +87,11 @@ class Bench:
     def over_ssh(self, name: str, *command: str, connect_s: int = 60) -> str | None:
         """What a command prints on a device; None where the device does not answer."""
         device = load_fleet(self.folder / "fleet.toml").device(name)
-        login = ["ssh", "-F", str(device.ssh_config), "-i", str(device.key), "-oBatchMode=yes"]
+        login = ["ssh", "-F", str(device.ssh.ssh_config), "-i", str(device.ssh.key), "-oBatchMode=yes"]
         login.append(f"-oConnectTimeout={connect_s}")
         try:
             done = subprocess.run(
-                [*login, f"root@{device.host}", *command],
+                [*login, f"root@{device.ssh.host}", *command],
                 check=False,
                 capture_output=True,
                 text=True,
@@ -107,7 +107,7 @@ class Bench:
         Whatever else runs on this machine takes from a rate and never adds to it, so that a slow
         try is made again.
         """
-        address = load_fleet(self.folder / "fleet.toml").device(target).host
+        address = load_fleet(self.folder / "fleet.toml").device(target).ssh.host
         carried = rate_mbit * PAYLOAD
         for _ in range(TRIES):
             said = self.over_ssh(source, "iperf3", "-J", "-t", "1", "-O", "0.3", "-c", str(address))
@@ -190,7 +190,7 @@ def test_a_rate_that_falls_under_load_leaves_the_link_alive(bench: Bench) -> Non
     """A waiting packet larger than the new bucket would wait for ever, and all others behind it."""
     for name, rate in (("a", "200mbit"), ("b", "100mbit")):
         bench.lab("set", name, "--rate", rate)
-    address = str(load_fleet(bench.folder / "fleet.toml").device("a").host)
+    address = str(load_fleet(bench.folder / "fleet.toml").device("a").ssh.host)
     with ThreadPoolExecutor(1) as pool:
         load = pool.submit(bench.over_ssh, "b", "iperf3", "-t", "4", "-P", "8", "-c", address)
         time.sleep(1.5)

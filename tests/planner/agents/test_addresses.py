@@ -8,7 +8,7 @@ import pytest
 from backends.agent.verbs import ORDERS
 from planner.agents.addresses import data_addresses, try_addresses
 from planner.errors import DeviceLostError, FleetError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, SshLogin
 from profilers import addresses_and_ports
 
 
@@ -37,17 +37,9 @@ def no_ssh_config(tmp_path: Path) -> Path:
     return path
 
 
-def test_all_on_this_machine_meet_on_loopback() -> None:
-    assert found(Device(name="a"), Device(name="b")) == {"a": "127.0.0.1", "b": "127.0.0.1"}
-
-
 def test_what_the_fleet_file_says_comes_first() -> None:
-    declared = Device(name="a", host="elsewhere", data_address="192.0.2.1", data_interface="lo")
+    declared = Device(name="a", ssh=SshLogin("elsewhere"), data_address="192.0.2.1", data_interface="lo")
     assert found(declared) == {"a": "192.0.2.1"}
-
-
-def test_then_the_address_of_the_interface_it_names() -> None:
-    assert found(Device(name="a", host="elsewhere", data_interface="lo")) == {"a": "127.0.0.1"}
 
 
 def test_an_interface_without_an_address_is_named() -> None:
@@ -56,25 +48,21 @@ def test_an_interface_without_an_address_is_named() -> None:
 
 
 def test_then_the_host_as_the_ssh_configuration_knows_it(no_ssh_config: Path) -> None:
-    assert found(Device(name="a", host="board", ssh_config=no_ssh_config)) == {"a": "192.0.2.7"}
+    assert found(Device(name="a", ssh=SshLogin("board", ssh_config=no_ssh_config))) == {"a": "192.0.2.7"}
 
 
 def test_this_machine_is_where_it_would_send_from_to_the_others() -> None:
-    both = found(Device(name="here"), Device(name="there", host="x", data_address="127.0.0.1"))
+    both = found(Device(name="here"), Device(name="there", ssh=SshLogin("x"), data_address="127.0.0.1"))
     assert both == {"here": "127.0.0.1", "there": "127.0.0.1"}
 
 
 def test_a_device_without_an_address_leaves_the_others_theirs() -> None:
     devices = (Device(name="here"), Device(name="lost"), Device(name="a", data_interface="nope0"),
-               Device(name="there", host="x", data_address="127.0.0.1"))  # fmt: skip
+               Device(name="there", ssh=SshLogin("x"), data_address="127.0.0.1"))  # fmt: skip
     agents = {device.name: Lost() if device.name == "lost" else Here() for device in devices}
     addresses, failed = try_addresses({device.name: device for device in devices}, agents)
     assert addresses == {"here": "127.0.0.1", "there": "127.0.0.1"}
     assert {name: type(error) for name, error in failed.items()} == {"a": FleetError, "lost": DeviceLostError}
-
-
-def test_a_name_leads_there_as_well_as_an_address() -> None:
-    assert addresses_and_ports.address_towards(None, "localhost") in ("127.0.0.1", "::1")
 
 
 def test_where_nothing_leads_there_is_no_address() -> None:

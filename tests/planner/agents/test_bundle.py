@@ -14,7 +14,7 @@ from backends.protocol.orders import FindCache, ReadClock
 from planner.agents import bundle
 from planner.agents.client import AgentClient
 from planner.errors import RemoteError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 from planner.remote.local import LocalRemote
 
 
@@ -28,7 +28,9 @@ def agent_on(device: Device) -> Iterator[AgentClient]:
 
 
 def device(cache: Path, python: str = sys.executable, **environment: str) -> Device:
-    return Device(name="tx2", python=python, environment={"XDG_CACHE_HOME": str(cache), **environment})
+    return Device(
+        name="tx2", interpreter=Interpreter(python, environment={"XDG_CACHE_HOME": str(cache), **environment})
+    )
 
 
 def script(path: Path, text: str) -> str:
@@ -126,9 +128,9 @@ def test_a_prefix_comes_first(tmp_path: Path) -> None:
     inside = script(tmp_path / "inside", 'export INSIDE="$1"; shift; exec "$@"')
     contained = Device(
         name="tx2",
-        python=sys.executable,
-        prefix=(inside, "box"),
-        environment={"XDG_CACHE_HOME": str(tmp_path / "cache")},
+        interpreter=Interpreter(
+            sys.executable, prefix=(inside, "box"), environment={"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        ),
     )
     with agent_on(contained) as agent:
         assert b"INSIDE=box" in Path(f"/proc/{agent.pid}/environ").read_bytes()
@@ -139,10 +141,6 @@ def test_an_old_python_is_named_with_the_remedy(tmp_path: Path) -> None:
     python = script(tmp_path / "python2", f"exec '{sys.executable}' -c '{pretend}' \"$@\"")
     told = refusal(device(tmp_path / "cache", python))
     assert "tx2" in told and "Python 2.7" in told and "`python` in the fleet file" in told
-
-
-def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert "/no/such/python" in refusal(device(tmp_path, "/no/such/python"))
 
 
 def test_a_python_without_numpy_is_named(tmp_path: Path) -> None:
@@ -166,10 +164,7 @@ def test_nothing_is_left_of_an_agent_that_found_no_room(tmp_path: Path) -> None:
 
 
 def test_a_device_is_told_of_its_meters() -> None:
-    device = Device(name="a", meters=("shelly://plug", "csv:///log.csv"), environment={"A": "b"})
+    device = Device(
+        name="a", meters=("shelly://plug", "csv:///log.csv"), interpreter=Interpreter(environment={"A": "b"})
+    )
     assert bundle.command(device)[:4] == ["env", "PLANNER_METERS=shelly://plug csv:///log.csv", "A=b", "python3"]
-
-
-def test_a_variable_of_the_operator_comes_before_the_key_of_the_fleet_file() -> None:
-    device = Device(name="a", meters=("shelly://plug",), environment={"PLANNER_METERS": "shelly1://plug"})
-    assert bundle.command(device)[:2] == ["env", "PLANNER_METERS=shelly1://plug"]

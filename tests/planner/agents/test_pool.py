@@ -7,10 +7,10 @@ import pytest
 
 from backends.protocol.orders import ReadClock
 from planner.agents.pool import AgentPool
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 from tests.running import HANG_S
 
-A, B = (Device(name=name, python=sys.executable) for name in "ab")
+A, B = (Device(name=name, interpreter=Interpreter(sys.executable)) for name in "ab")
 
 
 @pytest.fixture

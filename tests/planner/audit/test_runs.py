@@ -10,6 +10,7 @@ from backends import models
 from planner import json_records
 from planner.audit.runs import Audit, outcomes, steady_batches
 from planner.errors import AuditError
+from planner.fleet.device import Interpreter
 from planner.fleet.file import load_fleet
 from planner.plan.recommend import recommend
 from planner.plan.texts import parse_strategy
@@ -57,7 +58,7 @@ def test_clusters_are_measured_and_their_errors_kept(folder: Path) -> None:
 def test_a_run_that_fails_is_told_and_the_others_go_on(folder: Path) -> None:
     ranked = recommend(load_profile(folder / "profile.json"), asked({"time": 1.0}))
     fleet = load_fleet(folder / "fleet.toml")
-    there, gone = fleet.device("tx2"), replace(fleet.device("tx1"), python="/nowhere/python")
+    there, gone = fleet.device("tx2"), replace(fleet.device("tx1"), interpreter=Interpreter("/nowhere/python"))
     found = list(outcomes(Audit(ranked, replace(fleet, devices=(there, gone)), len(ranked), 1.0, FASHION)))
     assert all(each.failure for each in found if "tx1" in each.workers)
     assert [each.failure for each in found if each.workers == ("tx2",)] == [""]

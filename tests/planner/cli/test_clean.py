@@ -96,10 +96,6 @@ def test_it_asks_before_it_removes(planner: Planner, remote: Path, monkeypatch: 
     assert not remote.exists()
 
 
-def test_json_leaves_nobody_to_ask(planner: Planner) -> None:
-    assert planner("clean", "--json").problem() == "--json: nobody can be asked; add --dry-run or --yes"
-
-
 def test_what_a_run_uses_is_kept_and_told(planner: Planner, remote: Path) -> None:
     (remote / OTHER).write_bytes(bytes(500))
     claims = Claims(str(remote))
@@ -111,12 +107,3 @@ def test_what_a_run_uses_is_kept_and_told(planner: Planner, remote: Path) -> Non
     assert ran.out.endswith("removed 500 B\n")
     assert sorted(name.partition("-")[0] for name in os.listdir(remote)) == ["claims", "project"]
     claims.release()
-
-
-def test_the_result_as_json(planner: Planner, here: Path, remote: Path) -> None:
-    ran = planner("clean", "--yes", "--json")
-    answer = json.loads(ran.out)
-    assert [cache["devices"] for cache in answer["caches"]] == [["this machine", "local"], ["remote"]]
-    assert answer["removed"] == {"this machine": [DATA], "remote": [PROJECT]}
-    assert list(answer["unreachable"]) == ["off"]
-    assert ran.code == 1

@@ -39,18 +39,6 @@ def test_what_is_no_run_folder_is_refused(planner: Planner) -> None:
         assert planner("export", folder, "--to", "model.pt").problem() == f"cannot export {folder}: {problem}; {remedy}"
 
 
-def test_a_damaged_checkpoint_is_named(planner: Planner, run_folder: Path) -> None:
-    (run_folder / "checkpoint.npz").write_bytes(b"half")
-    problem = planner("export", "run", "--to", "model.pt").problem()
-    assert problem.startswith("cannot export run: checkpoint run/checkpoint.npz is damaged or not a checkpoint")
-
-
-def test_an_unknown_ending_is_answered_with_the_known_ones(planner: Planner, run_folder: Path) -> None:
-    for name in ("model.h5", "model"):
-        problem = planner("export", "run", "--to", name).problem()
-        assert problem.startswith(f"--to {name}: its ending is of no known format; known: model.pt")
-
-
 def test_the_target_is_a_file_in_a_folder_that_exists(planner: Planner, run_folder: Path) -> None:
     Path("folder.pt").mkdir()
     remedy = "name a file in a folder that exists"
@@ -93,19 +81,6 @@ class TestWithTorch:
         assert made["classes"] == [*"0123456789"]
         assert made["code"].splitlines() == made["lines"]
 
-    def test_the_lines_are_printed_as_a_block(self, planner: Planner, run_folder: Path) -> None:
-        ran = planner("export", "run", "--to", "model.pt", "--classes", "a,b,c,d,e,f,g,h,i,j")
-        facts, code = ran.out.split("\n\nTo load it where torch is installed:\n\n")
-        assert facts.splitlines()[0].startswith("model.pt: TorchScript, ")
-        assert "takes images: uint8 (any, 28, 28, 1), values as the data set has them" in facts
-        assert "gives probabilities: float32 (any, 10)" in facts
-        assert "classes: a, b, c, d, e, f, g, h, i, j" in facts
-        assert len(code.splitlines()) == 5 and all(line.startswith("    ") for line in code.splitlines())
-
-    def test_class_names_must_be_as_many_as_outputs(self, planner: Planner, run_folder: Path) -> None:
-        problem = planner("export", "run", "--to", "model.pt", "--classes", "a,b").problem()
-        assert problem == "--classes a,b: 2 names, the model has 10 outputs"
-
     def test_a_model_file_that_has_changed_is_told(self, planner: Planner, run_folder: Path) -> None:
         file = Path("examples/tiny.py")
         file.write_text(file.read_text() + "# as good as ever\n")
@@ -116,11 +91,6 @@ class TestWithTorch:
         file.write_text(file.read_text().replace("27", "0x1c"))  # another size, for caches of bytecode
         problem = planner("export", "run", "--to", "model.pt").problem()
         assert problem.startswith("cannot export run: checkpoint run/checkpoint.npz is of another model")
-
-    def test_a_model_file_that_is_gone_is_named(self, planner: Planner, run_folder: Path) -> None:
-        Path("examples/tiny.py").unlink()
-        problem = planner("export", "run", "--to", "model.pt").problem()
-        assert "no file" in problem and "examples/tiny.py" in problem and "where `planner train` was run" in problem
 
     def test_an_error_in_a_users_file_names_its_line(self, planner: Planner, run_folder: Path) -> None:
         file = Path("examples/tiny.py")

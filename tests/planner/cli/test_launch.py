@@ -31,19 +31,6 @@ def test_a_script_that_is_not_in_the_project_is_named(planned: Planner, command:
     assert f" is not in {Path.cwd()}, or is left out of what is sent" in problem and "--project" in problem
 
 
-def test_a_project_that_is_not_there_is_named(planned: Planner) -> None:
-    problem = planned("launch", "plan.json", "--project", "nowhere", "--allow-plaintext", "--", "x").problem()
-    assert problem == "--project nowhere: there is no such folder; name the one that holds the script"
-
-
-def test_a_plan_that_is_not_there_is_named(planner: Planner) -> None:
-    assert "planner recommend" in planner("launch", "plan.json", "--", "x").problem()
-
-
-def test_without_a_command_there_is_nothing_to_launch(planned: Planner) -> None:
-    assert "COMMAND" in planned("launch", "plan.json").problem(2)
-
-
 def test_commands_for_torchrun_and_slurm_are_printed(planned: Planner) -> None:
     ran = planned("launch", "plan.json", "--print", "torchrun", "--", "python", "train.py", "--lr", "1")
     assert (ran.code, ran.err) == (0, "")
@@ -52,11 +39,6 @@ def test_commands_for_torchrun_and_slurm_are_printed(planned: Planner) -> None:
     ] * 2
     ran = planned("launch", "plan.json", "--print", "slurm", "--", "python", "train.py")
     assert ran.out.startswith("#!/bin/bash\n#SBATCH ") and f"--chdir={Path.cwd()}\n" in ran.out
-
-
-def test_an_unknown_scheduler_is_answered_with_those_that_are_known(planned: Planner) -> None:
-    problem = planned("launch", "plan.json", "--print", "slrum", "--", "x").problem()
-    assert problem == '--print slrum: unknown; did you mean "slurm"? (known: torchrun, slurm)'
 
 
 def test_a_member_that_has_left_the_fleet_is_named(planned: Planner) -> None:

@@ -55,22 +55,6 @@ def test_fit_compares_all_kinds_and_saves_the_best(power: Planner) -> None:
     assert saved["about"]["scores"]["mape"] == rows[found["chosen"]]["mape"]
 
 
-def test_fit_for_people(power: Planner) -> None:
-    write("data.csv")
-    shown = power("fit", "data.csv", "--target", "average_power", "--group", "program", *FEWEST, "-o", "here.json")
-    assert shown.code == 0
-    assert "average_power, 60 rows, 3 folds by program" in shown.out
-    assert "linear (chosen)" in shown.out
-    assert "left out: program (its texts hardly occur in more than one group)" in shown.out
-    assert "wrote here.json" in shown.out
-
-
-def test_named_features_are_used_as_they_are(power: Planner) -> None:
-    write("data.csv")
-    arguments = ("--target", "average_power", "--features", "busy, time", *FEWEST, "--json")
-    assert data(power("fit", "data.csv", *arguments))["features"] == ["busy", "time"]
-
-
 def test_evaluate_holds_a_model_against_other_rows(power: Planner) -> None:
     write("data.csv")
     power("fit", "data.csv", "--target", "average_power", "--model", "physical")
@@ -82,23 +66,6 @@ def test_evaluate_holds_a_model_against_other_rows(power: Planner) -> None:
     assert 0 < found["mape"] < 100
     shown = power("evaluate", "power-model.json", "other.csv")
     assert "line 2: outside of what was fitted: core_frequency" in shown.out
-
-
-def test_other_values_than_the_constant_ones_are_warned_of(power: Planner) -> None:
-    write("data.csv")
-    power("fit", "data.csv", "--target", "average_power", *FEWEST)
-    write("other.csv", nothing=np.ones(60))
-    shown = power("evaluate", "power-model.json", "other.csv").out
-    assert "extrapolated: nothing in 60 lines, fitted on 0 only" in shown
-
-
-def test_where_nothing_beats_the_mean_the_result_says_so(power: Planner) -> None:
-    random = np.random.default_rng(0)
-    columns = {name: random.uniform(90, 110, 40) for name in ("a", "b", "average_power")}
-    write_csv("noise.csv", columns)
-    shown = power("fit", "noise.csv", "--target", "average_power", "--folds", "2").out
-    assert "mean (chosen)" in shown
-    assert "no kind errs less than the mean of all rows" in shown
 
 
 def test_models_are_listed_and_described(power: Planner) -> None:
@@ -177,14 +144,6 @@ def test_a_command_is_measured_and_says_from_where_its_watts_come(power: Planner
     assert measured["command"] == [sys.executable, "-c", "print('hello')"]
     assert measured["duration_s"] > 0
     assert (measured["energy_j"], measured["provenance"]["kind"]) == (None, "unavailable")
-
-
-def test_what_is_unavailable_has_its_reason_and_no_zero(power: Planner, fleet: Path) -> None:
-    found = power("measure", "here", "--", "true")
-    assert found.code == 0
-    assert "watts: unavailable" in found.out
-    assert "no sensor that works" in found.out
-    assert " 0 J" not in found.out
 
 
 def test_the_code_of_the_command_is_that_of_measure(power: Planner, fleet: Path) -> None:

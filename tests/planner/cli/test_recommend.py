@@ -10,7 +10,7 @@ import pytest
 
 from backends.streams.spec import StreamSpec
 from planner import json_records
-from planner.plan.file import Plan, load_plan
+from planner.plan.file import load_plan
 from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.cli.commands import Planner, fleet
@@ -52,27 +52,6 @@ def test_the_seed_of_drawn_rates_is_kept_in_the_plan(profiled: Planner) -> None:
         assert drawn == {name: settings.replay(name, seed).mean_rate() for name in drawn} and len(drawn) >= 2
 
 
-def test_batches_of_torch_may_follow_streams(profiled: Planner) -> None:
-    asked = ("--metric", "time", "--include", "tx2", "--include", "desktop", "--stream", "replay:tx2@8/40", "--json")
-    found = json.loads(profiled("recommend", "--engine", "torch:batching=stream", *asked).out)
-    (row,) = [row for row in found["ranking"] if sorted(row["workers"]) == ["desktop", "tx2"]]
-    assert {name: stream["samples"] for name, stream in row["streams"].items()} == {"desktop": 40.0, "tx2": 8.0}
-    assert load_plan(Path("plan.json")).run.strategy.as_text() == "allreduce:batching=stream,aggregation=rates"
-
-
-def test_the_norm_to_which_gradients_are_clipped_is_predicted_and_kept_in_the_plan(planner: Planner) -> None:
-    clipping = profiles.step(1.0, clip_s=profiles.seconds(0.5))
-    json_records.save(profiles.profile({"a": profiles.device(clipping)}), Path("profile.json"))
-
-    def plan_with(*arguments: str) -> Plan:
-        assert planner("recommend", "--metric", "time", *arguments).code == 0
-        return load_plan(Path("plan.json"))
-
-    plain, clipped = plan_with(), plan_with("--clip-norm", "0.5")
-    assert (plain.run.clip_norm, clipped.run.clip_norm) == (None, 0.5)
-    assert clipped.prediction.time_s == pytest.approx(plain.prediction.time_s * 1.51 / 1.01)
-
-
 def test_both_engines_are_one_ranking_with_the_engine_of_each_row(profiled: Planner) -> None:
     asked = ("recommend", "--engine", "auto", "--metric", "time")
     ranking = json.loads(profiled(*asked, "--json").out)["ranking"]
@@ -108,16 +87,6 @@ def test_a_device_that_only_torch_can_use_is_ranked_with_it_and_alone(planner: P
     assert "left out: a" not in planner(*asked).out
 
 
-@pytest.mark.parametrize("engine", ["planner", "auto", "torch"])
-def test_a_job_with_its_own_optimizer_is_planned_with_any_engine(planner: Planner, engine: str) -> None:
-    own = profiles.step(1.0, job=True, own_optimizer=True)
-    json_records.save(profiles.profile({name: profiles.device(own) for name in "abc"}), Path("profile.json"))
-    done = planner("recommend", "--engine", engine, "--metric", "time", "--json")
-    assert (done.code, load_plan(Path("plan.json")).run.strategy.text) == (0, "allreduce:optimizer=own")
-    told = [note for note in json.loads(done.out)["notes"] if "the job brings its own optimizer" in note]
-    assert len(told) == (engine != "torch")
-
-
 def test_a_network_that_the_fleet_file_trusts_needs_no_option(planner: Planner) -> None:
     profile = fleet()
     remote = {name: each._replace(device={**each.device, "host": "10.0.0.2"}) for name, each in profile.devices.items()}
@@ -128,47 +97,6 @@ def test_a_network_that_the_fleet_file_trusts_needs_no_option(planner: Planner) 
     assert planner("recommend", "--engine", "torch", "--metric", "time", "--json").code == 0
 
 
-def test_a_global_batch_is_divided_in_the_json_the_csv_and_the_plan(profiled: Planner) -> None:
-    asked = ("recommend", "--metric", "time", "--strategy", "allreduce", "--global-batch", "80")
-    best = json.loads(profiled(*asked, "--include", "tx2", "--json").out)["ranking"][0]
-    assert sum(best["batches"].values()) == 80
-    plan = load_plan(Path("plan.json"))
-    assert plan.batches == best["batches"] and plan.run.strategy.aggregation == "samples"
-    (first, *_) = csv.DictReader(io.StringIO(profiled(*asked, "--include", "tx2", "--csv").out))
-    assert first["batches"] == " ".join(f"{name}={batch}" for name, batch in best["batches"].items())
-
-
-def test_a_strategy_in_which_no_step_has_a_global_batch_is_refused(profiled: Planner) -> None:
-    refused = profiled("recommend", "--global-batch", "80")
-    assert "its workers do not wait for one another" in refused.problem()
-    assert "choose --strategy parameter-server:sync=synchronous, allreduce or baseline" in refused.problem()
-
-
-def test_streams_of_samples_are_in_the_json_the_csv_the_table_and_the_plan(profiled: Planner) -> None:
-    stream = "replay:tx2@8/1000"
-    asked = ("recommend", "--metric", "time", "--strategy", "allreduce", "--include", "tx2", "--stream", stream)
-    found = json.loads(profiled(*asked, "--json").out)
-    alone = next(row for row in found["ranking"] if row["workers"] == ["tx2"])
-    assert alone["streams"]["tx2"] == {
-        "rate": 8.0, "samples": 32.0, "free_s": pytest.approx(0.41), "least_s": 4.0, "bound_by": "its stream",
-        "waiting_share": pytest.approx(1 - 0.41 / 4), "growth": 0.0, "buffered": 0.0, "buffered_bytes": None,
-    }  # fmt: skip
-    assert alone["bottleneck"] == "stream" and alone["time_s"] == pytest.approx(4.0 * 100_000)
-    assert any(f"samples of --stream {stream}" in note for note in found["details"])
-    planned_for = load_plan(Path("plan.json")).run.stream
-    assert planned_for is not None and planned_for.text == stream
-    lines = {line["workers"]: line["streams"] for line in csv.DictReader(io.StringIO(profiled(*asked, "--csv").out))}
-    assert lines["desktop tx2"] == "desktop: the stream of tx2; tx2: its stream"
-    shown = profiled(*asked, "--verbose").out.partition("their streams of samples")[2].splitlines()
-    assert shown[1].split()[:3] == ["worker", "samples/s", "a"]
-    assert "streams of samples" not in profiled("recommend", "--verbose").out
-
-
-def test_rates_from_elsewhere_are_to_be_measured_first(profiled: Planner) -> None:
-    told = profiled("recommend", "--stream", "directory:/data/{device}").problem()
-    assert told.endswith("its stream is unknown; run `planner profile --stream directory:/data/{device}`")
-
-
 def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     done = profiled("recommend", "--csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))
@@ -176,21 +104,6 @@ def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     edps_js = [float(row["edp_js"]) for row in rows]
     assert edps_js == sorted(edps_js)
     assert all(float(row["low"]) <= edp_js * (1 + 1e-9) for row, edp_js in zip(rows, edps_js, strict=True))
-
-
-def test_what_is_to_be_known_of_a_csv_is_told_beside_it(profiled: Planner) -> None:
-    dead = profiles.device()._replace(steps=(), error="lost")
-    json_records.save(profiles.profile({**fleet().devices, "dead": dead}), Path("profile.json"))
-    done = profiled("recommend", "--csv", "--metric", "energy")
-    left_out, note = done.err.splitlines()
-    assert left_out == "left out: dead: lost"
-    assert "favours one device alone" in note
-    assert len(list(csv.DictReader(io.StringIO(done.out)))) == 12
-
-
-def test_weights_stand_in_place_of_a_metric(profiled: Planner) -> None:
-    assert json.loads(profiled("recommend", "--json").out)["metric"] == "edp"
-    assert json.loads(profiled("recommend", "--weights", "energy=1", "--json").out)["metric"] == "energy"
 
 
 def test_the_plan_is_of_the_best_or_of_the_place_that_is_chosen(profiled: Planner) -> None:

@@ -22,27 +22,10 @@ def test_train_needs_data(planner: Planner) -> None:
     assert planner("train").problem() == "no data: name a directory with --data, or a job of your own with --job"
 
 
-def test_data_that_is_not_whole_is_named(planner: Planner, images: str) -> None:
-    Path("fleet.toml").write_text(LOCAL)
-    assert "lacks train-labels-idx1-ubyte" in planner("train", "--data", images).problem()
-
-
-def test_data_that_is_truncated_is_named(planner: Planner, images: str) -> None:
-    Path("fleet.toml").write_text(LOCAL)
-    for name in ("train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
-        (Path(images) / f"{name}-ubyte").write_bytes(b"\x00\x00")
-    assert "train-images-idx3-ubyte" in planner("train", "--data", images).problem()
-
-
 def test_train_without_a_plan_says_how_to_make_one(planner: Planner, shared_images: str) -> None:
     Path("fleet.toml").write_text(LOCAL)
     problem = planner("train", "--data", shared_images).problem()
     assert problem.startswith("cannot read plan.json: No such file or directory; run `planner recommend` first")
-
-
-def test_a_plan_that_is_named_and_not_there_is_told_before_data_are_missed(planner: Planner) -> None:
-    Path("fleet.toml").write_text(LOCAL)
-    assert planner("train", "absent.json").problem().startswith("cannot read absent.json: No such file or directory")
 
 
 def test_a_plan_for_other_images_is_refused(planner: Planner, shared_images: str) -> None:
@@ -70,13 +53,6 @@ def test_what_is_no_run_folder_cannot_be_resumed(planner: Planner) -> None:
     assert problem == (
         "cannot resume runs/none: the folder does not exist; give --resume a run folder that `planner train` made"
     )
-
-
-def test_a_run_without_a_checkpoint_cannot_be_resumed(planner: Planner) -> None:
-    Path("fleet.toml").write_text(LOCAL)
-    Path("runs/empty").mkdir(parents=True)
-    problem = planner("train", "--resume", "runs/empty").problem()
-    assert problem.startswith("cannot resume runs/empty: it has no checkpoint.npz") and "--resume" in problem
 
 
 def test_a_package_that_is_missing_is_named_before_anything_is_read(

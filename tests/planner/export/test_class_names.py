@@ -8,10 +8,6 @@ from planner.errors import ExportError
 from planner.export.class_names import class_names
 
 
-def test_without_names_classes_are_numbers(tmp_path: Path) -> None:
-    assert class_names(None, str(tmp_path), 3) == ("0", "1", "2")
-
-
 def test_names_are_given_in_one_text_or_in_a_file(tmp_path: Path) -> None:
     names = tmp_path / "names.txt"
     names.write_text("cat\nsmall dog\nbird\n")
@@ -38,13 +34,6 @@ def test_cifar_10_brings_its_names_along(tmp_path: Path) -> None:
 def test_names_that_do_not_fit_are_refused(given: str, problem: str) -> None:
     with pytest.raises(ExportError, match=problem):
         class_names(given, "gone", 3)
-
-
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    names = tmp_path / "names.txt"
-    names.write_bytes(b"\xff\xfe")
-    with pytest.raises(ExportError, match=f"cannot read {names}: .*; give a text file in UTF-8"):
-        class_names(str(names), "gone", 3)
 
 
 def test_of_folders_of_pictures_they_are_the_folders(tmp_path: Path) -> None:

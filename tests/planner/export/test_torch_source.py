@@ -8,17 +8,11 @@ import pytest
 
 from backends import models
 from backends.frameworks.base import FRAMEWORKS
-from planner.export.torch_source import MARK, torch_source
+from planner.export.torch_source import torch_source
 from tests.installed import computes_with
 from tests.trained_runs import images, probabilities
 
 SMALL = {"cipher": (28, 28, 1), "nin": (32, 32, 3), "cifar10": (32, 32, 3), "squeezenet": (32, 32, 3)}
-
-
-def test_the_head_names_the_weights_and_what_the_network_takes_and_gives() -> None:
-    text = torch_source(models.model("cipher", (28, 28, 1), 10), "uint8", "mine.safetensors")
-    assert text.startswith(MARK) and "for mine.safetensors: cipher" in text
-    assert "(batch, 28, 28, 1)" in text and "(batch, 10)" in text
 
 
 @pytest.mark.parametrize("name", models.MODELS)

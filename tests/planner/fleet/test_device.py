@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import FleetError
-from planner.fleet.device import Address, Device, Fleet, device_at, example, parse_address
+from planner.fleet.device import Address, Device, Fleet, Interpreter, SshLogin, device_at, example, parse_address
 from planner.fleet.file import load_fleet
 from planner.fleet.quantities import RATE_UNITS, parse_rate
 
@@ -31,12 +31,12 @@ def mistakes(tmp_path: Path, text: str) -> list[str]:
 class TestMeaning:
     def test_a_device_with_nothing_but_an_address(self, tmp_path: Path) -> None:
         [device] = fleet(tmp_path, '[devices.tx2]\naddress = "tx2"').devices
-        assert device == Device(name="tx2", host="tx2")
-        assert (device.local, device.emulated, device.python) == (False, False, "python3")
+        assert device == Device(name="tx2", ssh=SshLogin("tx2"))
+        assert (device.local, device.emulated, device.interpreter.python) == (False, False, "python3")
 
     def test_this_machine_uses_the_python_that_runs_the_planner(self, tmp_path: Path) -> None:
         [device] = fleet(tmp_path, '[devices.here]\naddress = "local"\nslowdown = 2').devices
-        assert device == Device(name="here", python=sys.executable, slowdown=2.0)
+        assert device == Device(name="here", interpreter=Interpreter(sys.executable), slowdown=2.0)
         assert (device.local, device.emulated) == (True, True)
 
     def test_a_device_with_everything(self, tmp_path: Path) -> None:
@@ -66,11 +66,14 @@ class TestMeaning:
         [device] = fleet(tmp_path, text).devices
         assert device == Device(
             name="tx2",
-            host="10.0.0.3",
-            port=2222,
-            user="nvidia",
-            key=tmp_path / "keys" / "id",
-            jump="me@gate:22,inner",
+            ssh=SshLogin(
+                "10.0.0.3",
+                port=2222,
+                user="nvidia",
+                key=tmp_path / "keys" / "id",
+                jump="me@gate:22,inner",
+                ssh_config=tmp_path / "config",
+            ),
             kind="jetson-tx2",
             data_address="10.1.0.3",
             data_interface="eth1",
@@ -78,12 +81,11 @@ class TestMeaning:
             max_watts=15.5,
             meters=("shelly://10.0.0.9", "csv:///var/log/watts.csv?offset_s=1.5"),
             power_model=tmp_path / "keys" / "id",
-            python="python3.8",
-            prefix=("docker", "exec", "-i", "my torch"),
-            environment={"OMP_NUM_THREADS": "4"},
+            interpreter=Interpreter(
+                "python3.8", prefix=("docker", "exec", "-i", "my torch"), environment={"OMP_NUM_THREADS": "4"}
+            ),
             rate_bytes_per_s=12.5e6,
             slowdown=1.5,
-            ssh_config=tmp_path / "config",
         )
 
     @pytest.mark.parametrize(
@@ -97,11 +99,11 @@ class TestMeaning:
     )
     def test_which_python(self, tmp_path: Path, address: str, line: str, python: str) -> None:
         [device] = fleet(tmp_path, f'[devices.a]\naddress = "{address}"\n{line}').devices
-        assert device.python == python
+        assert device.interpreter.python == python
 
     def test_a_prefix_may_be_a_list(self, tmp_path: Path) -> None:
         [device] = fleet(tmp_path, '[devices.a]\naddress = "a"\nprefix = ["nice", "-n", "5"]').devices
-        assert device.prefix == ("nice", "-n", "5")
+        assert device.interpreter.prefix == ("nice", "-n", "5")
 
     def test_devices_keep_their_order_and_are_found_by_name(self, tmp_path: Path) -> None:
         three = fleet(tmp_path, "".join(f'[devices.{name}]\naddress = "local"\n' for name in ("tx2", "pc", "nano")))
@@ -291,7 +293,7 @@ class TestAddresses:
         assert parse_address(text) == address
 
     def test_a_device_outside_the_fleet_has_its_address_for_a_name(self) -> None:
-        assert device_at("me@gate:2222") == Device(name="me@gate:2222", user="me", host="gate", port=2222)
+        assert device_at("me@gate:2222") == Device(name="me@gate:2222", ssh=SshLogin("gate", user="me", port=2222))
 
 
 class TestRates:

@@ -45,9 +45,3 @@ def test_what_differs_is_told_of_each_device(other: FolderContent) -> None:
     told = str(failure.value)
     assert "d0: /set/0 has 3 files, 60 bytes, hash abc" in told
     assert f"d1: /set/1 has {other.files} files, {other.bytes} bytes, hash {other.hash}" in told
-
-
-def test_devices_without_a_folder_are_not_asked() -> None:
-    agents, devices = fleet(SAME, SAME._replace(files=2))
-    require_equal_data(agents, {**devices, "d1": Device(name="d1")})
-    assert not any(agent.asked for agent in agents.values())

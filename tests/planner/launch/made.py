@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
-from planner.fleet.device import Device, Fleet
+from planner.fleet.device import Device, Fleet, Interpreter, SshLogin
 from planner.launch.ranks import PlacedRank, placed
 from tests.planner.plans import plan, planned
 
 
 def on(host: str | None, gpus: str | None = None, **of_device: object) -> dict[str, object]:
     """Where a device is, and the GPUs that it sees."""
-    return {"host": host, "environment": {} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus}, **of_device}
+    interpreter = Interpreter(environment={} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus})
+    way = {key: of_device.pop(key) for key in ("port", "jump") if key in of_device}
+    return {"ssh": None if host is None else SshLogin(host, **way), "interpreter": interpreter, **of_device}  # type: ignore[arg-type]
 
 
 def ranks(server: str | None = None, **devices: dict[str, object]) -> tuple[PlacedRank, ...]:

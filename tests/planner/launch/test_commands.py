@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.fleet.device import Interpreter
 from planner.launch.commands import slurm, torchrun
 from tests.planner.launch.made import on, ranks
 
@@ -32,29 +33,9 @@ def test_torchrun_has_a_line_a_node_with_as_many_processes_as_members() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("first", "address"),
-    [
-        (on("big"), "big"),
-        (on("big", data_address="10.0.0.1"), "10.0.0.1"),
-        (on(None), "here"),
-        (on(None, data_address="10.0.0.2"), "10.0.0.2"),
-    ],
-)
-def test_the_first_nodes_address_is_that_of_the_fleet_file(first: dict[str, object], address: str) -> None:
-    line = torchrun(ranks(a=first, b=on("other")), TRAIN, "here").splitlines()[2]
-    assert options(line)["--master-addr"] == address
-
-
-def test_one_node_needs_no_network() -> None:
-    assert options(torchrun(ranks(a=on(None), b=on(None)), TRAIN, "here"))["--master-addr"] == "127.0.0.1"
-
-
 def test_what_the_fleet_file_says_of_a_device_is_kept() -> None:
-    device = on(
-        "tx2", python="/opt/py/bin/python3", prefix=("taskset", "-c", "0-3"), data_interface="eth1"
-    )  # fmt: skip
-    device["environment"] = {"OMP_NUM_THREADS": "4"}
+    device = on("tx2", data_interface="eth1")
+    device["interpreter"] = Interpreter("/opt/py/bin/python3", ("taskset", "-c", "0-3"), {"OMP_NUM_THREADS": "4"})
     assert (
         torchrun(ranks(tx2=device), TRAIN, "here")
         .splitlines()[-1]
@@ -64,14 +45,6 @@ def test_what_the_fleet_file_says_of_a_device_is_kept() -> None:
             "/opt/py/bin/python3 -m torch.distributed.run --nnodes=1 "
         )
     )
-
-
-def test_members_of_a_node_share_the_variables_on_which_they_agree() -> None:
-    a, b = on("big"), on("big")
-    a["environment"], b["environment"] = {"X": "1", "Y": "1"}, {"X": "1", "Y": "2"}
-    a["data"] = b["data"] = "/mnt/set"
-    line = torchrun(ranks(a=a, b=b), TRAIN, "here").splitlines()[-1]
-    assert {"X=1", "PLANNER_DATA=/mnt/set"} <= set(shlex.split(line)) and "Y=" not in line
 
 
 @pytest.mark.parametrize(

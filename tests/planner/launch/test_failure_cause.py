@@ -6,24 +6,9 @@ RANKS = ("a", "b", "c")
 RAISED = "Traceback (most recent call last):"
 
 
-def test_without_a_failure_there_is_no_cause() -> None:
-    failure = FirstFailure()
-    failure.printed("a", RAISED, 1.0)
-    failure.ended("a", False, 2.0)
-    assert failure.cause(RANKS, 100.0) is None
-
-
 def test_a_rank_that_ends_without_an_exception_is_the_cause_at_once() -> None:
     failure = FirstFailure()
     failure.printed("b", RAISED, 1.0)
-    failure.ended("a", True, 2.0)
-    assert failure.cause(RANKS, 2.0) == "a"
-
-
-def test_a_rank_whose_exception_came_first_is_the_cause_at_once() -> None:
-    failure = FirstFailure()
-    failure.printed("a", RAISED, 1.0)
-    failure.printed("b", RAISED, 1.5)
     failure.ended("a", True, 2.0)
     assert failure.cause(RANKS, 2.0) == "a"
 

@@ -33,17 +33,6 @@ def test_members_that_see_the_same_gpu_cannot_count_it_by_their_local_rank() -> 
     assert places(ranks(a=on("big", "0"), b=on("big"))) == {"a": (0, 0, 0, 1), "b": (1, 1, 0, 1)}
 
 
-def test_members_without_any_gpu_are_one_node_that_sees_none() -> None:
-    found = ranks(a=on(None, ""), b=on(None, ""))
-    assert places(found) == {"a": (0, 0, 0, 2), "b": (1, 0, 1, 2)}
-    assert found[0].gpus == ""
-
-
-def test_another_port_or_jump_host_is_another_host() -> None:
-    found = ranks(a=on("host"), b=on("host", port=2222), c=on("host", jump="gate"))
-    assert [rank.node for rank in found] == [0, 1, 2]
-
-
 def test_the_variables_are_those_of_torch_distributed_and_of_the_plan() -> None:
     found = ranks(gpu0=on("big", "0"), gpu1=on("big", "1"), nano=on("nano"))
     assert environment(found[1], found, "192.168.0.5", 23456) == {
@@ -83,4 +72,4 @@ def test_ranks_count_through_nodes_and_local_ranks_through_each(
     assert sum(rank.weight for rank in found) == pytest.approx(len(found))
     for node in nodes_of(found):
         assert [rank.local_rank for rank in node] == list(range(node[0].local_size))
-        assert len({rank.device.host for rank in node}) == 1
+        assert len({rank.device.ssh for rank in node}) == 1

@@ -4,7 +4,6 @@ import pytest
 
 from backends.strategies.strategy import Strategy
 from planner.plan.compression import CHOICES, recommend_compressed
-from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation
 from tests.planner import profiles
 from tests.planner.requests import asked
@@ -55,15 +54,3 @@ def test_the_quickest_cluster_takes_at_most_a_tenth_longer_than_with_the_least(s
 def test_what_is_given_is_kept_with_its_other_options() -> None:
     assert chosen(SYNCHRONOUS + "dgc:share=0.02").inputs.strategy.text == SYNCHRONOUS + "dgc:share=0.02"
     assert "dgc:warmup=20,share=" in chosen(SYNCHRONOUS + "dgc:warmup=20").inputs.strategy.text
-
-
-def test_without_a_cluster_there_is_nothing_to_choose() -> None:
-    assert chosen(SYNCHRONOUS + "ef21", names="a").inputs.strategy.text == SYNCHRONOUS + "ef21"
-
-
-def test_other_compressors_stay_as_they_are() -> None:
-    fleet = profiles.profile({name: profiles.device(profiles.step(0.5)) for name in "ab"})
-    request = asked(TIME, steps=1000, strategy=Strategy.from_text(SYNCHRONOUS + "float16"))
-    assert (
-        recommend_compressed(fleet, request).ranking.score.tolist() == recommend(fleet, request).ranking.score.tolist()
-    )

@@ -46,7 +46,3 @@ def test_nothing_more_is_measured_once_the_budget_is_spent() -> None:
     assert wanted(profile, spent_s=20.0) is not None
     assert wanted(profile, spent_s=20.0, budget_s=10.0) is None
     assert wanted(profile, spent_s=1e9) is None
-
-
-def test_a_profile_of_which_nothing_can_be_predicted_needs_something_else() -> None:
-    assert wanted(profiles.profile({"a": profiles.device()._replace(steps=())})) is None

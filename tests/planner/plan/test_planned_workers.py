@@ -11,9 +11,7 @@ from planner.json_records import decode
 from planner.plan.file import Plan, PlannedStream
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.recommendation import Recommendation
-from planner.plan.strategy_search import best_of
 from planner.plan.texts import parse_strategy, parse_stream
-from planner.predict.sample_efficiency import NONE
 from profilers.records.json_values import json_value
 from profilers.records.readings import StreamRate
 from tests.planner import profiles
@@ -85,24 +83,6 @@ def test_the_parts_of_the_workers_time_have_what_waits_add() -> None:
     assert sum(row.shares.values()) == pytest.approx(1.0)
     assert row.bottleneck == "stream"
     assert "stream" not in ranked(None).row(1).shares
-
-
-def test_a_slow_stream_moves_the_work_to_other_devices() -> None:
-    assert ranked(None, "allreduce").row(1).config.workers == ("a",)
-    assert ranked("replay:a@2/1000", "allreduce").row(1).config.workers == ("b",)
-    # Where all wait for samples, more devices have more of them.
-    assert ranked("replay:2", "allreduce").row(1).config.workers == ("a", "b", "c")
-
-
-def test_a_strategy_is_chosen_by_cycles_with_waits() -> None:
-    def chosen(stream: str | None) -> Recommendation:
-        spec = None if stream is None else StreamSpec.from_text(stream)
-        return best_of(profiles.three(), asked(TIME, steps=1000, stream=spec), "auto", NONE)
-
-    assert chosen("replay:2").parts[0].predictions.time_s.min() == pytest.approx(16 * 1000 / 3)
-    assert chosen("replay:1e9").parts[0].predictions.time_s.min() == pytest.approx(
-        chosen(None).parts[0].predictions.time_s.min()
-    )
 
 
 def test_the_plan_keeps_its_stream_and_one_of_a_damaged_text_is_refused() -> None:

@@ -209,10 +209,6 @@ def test_without_a_metric_the_best_is_that_of_edp_or_of_time_where_watts_that_co
     assert by_edp.notes == ()
 
 
-def test_a_recommendation_tells_what_profiling_took() -> None:
-    assert recommend(fleet(), asked(TIME)).profiling_s == 25.0
-
-
 def test_what_profiling_other_models_took_is_not_counted() -> None:
     both = fleet()
     for name, device in both.devices.items():
@@ -328,11 +324,6 @@ def test_the_time_of_a_plan_has_an_uncertainty_whatever_the_metric() -> None:
     assert make_plan(by_time, "fleet.toml").time_uncertainty == expected
     same = next(place for place in range(1, 13) if by_energy.row(place).config == by_time.row(1).config)
     assert make_plan(by_energy, "fleet.toml", same).time_uncertainty == expected
-
-
-def test_no_watts_have_no_uncertainty() -> None:
-    unknown = profiles.profile({name: profiles.device(profiles.step(0.5, spread=0.1), idle_w=None) for name in "ab"})
-    assert recommend(unknown, asked(TIME)).row(1).standing.energy_uncertainty is None
 
 
 def test_sensors_that_contradict_each_other_are_noted() -> None:

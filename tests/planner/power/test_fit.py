@@ -46,14 +46,6 @@ def test_another_number_of_nodes_than_fitted_on_is_extrapolation(tmp_path: Path)
     assert seen.to_json()["fitted_on"] == {"nodes": "1"}
 
 
-def test_the_same_number_of_nodes_or_an_unknown_one_is_not_flagged(tmp_path: Path) -> None:
-    found = fit(written(tmp_path / "one.csv", nodes(1)), "watts", kinds=("linear",))
-    again = {**nodes(1), "busy": np.linspace(0.2, 0.9, 30)}
-    assert reread(found, tmp_path, written(tmp_path / "again.csv", again)).outside == {}
-    del again["nodes"]
-    assert reread(found, tmp_path, written(tmp_path / "without.csv", again)).outside == {}
-
-
 def test_where_nothing_beats_the_mean_the_mean_is_chosen(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     noise = {"x": random.standard_normal(60), "y": random.standard_normal(60), "watts": random.uniform(90, 110, 60)}
@@ -78,13 +70,3 @@ def test_a_limit_that_was_never_set_on_a_real_gpu(shared_data: Path, name: str) 
     assert found.choice.features == ("dataset", "network", "batch_size", "optimizer", "power_limit")
     mean, trees = found.scores
     assert trees.mape < 10 < mean.mape
-
-
-def test_a_node_that_is_one_of_several(shared_data: Path, tmp_path: Path) -> None:
-    """MLPerf runs of one node say nothing of 8, and the evaluation says so."""
-    file = read_csv(shared_data / "cluster" / "mlperf_h100_1node.csv")
-    found = fit(file, "mean_node_watts", (), ("mean",))
-    cells = {**file.cells, "n_node_logs": ["8"] * len(file.lines)}
-    seen = reread(found, tmp_path, CsvFile("eight.csv", cells, file.lines))
-    assert len(seen.outside) == seen.rows
-    assert all("n_node_logs" in names for names in seen.outside.values())

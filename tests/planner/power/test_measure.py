@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from planner.errors import AgentError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 from planner.power.measure import EnergyMeasurement, measure
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
@@ -21,7 +20,7 @@ from power_models.table import Table
 
 def device(tmp_path: Path, **changes: object) -> Device:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PLANNER_SYSFS_ROOT": str(tmp_path)}
-    return Device(**{"name": "here", "python": sys.executable, "environment": environment, **changes})
+    return Device(**{"name": "here", "interpreter": Interpreter(sys.executable, environment=environment), **changes})
 
 
 def silent(name: str, text: str) -> None:
@@ -34,13 +33,6 @@ def test_the_output_is_passed_on_and_the_code_kept(tmp_path: Path) -> None:
     assert said == [("out", "hello\n")]
     assert found.returncode == 4
     assert found.duration_s > 0
-
-
-def test_without_any_source_there_is_no_number(tmp_path: Path) -> None:
-    found = measure(device(tmp_path), ["true"], None, silent)
-    assert (found.energy_j, found.above_idle_j, found.uncertainty) == (None, None, None)
-    assert found.busy.provenance.kind == "unavailable"
-    assert "no sensor that works" in found.busy.provenance.detail
 
 
 def test_by_its_nameplate_a_device_draws_as_much_as_it_is_busy(tmp_path: Path) -> None:
@@ -65,16 +57,6 @@ def test_a_model_is_asked_where_no_sensor_tells(tmp_path: Path) -> None:
     assert found.busy.watts == pytest.approx(8.0)
     assert found.busy.provenance.kind == "model"
     assert found.above_idle_j == pytest.approx(0.0)
-
-
-def test_a_slowed_down_device_is_emulated(tmp_path: Path) -> None:
-    found = measure(device(tmp_path, slowdown=2.0), ["true"], None, silent)
-    assert found.busy.provenance.emulated
-
-
-def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="here: measure command: no-such-program"):
-        measure(device(tmp_path), ["no-such-program"], None, silent)
 
 
 def test_joules_above_idle_need_the_same_source_and_parts_of_the_device() -> None:

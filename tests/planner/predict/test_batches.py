@@ -23,12 +23,6 @@ def grown(rounds: int, start: int = 96, samples: int = 60_000) -> list[int]:
     return sizes
 
 
-@pytest.mark.parametrize("text", ["parameter-server", "baseline", "sgp"])
-def test_fixed_batches_stay_as_they_are(text: str) -> None:
-    found = of_run(Strategy.from_text(text), 4, 32, RunLength(steps=1000))
-    assert found.images.tolist() == [32.0] * 5 and found.steps.tolist() == [1.0] * 5
-
-
 @pytest.mark.parametrize("rounds", [1, 30, 700, 5000])
 def test_a_growing_batch_is_the_mean_over_its_rounds(rounds: int) -> None:
     assert mean_batch(Strategy.from_text("dlion"), 3, 32, 60_000, rounds=rounds) == pytest.approx(

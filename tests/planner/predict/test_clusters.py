@@ -74,9 +74,3 @@ def test_too_many_devices_are_refused_with_the_remedy() -> None:
     with pytest.raises(PlanError, match="15 devices are too many .*--exclude"):
         enumerate_clusters(names, np.ones((15, 15), bool))
     assert enumerate_clusters(names, np.ones((15, 15), bool), exclude=["d3"]).masks.size == 14 * 2**13
-
-
-def test_more_devices_than_bits_are_refused_in_words() -> None:
-    names = [f"d{index}" for index in range(63)]
-    with pytest.raises(PlanError, match="63 profiled devices are too many"):
-        enumerate_clusters(names, np.ones((63, 63), bool), exclude=names[1:])

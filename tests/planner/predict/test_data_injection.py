@@ -32,11 +32,6 @@ def test_the_bytes_of_unknown_samples_are_unknown() -> None:
     assert found["a"].shared > 0 and (found["a"].sent_bytes, found["a"].received_bytes) == (None, None)
 
 
-def test_a_device_alone_gives_nothing() -> None:
-    found = injected_traffic(SPEC, {"a": 32}, {"a": 10.0}, 100, through_server=True)
-    assert (found["a"].shared, found["a"].received, found["a"].sent_bytes) == (0.0, 0.0, 0.0)
-
-
 @given(st.floats(0.01, 1), st.floats(0.01, 1), st.integers(2, 12), st.integers(1, 512))
 def test_nobody_receives_more_than_a_batch_a_step(alpha: float, beta: float, members: int, batch: int) -> None:
     names = [str(member) for member in range(members)]

@@ -81,8 +81,9 @@ def test_a_step_of_what_arrives_in_a_second_takes_a_second_whatever_the_rate() -
 
 
 def test_errors_that_were_seen_widen_those_of_their_kind() -> None:
-    seen = RECORDED.widened(SeenErrors(1, {cycle.GOSSIP: (0.3, -0.4), cycle.BARRIER: (0.001,)}))
+    seen = RECORDED.widened(SeenErrors(1, {cycle.GOSSIP: (0.3, -0.4), cycle.BARRIER: (0.001,), cycle.ALONE: (0.5,)}))
     assert seen.kinds[cycle.GOSSIP] == pytest.approx(np.sqrt((0.3**2 + 0.4**2) / 2))
+    assert seen.step == 0.5
     assert seen.kinds[cycle.BARRIER] == RECORDED.kinds[cycle.BARRIER]
 
 

@@ -35,12 +35,6 @@ def room(found: StepMemory | None, available: float = 1000 * MB) -> StepRoom:
     return StepRoom(profiles.step(memory=found), available)
 
 
-def test_a_line_goes_through_the_sizes_that_were_measured() -> None:
-    line = fit([(4, 108.0), (8, 116.0), (16, 132.0)])
-    assert line == pytest.approx(MemoryLine(100.0, 2.0))
-    assert line and line.at(32) == pytest.approx(164.0)
-
-
 def test_one_size_has_no_slope() -> None:
     assert fit([(4, 108.0)]) is fit([]) is None
 
@@ -110,11 +104,6 @@ def test_a_shortage_that_was_seen_has_no_bytes() -> None:
         "batch 16 ran out of memory when it was profiled; the largest batch that fits is 15: --batch-size 15, or "
         "profile with --micro-batch 15"
     )
-
-
-def test_where_no_batch_fits_there_is_no_remedy() -> None:
-    short = room(memory(4, 8), 50 * MB).shortage(1)
-    assert short is not None and short.text.endswith("and 45.0 MB may be used; no batch fits")
 
 
 def test_a_server_has_what_a_step_leaves_on_its_host() -> None:

@@ -59,12 +59,6 @@ def test_what_was_profiled_counts(optimizer: str) -> None:
     assert found.devices.service_s == pytest.approx([0.005])
 
 
-def test_sgd_costs_what_it_always_did() -> None:
-    found = costs(True, "parameter-server")
-    assert found.devices.update_s == pytest.approx([0.01])
-    assert found.devices.service_s == pytest.approx([0.002])
-
-
 #: Of a job whose own optimizer takes 0.05 s alone and 0.06 s in a peer.
 OF_JOB = profiles.changed(TIMED,
     own_optimizer=True, update_s=seconds(0.05), service_s=seconds(0.06),

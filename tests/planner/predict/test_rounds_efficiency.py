@@ -46,11 +46,6 @@ def test_with_larger_batches_workers_help_less() -> None:
         assert more == pytest.approx(images_factor(4, batch, 32.0)) == pytest.approx((32 + 4 * batch) / (32 + batch))
 
 
-def test_a_global_batch_counts_beside_the_usual_one() -> None:
-    assert factor([50] * 4, power=0.5, batch=4, usual=16) == pytest.approx(1.0)
-    assert factor([50, 0, 0, 0], power=0.5, batch=64, usual=16) > 1
-
-
 def test_more_workers_than_were_measured_are_no_extrapolated_power() -> None:
     more = factor([50] * 8, power=0.5)
     assert more == pytest.approx(images_factor(8, 16, 32.0))

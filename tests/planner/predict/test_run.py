@@ -9,8 +9,7 @@ from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
 from planner.predict.clusters import Candidates, enumerate_clusters
 from planner.predict.kinds.cycles import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
-from planner.predict.run import Bill, Prediction, Predictions, factors, predict, run_time, start_times
-from profilers.records.steps import MessageCost
+from planner.predict.run import Bill, Predictions, factors, predict, run_time, start_times
 from tests.planner import profiles
 from tests.planner.predictions import candidate, everything, index, inputs_of, known
 from tests.planner.profiles import MBIT
@@ -31,13 +30,6 @@ def test_a_device_alone_computes_and_updates_and_uses_no_network() -> None:
     assert found.shares[0, COMPUTE] == 1.0
 
 
-def test_a_remote_worker_without_rivals_cycles_as_measured() -> None:
-    two = known(1e9, 0.1)  # the host's own worker computes for ever
-    found = everything(two)
-    cycle_s = found.cycle_s[index(found, two, "ab", "a"), 1]
-    assert cycle_s == pytest.approx(0.1 + 0.08 + 0.002 + 0.08)
-
-
 def test_two_workers_share_the_steps_by_their_rates() -> None:
     two = known(0.1, 0.3)
     found = everything(two)
@@ -45,12 +37,6 @@ def test_two_workers_share_the_steps_by_their_rates() -> None:
     assert found.steps[i].sum() == pytest.approx(1000)
     assert found.steps[i] * found.cycle_s[i] == pytest.approx(found.time_s[i] - found.start_s[i])
     assert found.network_bytes[i] == pytest.approx(found.steps[i, 1] * 2_000_000)
-
-
-def test_energy_and_edp_follow_from_time_and_power() -> None:
-    assert Prediction(10.0, 5.0).energy_j == 50.0
-    assert Prediction(10.0, 5.0).edp_js == 500.0
-    assert Prediction(10.0, None).energy_j is Prediction(10.0, None).edp_js is None
 
 
 def test_power_lies_between_idle_and_busy_and_others_count_when_asked() -> None:
@@ -128,10 +114,6 @@ def test_peers_have_made_the_same_weights_and_wait_for_one_another() -> None:
     assert begins_s("baseline", mask=5).tolist() == [2.0, 0.0, 2.0]
 
 
-def test_one_alone_only_builds() -> None:
-    assert begins_s("layer-drop", mask=1, host=0).tolist() == [1.0, 0.0, 0.0]
-
-
 @pytest.mark.parametrize("strategy, mask, host", [("parameter-server", 7, 2), ("baseline", 7, 0), ("baseline", 1, 0)])
 def test_what_a_first_step_takes_longer_is_time_before_the_usual_ones(strategy: str, mask: int, host: int) -> None:
     later_s = begins_s(strategy, mask, host, first_step_s=0.75) - begins_s(strategy, mask, host)
@@ -173,22 +155,7 @@ def test_the_bottleneck_is_what_takes_most_of_the_cycles() -> None:
     assert found.shares.sum(axis=1) == pytest.approx(np.ones(len(found.time_s)))
 
 
-def test_a_worker_on_the_server_s_processor_suffers_from_it() -> None:
-    changes = {"service_s": profiles.seconds(0.05)}
-    gpu, cpu = known(0.1, 0.1, **changes), known(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4, **changes)
-    found_gpu, found_cpu = everything(gpu), everything(cpu)
-    i = index(found_gpu, gpu, "ab", "a")
-    assert found_cpu.cycle_s[i, 0] > found_gpu.cycle_s[i, 0] * 1.02
-
-
 # -- alpha and beta --------------------------------------------------------------------------------
-
-
-def test_an_exchange_beside_the_server_takes_what_loopback_takes_on_several_cores() -> None:
-    slow = (MessageCost(64, 0.0, 0.0, 1e-3), MessageCost(1_000_000, 0.005, 0.005, 0.2))
-    hosts = {name: profiles.device(profiles.step(0.1, messages=slow)) for name in "ab"}
-    found = inputs_of(profiles.profile(hosts))
-    assert predict(found, candidate(0b11), 1000).cycle_s[0, 0] >= 0.1 + 2 * 0.19
 
 
 def test_no_server_is_busier_than_its_processor_allows() -> None:
@@ -199,14 +166,6 @@ def test_no_server_is_busier_than_its_processor_allows() -> None:
     fleet = fleet._replace(links=profiles.links(names, rates, send_cpu_s=16e-9, receive_cpu_s=16e-9))
     rate = 1 / predict(inputs_of(fleet), candidate(0xFF), 1000).cycle_s[0]
     assert rate[0] * 0.1 + rate.sum() * (0.032 + 0.002) <= 1.0
-
-
-def test_under_a_bound_the_faster_wait_and_load_the_server_as_seldom_as_the_slowest() -> None:
-    found = known(0.1, 0.2, 0.3, accelerator="cpu", cpu_s_per_step=0.4, service_s=profiles.seconds(0.05))
-    bounded = found._replace(strategy=Strategy.from_text("parameter-server:sync=bounded"))
-    free_s, bounded_s = (predict(each, candidate(0b111), 1000).cycle_s[0] for each in (found, bounded))
-    assert bounded_s == pytest.approx([bounded_s[0]] * 3)
-    assert bounded_s[0] < free_s.max() * 0.999
 
 
 def test_alpha_and_beta_lead_from_the_device_alone_to_the_cluster() -> None:

@@ -9,7 +9,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from backends import models
-from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
@@ -77,12 +76,6 @@ def test_rounds_of_local_steps_wait_for_the_samples_of_all_their_steps() -> None
     assert cycles(unequal, found, "ab") == pytest.approx([4.0, 160 / 11])  # b makes 11 in as long as a makes 40
 
 
-def test_torch_waits_like_an_all_reduce() -> None:
-    engine = Engine.from_text("torch")
-    costs = three(f"replay:b@{SLOW}/{FAST}", "allreduce", engine=engine, allow_plaintext=True)
-    assert cycles(costs, everything(costs), "abc") == pytest.approx([4.0] * 3)
-
-
 # -- batches ---------------------------------------------------------------------------------------
 
 
@@ -107,15 +100,6 @@ def test_a_part_of_a_global_batch_arrives_as_late_as_it_is_large() -> None:
     at = index(found, costs, "ab", "a")
     part = shared_batches(costs, found.candidates.members(3))[at, 0]
     assert found.cycle_s[at, :2] == pytest.approx([part / SLOW] * 2)
-
-
-def test_a_batch_that_is_dealt_out_by_speed_is_known_by_its_time() -> None:
-    alike = {name: profiles.device(profiles.step(each)) for name, each in zip("abc", (0.1, 0.15, 0.2), strict=True)}
-    spec = StreamSpec.from_text("replay:1e9")
-    costs = inputs_of(profiles.profile(alike), strategy=Strategy.from_text("dlion"), stream=spec)
-    found = everything(costs)
-    dealt = batches(costs, found.candidates)[index(found, costs, "abc", "a")]
-    assert dealt.sum() == pytest.approx(3 * costs.batches.sizes.images[3]) and dealt[0] > dealt[1] > dealt[2]
 
 
 def test_a_batch_dealt_out_by_speed_is_smaller_where_others_on_the_kernel_compute() -> None:

@@ -77,12 +77,6 @@ def test_a_rate_is_kept_by_what_the_device_reads_and_nothing_else_is_measured_ag
     assert "stream" in found.took_s
 
 
-def test_without_a_stream_none_is_counted(tmp_path: Path) -> None:
-    agent = Answers(RATE)
-    assert measured(tmp_path, agent, None, known()).streams == {}
-    assert orders.WatchStream not in map(type, agent.orders)
-
-
 def test_a_device_at_which_nothing_arrives_keeps_its_timings_and_has_no_rate(tmp_path: Path) -> None:
     silent = AgentError("pc: watch stream: no sample has arrived for 5 s")
     before = known(streams={"directory:/data/pc": RATE})

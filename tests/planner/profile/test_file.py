@@ -14,7 +14,7 @@ from planner.errors import PlannerError, RecordError
 from planner.json_records import save
 from planner.plan.file import load_plan
 from planner.plan.recommend import make_plan, recommend
-from planner.profile.file import DeviceProfile, kernels_of, load_profile, machines_of, timing_of
+from planner.profile.file import DeviceProfile, kernels_of, load_profile, timing_of
 from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, damaged, mutated, written
 from tests.planner import profiles
@@ -41,11 +41,6 @@ def test_a_device_failed_where_it_can_be_used_for_none_of_the_models() -> None:
 def test_a_device_whose_steps_get_less_than_a_core_has_a_quota(cpu_s: float, slowdown: float, cores: float) -> None:
     step = profiles.step(0.1, accelerator="cpu", cpu_s_per_step=cpu_s, slowdown=slowdown)
     assert profiles.device(step, cores=4.0).cores == pytest.approx(cores)
-
-
-def test_devices_of_one_address_are_one_machine_and_those_without_are_each_their_own() -> None:
-    devices = {"a": device("pc"), "b": device("tx2"), "c": device("pc"), "d": device(), "e": device()}
-    assert machines_of(devices) == {"a": ("a", "c"), "b": ("b",), "d": ("d",), "e": ("e",)}
 
 
 def test_a_link_within_a_machine_is_that_of_all_devices_there() -> None:

@@ -43,11 +43,6 @@ def test_a_device_with_a_sensor_gets_no_estimate(tmp_path: Path) -> None:
     assert named.estimated({"a": with_sensor()}) == {}
 
 
-def test_without_any_model_nothing_changes(tmp_path: Path) -> None:
-    assert FleetPowerModels(fleet(tmp_path, a=None), tmp_path).estimated({"a": without_sensor()}) == {}
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_model_that_cannot_be_read_is_named_before_anything_is_measured(tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text("{")

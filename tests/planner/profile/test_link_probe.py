@@ -13,7 +13,7 @@ import pytest
 from backends.profiling import throughput
 from planner.agents.client import AgentClient
 from planner.errors import AgentError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, Interpreter
 from planner.json_records import decode
 from planner.profile import link_probe
 from planner.profile.link_probe import Flow, LinkProber, Outstanding, ProbeLengths, Result
@@ -44,7 +44,7 @@ class Agents:
     def of(self, name: str, iperf3: bool) -> AgentClient:
         if (name, iperf3) not in self._agents:
             environment = {} if iperf3 else {"PATH": "/nonexistent"}
-            device = Device(name=name, python=sys.executable, environment=environment)
+            device = Device(name=name, interpreter=Interpreter(sys.executable, environment=environment))
             self._remotes.append(LocalRemote(name))
             self._agents[name, iperf3] = AgentClient.launch(device, self._remotes[-1])
         return self._agents[name, iperf3]

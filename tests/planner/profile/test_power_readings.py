@@ -3,14 +3,12 @@
 import pytest
 
 from planner.profile.power_readings import (
-    as_integral,
     average,
     disagreements,
     flagged,
     parts_watts,
     unavailable,
     uncertainty,
-    whole_reading,
     whole_watts,
     window_watts,
 )
@@ -40,13 +38,6 @@ def test_sensors_of_the_whole_and_of_parts_are_read_apart() -> None:
     assert whole is not None and whole.watts == 50.0
     assert parts is not None and parts.watts == 40.0
     assert whole_watts(window(gpu=30.0)) is parts_watts(window(module=50.0)) is None
-
-
-def test_a_power_model_is_no_sensor_of_the_whole() -> None:
-    assert whole_reading(window(module=50.0)) == reading("module", 50.0)
-    estimated = Window(1.0, {}, (reading("board", 50.0, "model"),))
-    assert whole_watts(estimated) is not None
-    assert whole_reading(estimated) is whole_reading(None) is None
 
 
 def test_sensors_that_do_not_work_are_listed_with_the_reason() -> None:
@@ -81,10 +72,6 @@ def test_the_error_of_an_average_is_the_spread_between_windows_and_each_one_s_ow
     apart = average([lasting(1.0, watts) for watts in (45.0, 55.0, 45.0, 55.0)]).power[0]
     assert apart.relative_error == pytest.approx(5.7735 / 2 / 50)
     assert average([lasting(1.0, 50.0)]).power[0].relative_error is None
-
-
-def test_an_average_of_nothing_has_no_watts() -> None:
-    assert window_watts(average([])) is None
 
 
 def found(**covers: float) -> tuple[str, ...]:
@@ -123,9 +110,3 @@ def test_two_sensors_of_the_same_that_differ_are_mentioned_and_two_gpus_are_not(
 
 def test_a_sensor_without_watts_contradicts_no_other() -> None:
     assert disagreements(Window(1.0, {}, (reading("wall", None), reading("gpu", 50.0)))) == ()
-
-
-def test_the_joules_of_a_window_itself_are_surer_than_the_mean_of_others_like_it() -> None:
-    read = PowerReading("nvml:0", "counter", "gpu", 438.0, 260.0, 90, relative_error=0.43, integral_error=0.003)
-    found = parts_watts(as_integral(Window(9.7, {}, (read,))))
-    assert found is not None and found.error == pytest.approx(0.003)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from planner.fleet.device import Device, Fleet
+from planner.fleet.device import Device, Fleet, SshLogin
 from planner.profile.file import Profile
 from planner.profile.request import ProfileRequest
 from planner.profile.reuse import MAX_LINK_AGE_S, carry_over, declared, timing_holds
@@ -41,20 +41,6 @@ def ends(profile: Profile) -> set[str]:
 EVERY = {a + b for a in "abc" for b in "abc"}
 
 
-def test_at_first_there_are_the_devices_and_nothing_else() -> None:
-    made = carry_over(None, START, fleet(), set("abc"), set())
-    assert list(made.devices) == ["a", "b", "c"]
-    assert all(device.steps == () and device.facts is None for device in made.devices.values())
-    assert (made.links, made.incasts, made.took_s) == ((), (), {})
-
-
-def test_everything_young_is_kept() -> None:
-    before = measured()
-    made = carry_over(before, START, fleet(), set("abc"), set())
-    assert all(made.devices[name].steps == before.devices[name].steps for name in "abc")
-    assert (ends(made), made.incasts, made.took_s) == (EVERY, before.incasts, {"links": 9.0})
-
-
 def test_links_of_yesterday_are_measured_again_and_steps_are_not() -> None:
     made = carry_over(measured(MAX_LINK_AGE_S + 1), START, fleet(), set("abc"), set())
     assert made.devices["a"].steps
@@ -88,18 +74,14 @@ def test_a_device_that_left_the_fleet_takes_its_links_with_it() -> None:
     assert made.incasts == ()
 
 
-@pytest.mark.parametrize("way", [{"host": "10.0.0.7"}, {"data_address": "10.1.0.7"}, {"data_interface": "eth1"}])
+@pytest.mark.parametrize(
+    "way", [{"ssh": SshLogin("10.0.0.7")}, {"data_address": "10.1.0.7"}, {"data_interface": "eth1"}]
+)
 def test_a_device_that_is_reached_by_another_way_keeps_its_steps_alone(way: dict[str, str]) -> None:
     made = carry_over(measured(), START, fleet(b=way), set("abc"), set())
     assert made.devices["b"].steps
     assert ends(made) == {"aa", "ac", "ca", "cc"}
     assert made.incasts == ()
-
-
-def test_what_the_fleet_file_declares_now_is_what_counts() -> None:
-    made = carry_over(measured(), START, fleet(b={"idle_watts": 4.0}), set("abc"), set())
-    assert made.devices["b"].device["idle_watts"] == 4.0
-    assert ends(made) == EVERY
 
 
 # -- timings ---------------------------------------------------------------------------------------

@@ -12,8 +12,6 @@ import paramiko
 import pytest
 
 from planner.errors import DeviceLostError
-from planner.fleet.device import Device
-from planner.remote import connect
 from planner.remote.base import Process, Remote
 from planner.remote.local import LocalRemote, Pipe
 from planner.remote.ssh import SshRemote
@@ -74,13 +72,6 @@ def test_input_and_output_flow_at_the_same_time(remote: Remote) -> None:
         received += process.read(1 << 16)
     writer.join()
     assert received == data
-    process.close()
-
-
-def test_read_gives_what_is_there_without_waiting_for_more(remote: Remote) -> None:
-    process = remote.spawn(["cat"])
-    process.write(b"line\n")
-    assert process.read(1 << 16) == b"line\n"
     process.close()
 
 
@@ -171,10 +162,6 @@ def test_a_local_process_that_does_not_listen_is_killed_with_its_children(
 def test_ctrl_c_does_not_reach_a_local_process() -> None:
     process = LocalRemote("device").spawn([PYTHON, "-c", "import os; print(os.getpid() == os.getsid(0))"])
     assert read_all(process) == b"True\n"
-
-
-def test_connect_chooses_by_the_device() -> None:
-    assert isinstance(connect(Device(name="here")), LocalRemote)
 
 
 def test_whoever_closes_a_stopped_local_process_second_also_finds_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,11 +76,6 @@ class TestHostKeys:
         with ssh_server(client_key, host_keys=keys) as server:
             assert answer(target_of(server, known=server.known_line(keys[1]))) == b"hello\n"
 
-    def test_a_host_key_alias_is_the_name_on_record(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
-        with ssh_server(client_key) as server:
-            line = server.known_line().replace(server.known_name, "board")
-            assert answer(target_of(server, known=line, host_key_alias="Board")) == b"hello\n"
-
 
 class TestLogins:
     def test_a_refused_login_names_user_host_keys_and_remedy_and_is_not_repeated(
@@ -117,16 +112,6 @@ class TestDroppedConnections:
             assert answer(target_of(server)) == b"hello\n"
             assert server.connects == 3
 
-    def test_the_last_try_says_how_often(
-        self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("planner.remote.ssh_login._FIRST_PAUSE_S", 0.01)
-        with ssh_server(client_key, Faults(drop_connects=99)) as server:
-            message = told(target_of(server), RemoteError)
-            assert f"127.0.0.1:{server.port} dropped the connection (try 4 of 4" in message
-            assert "MaxStartups" in message
-            assert server.connects == 4
-
     def test_a_server_that_never_answers_costs_one_timeout(
         self, client_key: paramiko.PKey, target_of: MakeTarget
     ) -> None:
@@ -136,11 +121,6 @@ class TestDroppedConnections:
 
 
 class TestUnreachable:
-    def test_nothing_listens(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
-        with ssh_server(client_key) as server:
-            target = target_of(server)
-        assert f"nothing listens at 127.0.0.1:{target.port}; is sshd running" in told(target, RemoteError)
-
     def test_the_name_has_no_address(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
         with ssh_server(client_key) as server:
             message = told(target_of(server, hostname="no-such-host.invalid"), RemoteError)
@@ -300,11 +280,6 @@ class TestProxyCommands:
         monkeypatch.setattr("planner.remote.ssh_login._FIRST_PAUSE_S", 0.01)
         with ssh_server(client_key) as server:
             assert "dropped the connection (try 4 of 4" in told(target_of(server, proxy_command="true"), RemoteError)
-
-    def test_one_that_is_not_there(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
-        with ssh_server(client_key) as server:
-            message = told(target_of(server, proxy_command="no-such-proxy a b"), RemoteError)
-        assert "ProxyCommand `no-such-proxy a b` does not start" in message
 
 
 def test_paramiko_writes_nothing_on_screen(

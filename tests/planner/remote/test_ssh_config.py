@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import RemoteError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, SshLogin
 from planner.remote.ssh_config import SshTarget, expand, parse_options, resolve, target_from
 
 HOME = Path.home()
@@ -47,7 +47,7 @@ def test_options_keep_every_value_of_a_repeated_keyword() -> None:
 
 
 def test_what_ssh_says_about_a_host() -> None:
-    found, jump = target(Device(name="tx2", host="tx2"))
+    found, jump = target(Device(name="tx2", ssh=SshLogin("tx2")))
     assert jump is None
     assert found == SshTarget(
         alias="tx2",
@@ -66,7 +66,7 @@ def test_what_ssh_says_about_a_host() -> None:
 
 
 def test_the_fleet_file_wins(tmp_path: Path) -> None:
-    device = Device(name="tx2", host="tx2", port=22, user="me", key=tmp_path / "id", jump="gate")
+    device = Device(name="tx2", ssh=SshLogin("tx2", port=22, user="me", key=tmp_path / "id", jump="gate"))
     found, jump = target(device)
     assert (found.port, found.user, found.key_files) == (22, "me", (tmp_path / "id",))
     assert found.identities_only
@@ -86,14 +86,6 @@ def test_the_name_in_known_hosts(hostname: str, port: int, alias: str | None, na
     assert found.known_name == name
 
 
-@pytest.mark.parametrize(
-    ("text", "expanded"),
-    [("nc %h %p", "nc tx2 22"), ("100%%h", "100%h"), ("%x", "%x"), ("%%%h", "%tx2"), ("%", "%"), ("", "")],
-)
-def test_tokens(text: str, expanded: str) -> None:
-    assert expand(text, {"h": "tx2", "p": "22"}) == expanded
-
-
 @given(st.text(alphabet="%hp a"))
 def test_a_text_whose_percent_signs_are_doubled_comes_back(text: str) -> None:
     assert expand(text.replace("%", "%%"), {"h": "tx2"}) == text
@@ -101,7 +93,7 @@ def test_a_text_whose_percent_signs_are_doubled_comes_back(text: str) -> None:
 
 def test_without_openssh_the_fleet_file_and_the_usual_places_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda program: None)
-    found = resolve(Device(name="tx2", host="10.0.0.3", jump="me@gate:2222,inner"))
+    found = resolve(Device(name="tx2", ssh=SshLogin("10.0.0.3", jump="me@gate:2222,inner")))
     assert (found.hostname, found.port, found.user) == ("10.0.0.3", 22, getpass.getuser())
     assert HOME / ".ssh/id_ed25519" in found.key_files
     assert found.known_hosts[0] == HOME / ".ssh/known_hosts"
@@ -111,18 +103,10 @@ def test_without_openssh_the_fleet_file_and_the_usual_places_hold(monkeypatch: p
     ]
 
 
-def test_without_openssh_a_configuration_of_its_own_cannot_hold(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("shutil.which", lambda program: None)
-    with pytest.raises(RemoteError, match="needs OpenSSH's ssh; install it"):
-        resolve(Device(name="tx2", host="tx2", ssh_config=tmp_path / "config"))
-
-
 @pytest.mark.parametrize("option", ["identityfile", "userknownhostsfile"])
 def test_a_file_of_nobody_is_named(option: str) -> None:
     with pytest.raises(RemoteError, match='tx2: ssh configuration: "~nosuchuser/x": nobody here has that home'):
-        target(Device(name="tx2", host="tx2"), f"{option} ~nosuchuser/x\n")
+        target(Device(name="tx2", ssh=SshLogin("tx2")), f"{option} ~nosuchuser/x\n")
 
 
 @needs_ssh
@@ -143,7 +127,7 @@ class TestOpenSsh:
         return path
 
     def test_includes_aliases_and_known_hosts(self, config: Path) -> None:
-        found = resolve(Device(name="a", host="inner", jump="none", ssh_config=config))
+        found = resolve(Device(name="a", ssh=SshLogin("inner", jump="none", ssh_config=config)))
         assert (found.hostname, found.jumps) == ("10.0.0.9", ())
         assert found.known_hosts == (config.parent / "known_hosts",)
 
@@ -152,18 +136,18 @@ class TestOpenSsh:
     ) -> None:
         monkeypatch.setenv("HOME", str(tmp_path / "my home"))
         own = tmp_path / "my home" / ".ssh"
-        found = resolve(Device(name="a", host="tx2"))
+        found = resolve(Device(name="a", ssh=SshLogin("tx2")))
         assert own / "known_hosts" in found.known_hosts and own / "id_ed25519" in found.key_files
         own.mkdir(parents=True)
         (own / "config").write_text("Host tx2\n HostName 10.0.0.3\n UserKnownHostsFile ~/.ssh/lab %d/other\n")
-        found = resolve(Device(name="a", host="tx2"))
+        found = resolve(Device(name="a", ssh=SshLogin("tx2")))
         assert found.hostname == "10.0.0.3"
         assert found.known_hosts[0] == own / "lab"
         (own / "config").chmod(0o666)  # which ssh would refuse
-        assert resolve(Device(name="a", host="tx2")).hostname == "tx2"
+        assert resolve(Device(name="a", ssh=SshLogin("tx2"))).hostname == "tx2"
 
     def test_jumps_of_jumps(self, config: Path) -> None:
-        found = resolve(Device(name="a", host="tx2", ssh_config=config))
+        found = resolve(Device(name="a", ssh=SshLogin("tx2", ssh_config=config)))
         assert [(hop.user, hop.hostname) for hop in found.jumps] == [
             ("porter", "gate.lab"),
             (getpass.getuser(), "10.0.0.9"),
@@ -171,26 +155,18 @@ class TestOpenSsh:
         assert found.known_name == "board"
 
     def test_of_several_jumps_only_the_first_has_its_own_way(self, config: Path) -> None:
-        found = resolve(Device(name="a", host="two", ssh_config=config))
+        found = resolve(Device(name="a", ssh=SshLogin("two", ssh_config=config)))
         assert [(hop.user, hop.hostname, hop.port) for hop in found.jumps] == [
             ("me", "gate.lab", 2200),
             (getpass.getuser(), "10.0.0.9", 22),
         ]
 
-    def test_the_fleet_file_replaces_a_jump(self, config: Path) -> None:
-        found = resolve(Device(name="a", host="tx2", jump="outer", ssh_config=config))
-        assert [hop.hostname for hop in found.jumps] == ["gate.lab"]
-
-    @pytest.mark.parametrize(("jump", "command"), [(None, "nc piped 22"), ("none", None)])
-    def test_a_proxy_command(self, config: Path, jump: str | None, command: str | None) -> None:
-        assert resolve(Device(name="a", host="piped", jump=jump, ssh_config=config)).proxy_command == command
-
     def test_a_circle_of_jumps(self, config: Path) -> None:
         with pytest.raises(RemoteError, match="jump hosts form a circle: a → hen → egg → hen; "):
-            resolve(Device(name="a", host="egg", ssh_config=config))
+            resolve(Device(name="a", ssh=SshLogin("egg", ssh_config=config)))
 
     def test_a_mistake_in_the_configuration(self, tmp_path: Path) -> None:
         config = tmp_path / "config"
         config.write_text("Hots a\n")
         with pytest.raises(RemoteError, match=r"`ssh -G a` fails: .*line 1.* correct the ssh configuration"):
-            resolve(Device(name="a", host="a", ssh_config=config))
+            resolve(Device(name="a", ssh=SshLogin("a", ssh_config=config)))

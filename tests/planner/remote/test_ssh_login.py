@@ -7,14 +7,14 @@ import paramiko
 import pytest
 
 from planner.errors import HostKeyError, RemoteError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, SshLogin
 from planner.remote import ssh_login
 from planner.remote.known_hosts import store
 from planner.remote.ssh import SshRemote
 from planner.remote.ssh_config import SshTarget
 from tests.sshserver import ssh_server
 
-DEVICE = Device(name="tx2", host="tx2")
+DEVICE = Device(name="tx2", ssh=SshLogin("tx2"))
 MakeTarget = Callable[..., SshTarget]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from backends.protocol.events import Evaluated
 from planner.runs.comparison import compare
-from planner.runs.summary import FINISHED, RunCosts, RunSummary, RunTarget
+from planner.runs.summary import FINISHED, RunCosts, RunSummary
 
 FIRST = RunSummary(
     "runs/a", "a", "2026-01-31T12:00:00", FINISHED, steps_made=100, measured=RunCosts(10.0, None, 0.0),
@@ -14,11 +14,6 @@ SECOND = FIRST._replace(
     name="b", measured=RunCosts(12.5, 40.0, 500.0), evaluation=Evaluated(100, "a", 0.25, {"f1": 0.7}, 0.1),
     settings={"batch": 32, "rate": 0.1, "warmup": 5, "seed": 0},
 )  # fmt: skip
-
-
-def test_only_settings_that_differ_are_named() -> None:
-    assert compare([FIRST, SECOND]).settings == {"batch": (16, 32), "warmup": (None, 5)}
-    assert compare([FIRST, FIRST]).settings == {}
 
 
 def test_results_have_their_difference_from_the_first_run() -> None:
@@ -33,14 +28,3 @@ def test_what_is_unknown_or_zero_in_the_first_run_gives_no_difference() -> None:
     assert results["power_w"] == ((None, 40.0), (None, None))
     assert results["energy_j"] == ((0.0, 500.0), (None, None))
     assert results["f1"] == ((None, 0.7), (None, None))
-
-
-def test_results_that_no_run_has_are_left_out() -> None:
-    assert "predicted time_s" not in compare([FIRST, SECOND]).results
-    assert "step of the target" not in compare([FIRST, SECOND]).results
-
-
-def test_a_target_is_compared_by_the_step_that_reached_it() -> None:
-    reached = FIRST._replace(target=RunTarget("accuracy", 0.8, True, 60))
-    missed = FIRST._replace(target=RunTarget("accuracy", 0.8, False, None))
-    assert compare([reached, missed]).results["step of the target"].values == (60, None)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from backends.protocol.events import Evaluated, MemberProgress, Progress, RunAccount
-from planner.errors import RecordError
 from planner.paths import RunFolder
 from planner.runs.summary import (
     DAMAGED,
@@ -17,7 +16,6 @@ from planner.runs.summary import (
     RUNNING,
     SILENT_S,
     RunSummary,
-    RunTarget,
     find_runs,
     summary,
 )
@@ -64,14 +62,6 @@ def test_a_finished_run_has_what_was_predicted_and_measured(run: RunFolder) -> N
     assert (found.evaluation.step, found.evaluation.metrics) == (60, {"accuracy": 0.191})
     assert found.target is None
     assert (found.settings["batch"], found.settings["warmup"]) == (16, 5)
-
-
-def test_a_run_that_reached_its_target_early_says_so(run: RunFolder) -> None:
-    target = {"metric": "accuracy", "value": 0.1, "reached": True, "step": 30}
-    changed = {**json.loads(run.result.read_text()), "target": target, "ended": "the target is reached"}
-    run.result.write_text(json.dumps(changed))
-    found = seen(run)
-    assert (found.state, found.reason, found.target) == (FINISHED, "the target is reached", RunTarget(**target))
 
 
 @pytest.mark.parametrize(
@@ -123,14 +113,6 @@ def test_no_result_is_so_wrong_that_it_ends_the_listing(run: RunFolder, content:
     assert str(run.path) in found.reason
 
 
-def test_a_damaged_line_of_the_log_is_numbered(run: RunFolder) -> None:
-    logged(run, Started(), Progress(7, 60, 1.0, WORKERS))
-    run.events.write_text(run.events.read_text() + "nonsense\n" + run.events.read_text())
-    found = seen(run)
-    assert (found.state, found.steps_made) == (DAMAGED, 7)
-    assert found.reason.startswith(f"{run.events}, line 3: ")
-
-
 def test_runs_are_found_at_any_depth_and_the_oldest_is_first(tmp_path: Path) -> None:
     for name in ("audit/runs/2026-03-01T00-00-00-b", "2026-04-01T00-00-00-c", ".trash/2026-01-01T00-00-00-x"):
         (tmp_path / name).mkdir(parents=True)
@@ -140,11 +122,3 @@ def test_runs_are_found_at_any_depth_and_the_oldest_is_first(tmp_path: Path) -> 
     assert [run.path.name for run in find_runs(GOLDEN / "peers")] == ["peers"]
     (empty,) = (summary(run, 0.0) for run in find_runs(tmp_path / "audit"))
     assert (empty.state, empty.name) == (DAMAGED, "2026-03-01T00-00-00-b")
-
-
-def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="none: there is no such folder; name a run folder"):
-        find_runs(tmp_path / "none")
-    (tmp_path / "file").touch()
-    with pytest.raises(RecordError, match="file: it is no folder"):
-        find_runs(tmp_path / "file")

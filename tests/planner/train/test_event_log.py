@@ -1,6 +1,5 @@
 """A log holds the events of a run, also while threads write and disks fill, and is read back."""
 
-import json
 import threading
 from collections import Counter
 from pathlib import Path
@@ -15,16 +14,6 @@ from planner.train.events import LogFailed, RunEnded, Sending, Started
 from profilers.records.readings import Window
 
 RUNS = Path(__file__).resolve().parents[2] / "golden" / "runs"
-
-
-def test_an_event_is_a_line_with_a_time_and_a_source(tmp_path: Path) -> None:
-    log = EventReporter(tmp_path / "events.jsonl", lambda *_: None)
-    log.report("tx2", Joined("tx2"))
-    log.close()
-    (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
-    fields = json.loads(line)
-    assert fields.pop("t_s") >= 0
-    assert fields == {"from": "tx2", "type": "joined", "member": "tx2"}
 
 
 def test_threads_do_not_mix_their_lines_and_late_events_are_dropped(tmp_path: Path) -> None:

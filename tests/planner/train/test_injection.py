@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from backends.protocol.streams import InjectionStatistics
 from planner.errors import PlanError
 from planner.plan.file import Plan
 from planner.train import orders
@@ -18,7 +17,6 @@ from tests.running import call, run
 
 INJECT = "alpha=0.5,beta=0.25"
 STREAM = {"stream": "replay:desktop@3000/tx2@2000", "steps": 100}
-ONE = InjectionStatistics(30, 900, 50, 1500, 40, 10, 0, 1, {"b": 30}, "/cache/aside")
 
 
 def pair(framework: str = "torch", **settings: Any) -> Plan:
@@ -71,14 +69,6 @@ def test_of_rounds_of_known_length_one_step_counts() -> None:
     every = predicted_injection(Options(inject=INJECT), pair(), steps, 100)
     fifth = predicted_injection(Options(inject=INJECT), rounds, steps, 100)
     assert fifth["a"].shared == pytest.approx(every["a"].shared / 5)
-
-
-def test_the_figures_of_a_worker_that_was_started_again_are_added_up() -> None:
-    found = injected_result([ONE, ONE._replace(shared_with={"b": 3, "c": 30}, waiting=2, set_aside="")])
-    assert found is not None
-    assert (found["shared"], found["sent_bytes"], found["received"], found["malformed"]) == (60, 1800, 100, 2)
-    assert found["shared_with"] == {"b": 33, "c": 30}
-    assert found["waiting"] == 2
 
 
 def result_of(folder: Path) -> dict[str, Any]:

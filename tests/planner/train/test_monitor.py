@@ -12,7 +12,6 @@ import pytest
 
 from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import MOMENTUM
-from backends.frameworks.process_group import BROKEN
 from backends.protocol.events import CheckpointWritten, Dropped, Evaluated, Joined, Left, Progress, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint
@@ -253,57 +252,10 @@ class Rank:
         return self._error if self._after < 0 else None
 
 
-def test_the_rank_that_died_is_named_and_not_those_that_miss_it(tmp_path: Path) -> None:
-    missing = AgentError(f"tx2: {BROKEN}: Connection reset by peer")
-    ranks = {"tx1": Rank(AgentError(f"tx1: {BROKEN}")), "nano": Rank(DeviceLostError("nano: the agent ended"), after=3)}
-    with pytest.raises(RunError, match="^nano: the agent ended"):
-        Run(tmp_path, ServerCall(missing), ranks=ranks).monitor.run()
-
-
 def test_one_lost_rank_ends_a_run_that_needs_all(tmp_path: Path) -> None:
     ranks = {"tx1": Rank(None), "nano": Rank(DeviceLostError("nano: the agent ended"))}
     with pytest.raises(RunError, match="^nano: the agent ended"):
         Run(tmp_path, ServerCall(STOPPED, waits=True), ranks=ranks).monitor.run()
-
-
-def test_an_exchange_that_broke_off_without_a_cause_is_reported_in_the_end(tmp_path: Path) -> None:
-    missing = AgentError(f"tx2: {BROKEN}: Connection reset by peer")
-    with pytest.raises(RunError, match=BROKEN):
-        Run(tmp_path, ServerCall(missing), clock=Clock(*range(100)), ranks={"tx1": Rank(None)}).monitor.run()
-
-
-def faulty(after: int = 0) -> Rank:
-    """A worker whose job has an error of the user's."""
-    return Rank(JobError("nano: KeyError: 'x', at /home/me/train.py:3"), after)
-
-
-def test_an_error_in_the_users_code_ends_the_run_though_others_work(tmp_path: Path) -> None:
-    workers = {"tx1": Rank(None), "nano": faulty()}
-    with pytest.raises(RunError, match="^nano: KeyError: 'x', at /home/me/train.py:3"):
-        Run(tmp_path, ServerCall(STOPPED, waits=True), workers=workers).monitor.run()
-
-
-def test_a_worker_that_does_not_fit_the_run_ends_it_though_others_work(tmp_path: Path) -> None:
-    workers = {"tx1": Rank(None), "nano": Rank(None)}
-    dropped = Dropped("nano", "its model is not the run's", unfit=True)
-    with pytest.raises(RunError, match="^nano: its model is not the run's"):
-        Run(tmp_path, ServerCall(STOPPED, dropped, waits=True), workers=workers).monitor.run()
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("nano: parameter server closed the connection", "nano: it was silent"),
-        ("nano: the agent ended (it last said: Killed)", "nano: the agent ended (it last said: Killed)"),
-    ],
-)
-def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_it_away(
-    tmp_path: Path, said: str, told: str
-) -> None:
-    run = Run(tmp_path, ServerCall(DONE), workers={"tx1": Rank(None), "nano": Rank(DeviceLostError(said))})
-    run.monitor.handle("server", Dropped("nano", "it was silent"))
-    run.monitor.handle("nano", None)
-    assert told in run.folder.events.read_text().splitlines()[-1]
 
 
 class SlowAgent(Agent):
@@ -338,16 +290,20 @@ def test_the_checkpoint_that_is_on_its_way_then_is_waited_for(tmp_path: Path) ->
     assert run.fetcher.has(STEPS)
 
 
-def test_a_run_whose_other_members_have_left_ends_with_the_one_that_is_given_up(tmp_path: Path) -> None:
-    workers = {"a": Rank(DeviceLostError("a: its device is gone")), "b": Rank(None)}
-    run = Run(tmp_path, ServerCall(DONE, Left("b", "the stream has ended"), waits=True), workers=workers)
-    with pytest.raises(RunError, match="a: its device is gone"):
-        run.monitor.run()
-
-
-def test_a_member_that_came_back_has_not_left(tmp_path: Path) -> None:
+def test_a_run_ends_with_the_last_member_unless_one_that_had_left_comes_back(tmp_path: Path) -> None:
     workers = {"a": Rank(DeviceLostError("a: its device is gone")), "b": Rank(None)}
     run = Run(tmp_path, ServerCall(DONE), workers=workers)
     for event in (Left("b", "the stream has ended"), Joined("b")):
         run.monitor.handle("server", event)
     assert run.monitor.outcome(ended=False) is None
+    run.monitor.handle("server", Left("b", "the stream has ended"))
+    with pytest.raises(RunError, match="a: its device is gone"):
+        run.monitor.outcome(ended=False)
+
+
+def test_a_worker_that_is_given_up_is_reported_with_the_reason(tmp_path: Path) -> None:
+    workers = {"tx1": Rank(None), "nano": Rank(DeviceLostError("nano: parameter server closed the connection"))}
+    run = Run(tmp_path, ServerCall(DONE), workers=workers)
+    run.monitor.handle("server", Dropped("nano", "it was silent"))
+    run.monitor.handle("nano", None)
+    assert "nano: it was silent" in run.folder.events.read_text().splitlines()[-1]

@@ -15,7 +15,6 @@ from backends.data.dataset import Dataset
 from backends.frameworks.optimizer import OptimizerSettings
 from backends.protocol.member_specs import ReplicaSpec
 from backends.strategies.strategy import Strategy
-from backends.training.lr_schedule import RateSchedule
 from planner.errors import PlanError, RecordError
 from planner.json_records import load
 from planner.plan.file import Plan
@@ -28,10 +27,6 @@ from tests.mutations import MUTATIONS, mutated, written
 from tests.planner.plans import plan, planned
 
 # -- options ---------------------------------------------------------------------------------------
-
-
-def test_the_defaults_pass() -> None:
-    orders.check(Options("somewhere"))
 
 
 @pytest.mark.parametrize(
@@ -88,14 +83,6 @@ def test_a_tenth_of_the_run_stands_for_an_epoch_of_a_stream() -> None:
     stream: Any = SimpleNamespace(samples=None, described=dict)
     order = orders.run_spec(lasting(6000.0), Options(), stream, "ckpt", None)
     assert (order.checkpoints.every, order.evaluate_every) == (100, 100)
-
-
-def test_what_the_operator_asks_for_wins() -> None:
-    options = Options("x", rate=0.1, schedule="cosine", warmup=5, evaluate_every=7, checkpoint_every=11)
-    order = orders.run_spec(plan(planned("a")), options, images(120), "ckpt", "before")
-    assert (order.checkpoints.every, order.evaluate_every, order.checkpoints.resume) == (11, 7, "before")
-    assert order.optimizer == OptimizerSettings(0.1, 0.9, 0.0)
-    assert order.schedule == RateSchedule("cosine", order.run.steps, 5)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.planner.pairs import new_pair, new_plan, run_folders, training
-from tests.running import call, run
+from tests.running import run
 
 
 @pytest.fixture
@@ -36,15 +36,3 @@ def test_devices_hold_labels_of_their_own_also_when_the_run_goes_on_with_one_of_
     command = run(pair, *training(str(alone), "--resume", str(first)))
     assert command.popen.returncode == 0, command.errors
     assert held(run_folders(pair)[-1]) == {"tx2": labels["tx2"]}
-
-
-@pytest.mark.parametrize(
-    ("partition", "message"),
-    [
-        ("labels=none", "--partition labels=none: N is a whole number from 1 to 1000000, as in labels=1"),
-        ("skewed", "--partition skewed: there is no such partition; known: iid, labels=N, dirichlet=ALPHA"),
-    ],
-)
-def test_a_text_that_is_no_partition_is_one_line(pair: Path, partition: str, message: str) -> None:
-    command = call(pair, *training("--partition", partition))
-    assert command.code == 1 and message in command.last_line

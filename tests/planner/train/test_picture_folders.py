@@ -42,12 +42,6 @@ def test_one_picture_in_colour_makes_all_rgb(pictures: Path) -> None:
     assert found.test_images[-1, 0, 0].tolist() == [7, 0, 9]
 
 
-def test_other_files_and_hidden_folders_are_passed_over(pictures: Path) -> None:
-    (pictures / "train" / "cat" / "notes.txt").write_text("a cat")
-    (pictures / "train" / ".cache").mkdir()
-    assert len(picture_folders.read(str(pictures)).train_labels) == 4
-
-
 def test_a_picture_of_another_size_is_named(pictures: Path) -> None:
     picture(pictures / "test" / "cat" / "z.png", 0, size=(5, 3))
     with pytest.raises(ValueError, match=r"z\.png has 5 x 3 pixels, the first picture 4 x 3; scale all to one size"):

@@ -20,10 +20,6 @@ SENSOR = Provenance("sensor", ("wall",))
 ESTIMATED = NAMEPLATE._replace(detail="fleet file, at the measured busy share")
 
 
-def window(duration_s: float, watts: float | None, covers: str = "wall", source: str = "sensor") -> Window:
-    return Window(duration_s, {}, (PowerReading("plug", source, covers, watts, 0.0, 5),))
-
-
 def account(elapsed_s: float = 100.0, evaluations: Iterable[Evaluated] = (), **steps: int) -> RunAccount:
     members = {name: MemberProgress(done, None, 0, None, False) for name, done in steps.items()}
     total = sum(steps.values())
@@ -96,11 +92,6 @@ def test_watts_besides_the_workers_are_in_the_measured_power_as_in_the_predicted
     assert (made["besides_w"], made["measured"]["power_w"], made["error"]["power_w"]) == (50.0, 90.0, 0.0)
     unknown = run_result(made_plan, account(100.0), {"a": worker(100, watts=None)})
     assert unknown["measured"]["power_w"] is None
-
-
-def test_an_unknown_prediction_is_no_error_of_zero() -> None:
-    made = run_result(plan(planned("a"), power_w=None), account(125.0), {"a": worker(100)})
-    assert (made["predicted"]["energy_j"], made["error"]["energy_j"]) == (None, None)
 
 
 def test_a_resumed_run_is_compared_with_the_steps_it_made_itself() -> None:

@@ -102,16 +102,6 @@ def test_a_step_that_hangs_while_heartbeats_go_on_is_made_by_another(pair: Path,
     gone(pair)
 
 
-def test_a_device_alone_whose_step_hangs_ends_the_run_with_its_checkpoint(pair: Path) -> None:
-    alone = new_plan(pair, "tx2")
-    (pair / "hang").touch()
-    command = start(pair, str(alone), "--checkpoint-every", "2")
-    assert command.ended() == 1
-    message = one_line(command)
-    assert "the agent ends: a step has taken" in message and "--resume" in message
-    gone(pair)
-
-
 def test_an_agent_that_is_stopped_ends_with_the_command_that_is_killed(pair: Path) -> None:
     hold(pair)
     command = start(pair)
@@ -188,17 +178,6 @@ def test_the_figures_of_a_run_are_written_for_tensorboard_and_prometheus(pair: P
     assert steps == {name: part["steps"] for name, part in result["workers"].items()}
 
 
-@pytest.mark.parametrize("parts", ["", "topology=server"])
-def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
-    replan(pair, strategy=f"scadles:{parts}" if parts else "scadles", steps=30)
-    command = run(pair, *training("--json"))
-    assert command.popen.returncode == 0, command.errors
-    workers = json.loads(command.output)["workers"]
-    # One that comes late, to a server that does not wait for it, may make no step.
-    ratios = [worker["sender"]["cnc_ratio"] for worker in workers.values() if worker["steps"]]
-    assert ratios and all(0 <= ratio <= 1 for ratio in ratios)
-
-
 @pytest.mark.parametrize("strategy", ["allreduce", "dlion:sync=bounded", "crossover", "diloco:local=steps:every=5"])
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
     hold(pair)
@@ -250,22 +229,6 @@ def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
     released.set()
 
 
-def test_data_of_another_shape_are_named(pair: Path) -> None:
-    (pair / "tiny.py").write_text((pair / "tiny.py").read_text().replace("28, 28", "10, 10"))
-    new_plan(pair, "desktop", "tx2")
-    command = run(pair, *training())
-    assert command.popen.returncode == 1
-    assert "10, 10" in one_line(command) and "28, 28" in one_line(command)
-
-
-def test_a_model_that_was_edited_after_the_plan_trains_as_it_is_and_a_note_says_so(pair: Path) -> None:
-    with (pair / "tiny.py").open("a") as source:
-        source.write("\n# another model now\n")
-    command = run(pair, *training())
-    assert command.popen.returncode == 0, command.errors
-    assert "tiny.py:tiny has changed since it was profiled, so the prediction is that of its former" in command.errors
-
-
 def test_a_device_without_the_framework_is_named(pair: Path) -> None:
     hidden = pair / "hidden"
     hidden.mkdir()
@@ -276,14 +239,6 @@ def test_a_device_without_the_framework_is_named(pair: Path) -> None:
     assert "tx2" in one_line(command) and "torch" in one_line(command)
     assert not left_files(pair)
     gone(pair)
-
-
-def test_a_plan_that_is_truncated_is_named(pair: Path) -> None:
-    plan = pair / "plan.json"
-    plan.write_bytes(plan.read_bytes()[:200])
-    command = run(pair, *training())
-    assert command.popen.returncode == 1
-    assert "plan.json" in one_line(command) and "planner recommend" in one_line(command)
 
 
 def test_a_run_that_has_ended_goes_on_with_more_steps_or_with_what_it_lacks_and_not_otherwise(pair: Path) -> None:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from backends.protocol.events import Built, Joined, MemberAccount, MemberTelemetry, TimeSpent
-from backends.protocol.streams import InjectionStatistics, StreamStatistics
+from backends.protocol.events import MemberTelemetry, TimeSpent
+from backends.protocol.streams import StreamStatistics
 from planner.run.supervisor import MemberRestarted
-from planner.train.events import MemberEnded
 from planner.train.telemetry import Telemetry
 from profilers.records.readings import Window
 
@@ -32,13 +31,6 @@ def test_the_time_spent_is_counted_anew_from_every_start(telemetry: Telemetry) -
     assert [each.steps for each in telemetry.spent["a"]] == [5, 2]
 
 
-def test_the_time_to_build_and_the_figures_of_the_compressor_are_kept(telemetry: Telemetry) -> None:
-    telemetry.add("a", Built(0.5))
-    telemetry.add("b", MemberEnded(MemberAccount(TimeSpent(), 0.5, {"cnc_ratio": 0.25})))
-    assert telemetry.built_s == {"a": 0.5}
-    assert telemetry.compressors == {"b": {"cnc_ratio": 0.25}}
-
-
 def test_the_newest_figures_of_a_stream_are_kept_from_every_start(telemetry: Telemetry) -> None:
     stream = StreamStatistics(30.0, 32, 0, 0.0, 10, 0, 10, 10, 0, 0, 0)
     for arrived in ((5, 8), (3,)):
@@ -47,18 +39,3 @@ def test_the_newest_figures_of_a_stream_are_kept_from_every_start(telemetry: Tel
         telemetry.add("a", MemberRestarted())
     assert [each.arrived for each in telemetry.streams["a"].values()] == [8, 3]
     assert telemetry.streams["b"] == {}
-
-
-def test_so_are_those_of_samples_that_were_given_to_others(telemetry: Telemetry) -> None:
-    told = InjectionStatistics(3, 90, 5, 150, 4, 1, 0, 0, {"b": 3})
-    for shared in (3, 8, 2):
-        if shared == 2:
-            telemetry.add("a", MemberRestarted())
-        telemetry.add("a", report(1)._replace(injected=told._replace(shared=shared)))
-    assert [each.shared for each in telemetry.injected["a"].values()] == [8, 2]
-    assert telemetry.injected["b"] == {}
-
-
-def test_events_of_other_sources_are_ignored(telemetry: Telemetry) -> None:
-    telemetry.add("server", Joined("a"))
-    assert telemetry.windows == {"a": [], "b": []}

@@ -77,10 +77,6 @@ def test_shards_are_as_large_as_the_expected_steps_and_share_no_image() -> None:
     assert sorted(found["a"] + found["b"]) == list(range(120))
 
 
-def test_a_worker_that_no_step_is_expected_of_still_has_data() -> None:
-    assert len(placed({"a": 30.0, "b": 0.0})[0]["b"]) == 1
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=6), st.integers(0, 2**31 - 1))
 def test_nothing_is_lost_and_the_same_seed_deals_the_same(steps: list[float], seed: int) -> None:

@@ -53,10 +53,6 @@ def test_of_nested_sensors_the_one_that_covers_most_counts_and_no_rail_counts_tw
     assert (part.watts, part.provenance) == (9.0, Provenance("sensor", ("board",)))
 
 
-def test_a_window_without_watts_does_not_pull_the_mean_down() -> None:
-    assert one(planned("a"), [window(10.0, None), window(10.0, 30.0)]).watts == 30.0
-
-
 PARTIAL = Provenance("sensor", ("gpu",))
 BUSY_SHARE = "at the measured busy share"
 ESTIMATED = NAMEPLATE._replace(detail=f"fleet file, {BUSY_SHARE}")
@@ -82,11 +78,6 @@ def test_measured_watts_cover_what_predicted_watts_do(
     assert (part.watts, part.provenance) == (watts, source)
 
 
-def test_a_part_s_sensor_counts_where_nothing_else_is_known() -> None:
-    part = one(planned("a", idle_w=None, busy_w=None), [window(10.0, 30.0, "gpu")])
-    assert (part.watts, part.provenance) == (30.0, PARTIAL)
-
-
 def test_windows_in_which_the_sensor_of_the_whole_failed_do_not_mix_with_the_others() -> None:
     assert one(planned("a"), [window(10.0, 40.0), window(10.0, 20.0, "gpu")]).watts == 40.0
 
@@ -102,22 +93,16 @@ def test_without_sensors_the_plan_s_watts_at_the_measured_busy_share() -> None:
     assert (part.steps, part.busy_s, part.exchange_s, part.evaluation_s) == (60, 50.0, 10.0, 10.0)
 
 
-def test_the_server_s_work_loads_its_host_and_a_device_alone_has_no_server() -> None:
+def test_the_server_s_work_loads_its_host() -> None:
     # 40 s of steps in 100 s, and 20 s of the server on one of two cores: 10 + 0.5 (50 - 10)
     spent = [TimeSpent(60, 40.0)]
     ended = account(a=60)._replace(cpu_s=20.0)
     both = worker_results(plan(planned("a"), planned("b")), ended, telemetry("ab", spent=spent))
     assert (both["a"].watts, both["b"].watts) == pytest.approx((30.0, 26.0))
-    alone = worker_results(plan(planned("a")), ended, telemetry("a", spent=spent))
-    assert alone["a"].watts == pytest.approx(26.0)
 
 
 def test_nobody_is_busy_for_longer_than_the_run() -> None:
     assert one(planned("a"), spent=[TimeSpent(60, 120.0)]).watts == 50.0
-
-
-def test_a_run_of_no_time_is_idle() -> None:
-    assert one(planned("a"), elapsed_s=0.0).watts == 10.0
 
 
 @pytest.mark.parametrize("unknown", [{"idle_w": None}, {"busy_w": None}])

@@ -1,8 +1,6 @@
 """One sentence says what to train on, and one what the nearest alternative costs."""
 
-import pytest
-
-from planner.views.advice import Offer, advice, named
+from planner.views.advice import Offer, advice
 
 BEST = Offer("tx2 alone", 109.0, 1300.0)
 FAST = Offer("tx1 + tx2", 87.0, 1950.0)
@@ -32,17 +30,6 @@ def test_what_saves_less_than_a_tenth_is_no_alternative() -> None:
     assert advice(BEST, near, BEST, FRUGAL).endswith(" The next best is nano alone: 3.63 min, 1.00 kJ.")
 
 
-def test_an_alternative_that_is_better_at_both_is_told_plainly() -> None:
-    assert advice(FRUGAL, BEST._replace(energy_j=900.0), FRUGAL, None, by_power=True) == (
-        "Train on nano alone: 4.59 W, 3.63 min, 1.00 kJ. tx2 alone would take 109 s and 900 J."
-    )
-
-
 def test_without_watts_only_times_are_told() -> None:
     unknown = [each._replace(energy_j=None) for each in (BEST, FAST)]
     assert advice(*unknown, BEST, None) == "Train on tx2 alone: 109 s. tx1 + tx2 would take 87.0 s."
-
-
-@pytest.mark.parametrize(("names", "text"), [(["a"], "a alone"), (["a", "b"], "a + b"), (list("abcde"), "5 devices")])
-def test_many_devices_are_counted_instead_of_named(names: list[str], text: str) -> None:
-    assert named(names) == text

@@ -8,20 +8,13 @@ import pytest
 from planner.profile.file import Profile
 from planner.views import profile
 from planner.views.profile_json import to_json
-from profilers.records.readings import PowerReading, Samples, StreamRate, Window
+from profilers.records.readings import PowerReading, Samples, Window
 from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.screens import WIDTHS, row, shown
 
 WIDE = pytest.mark.parametrize("width", WIDTHS)
 PATH = Path("profile.json")
-
-
-@WIDE
-def test_a_profile_shows_steps_watts_and_links(width: int) -> None:
-    text = shown(profile.render(profiles.three(), PATH, verbose=True), width)
-    assert text.index("training step") < text.index("watts") < text.index("links")
-    assert "wrote profile.json" in text
 
 
 @pytest.mark.parametrize("width", (60, *WIDTHS))
@@ -34,28 +27,12 @@ def test_a_profile_begins_with_what_was_measured_and_has_a_row_a_device(width: i
     assert "warmed up" not in text
 
 
-def test_a_device_that_failed_is_not_counted() -> None:
-    dead = profiles.device()._replace(steps=(), error="no route")
-    made = profiles.profile({"a": profiles.device(), "dead": dead})
-    assert profile.summary(made).startswith("Profiled net on 1 of 2 devices in ")
-
-
 def test_watts_of_an_emulated_device_are_labelled() -> None:
     text = shown(profile.render(profiles.three(slowdown=4.0), PATH, verbose=True))
     rows = [line for line in text.splitlines() if line.startswith("c (emulated, 4x slower)")]
     assert len(rows) == 2  # its steps and its watts
     assert "nameplate, emulated (fleet file, slowdown 4)" in rows[1]
     assert "emulated" not in shown(profile.render(profiles.three(), PATH, verbose=True))
-
-
-@WIDE
-def test_streams_are_shown_by_what_devices_read(width: int) -> None:
-    made = profiles.three().with_device("a", streams={"socket:h:1": StreamRate(38.0, 0.01, 10.0, 3336.0)})
-    text = shown(profile.render(made, PATH, verbose=True), width)
-    assert {"socket:h:1", "38.0", "2.0"} <= set(text.partition("streams of samples")[2].split())
-    assert "streams of samples" not in shown(profile.render(profiles.three(), PATH, verbose=True), width)
-    told = to_json(made, PATH)["devices"]
-    assert told["a"]["streams"]["socket:h:1"]["rate"] == 38.0 and "streams" not in told["b"]
 
 
 MEMORY = StepMemory((BatchMemory(16, 300_000_000), BatchMemory(32, 500_000_000)), too_large=64)
@@ -72,15 +49,6 @@ def test_the_memory_of_a_step_is_shown_with_the_largest_batch_that_fits(width: i
     assert row(table, "a").split()[-1] == "63"
     assert "500 MB" in row(table, "a")
     assert "memory" not in shown(profile.render(profiles.three(), PATH, verbose=True), width)
-
-
-def test_json_tells_each_size_and_what_follows_from_them() -> None:
-    (told,) = to_json(measured(), PATH)["devices"]["a"]["timings"]
-    assert told["memory"]["batches"][0] == {"batch": 16, "host_bytes": 300_000_000, "accelerator_bytes": None}
-    assert told["memory"]["too_large"] == 64 and told["memory"]["largest_batch"] == 63
-    assert (told["memory"]["host_bytes"], told["memory"]["sample_bytes"]) == (500_000_000, 12_500_000)
-    (older,) = to_json(profiles.profile({"a": profiles.device()}), PATH)["devices"]["a"]["timings"]
-    assert "memory" not in older
 
 
 def test_notes_name_a_batch_that_did_not_fit_and_memory_that_is_shared_or_unknown() -> None:
@@ -112,19 +80,6 @@ def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
     (told,) = to_json(sensed, PATH)["devices"]["a"]["timings"]
     assert told["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
     assert told["busy_uncertainty"] == pytest.approx(0.0196, rel=1e-3)
-
-
-def test_a_model_that_was_timed_in_two_frameworks_is_told_twice() -> None:
-    both = profiles.device()._replace(steps=(profiles.step(0.1), profiles.step(0.3, framework="tensorflow")))
-    made = profiles.profile({"a": both})
-    told = to_json(made, PATH)["devices"]["a"]["timings"]
-    assert [(each["model"], each["framework"], round(each["gradient_s"], 3)) for each in told] == [
-        ("net", "torch", 0.1), ("net", "tensorflow", 0.3)
-    ]  # fmt: skip
-    steps = shown(profile.render(made, PATH, verbose=True)).partition("watts")[0]
-    assert [line.split()[:3] for line in steps.splitlines() if line.startswith("a ")] == [
-        ["a", "net", "torch"], ["a", "net", "tensorflow"]
-    ]  # fmt: skip
 
 
 @WIDE

@@ -41,33 +41,12 @@ def places(found: Any, top: int = 12) -> list[str]:
     return [line.split()[0] for line in text.splitlines()[3:]]
 
 
-def test_nothing_is_marked_as_a_tie_where_nothing_ties_with_the_best() -> None:
-    apart = (*profiles.links("a"), *profiles.links("b"), *profiles.links("c"))
-    found = recommend(profiles.profile(profiles.three().devices, links=apart), asked(EDP))
-    assert [row.standing.tie for row in found.rows(3)] == [True, False, False]
-    assert places(found) == ["1", "2", "3"]
-    assert "= not told apart" not in shown(ranking.render(found, 12, PATH))
-
-
 def test_a_tie_is_marked_on_the_best_and_on_what_ties_with_it() -> None:
     twins = profiles.profile({name: profiles.device(profiles.step(0.4, spread=0.3)) for name in "ab"})
     found = recommend(twins, asked({"time": 1.0}))
     assert found.row(2).standing.tie
     assert places(found)[:2] == ["1=", "2="]
     assert "= not told apart from the best" in shown(ranking.render(found, 12, PATH))
-
-
-def test_a_tie_outside_the_rows_shown_is_marked_all_the_same() -> None:
-    twins = profiles.profile({name: profiles.device(profiles.step(0.4, spread=0.3)) for name in "ab"})
-    assert places(recommend(twins, asked({"time": 1.0})), top=1) == ["1="]
-
-
-def test_every_emulated_device_is_marked_and_the_mark_explained() -> None:
-    text = shown(ranking.render(recommend(profiles.three(slowdown=4.0), asked(EDP)), 0, PATH))
-    assert "* emulated" in text
-    assert " c* " in text.split("\n\n")[1]
-    assert not any(word in ("c", "a*", "b*") for word in text.split())
-    assert "*" not in shown(ranking.render(recommend(profiles.three(), asked(EDP)), 0, PATH))
 
 
 def test_watts_of_the_best_are_labelled_where_they_are_emulated() -> None:
@@ -94,12 +73,6 @@ def test_a_spread_that_is_not_known_is_a_dash_and_not_zero() -> None:
     assert "0.0 %" not in text
 
 
-@WIDE
-def test_a_ranking_by_time_needs_no_watts(width: int) -> None:
-    unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
-    assert " - " in shown(ranking.render(recommend(unknown, asked({"time": 1.0})), 0, PATH), width)
-
-
 def test_the_breakdown_and_the_last_line_are_of_the_place_that_is_planned() -> None:
     found = recommend(profiles.three(), asked(EDP))
     members = [worker.name for worker in found.workers(12)]
@@ -109,17 +82,3 @@ def test_the_breakdown_and_the_last_line_are_of_the_place_that_is_planned() -> N
     assert [line.split()[0] for line in breakdown.splitlines()[3:]] == members
     assert text.rstrip().endswith("wrote number 12 to profile.json")
     assert "workers of the best cluster" not in text
-
-
-def test_what_computes_is_told_where_it_is_not_the_same_everywhere() -> None:
-    devices = dict(profiles.three().devices)
-    devices["b"] = profiles.device(profiles.step(0.4, framework="tensorflow"))
-    mixed = in_full(recommend(profiles.profile(devices), asked(EDP)))
-    assert "frameworks, the fastest on each device: torch on a, c; tensorflow on b" in mixed
-    assert "frameworks" not in in_full(recommend(profiles.three(), asked(EDP)))
-
-
-def test_left_out_devices_are_named_with_the_reason() -> None:
-    dead = profiles.device()._replace(error="dead: connection refused")
-    found = recommend(profiles.profile({**profiles.three().devices, "dead": dead}), asked(EDP))
-    assert "left out: dead: dead: connection refused" in shown(ranking.render(found, 1, PATH))

@@ -1,9 +1,7 @@
 """The layout of tables: columns side by side, wrapped, left out, or a block a row."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.text import Text
 
 from planner.views.tables import TextTable, marked, stack
 from tests.planner.screens import shown
@@ -25,17 +23,6 @@ def test_a_wide_screen_shows_every_column_on_one_line_a_row() -> None:
         "──  ────────────────────────────────────────────  ──────  ──────  ───────",
         "1=  jetson-tx2 jetson-nano jetson-xavier desktop  80.2 s   3.7 %  146 kJs",
         " 2  desktop                                        120 s       -  180 kJs",
-    ]
-
-
-def test_words_wrap_before_a_column_is_left_out() -> None:
-    assert shown(ranking(), 60).splitlines() == [
-        "ranking",
-        "    workers                            time  ± 95 %      EDP",
-        "──  ───────────────────────────────  ──────  ──────  ───────",
-        "1=  jetson-tx2 jetson-nano           80.2 s   3.7 %  146 kJs",
-        "    jetson-xavier desktop",
-        " 2  desktop                           120 s       -  180 kJs",
     ]
 
 
@@ -62,29 +49,6 @@ def test_a_row_becomes_a_block_where_its_essential_columns_do_not_fit() -> None:
         "  ± 95 %   -",
         "  EDP      180 kJs",
     ]
-
-
-def test_the_last_column_is_not_padded() -> None:
-    made = TextTable("", ("a", "b"), left=("a", "b"))
-    made.add_row("x", "long words")
-    made.add_row("y", "")
-    assert shown(made).splitlines() == ["a  b", "─  ──────────", "x  long words", "y"]
-
-
-def test_styles_of_cells_do_not_change_the_layout() -> None:
-    plain, styled = (TextTable("", ("a", "b"), left=("b",)) for _ in range(2))
-    plain.add_row("1", "words")
-    styled.add_row("1", Text("words", style="red"))
-    assert shown(plain) == shown(styled)
-
-
-def test_a_table_without_rows_is_a_header() -> None:
-    assert shown(TextTable("links", ("from", "to"))).splitlines() == ["links", "from  to", "────  ──"]
-
-
-def test_two_columns_of_one_title_are_a_mistake() -> None:
-    with pytest.raises(AssertionError, match="two columns have the same title"):
-        TextTable("", ("a", "a"))
 
 
 cells = st.lists(st.text("ab -1é網", max_size=30), min_size=4, max_size=4)

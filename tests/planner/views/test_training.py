@@ -1,14 +1,11 @@
 """A run on screen while it goes on."""
 
-from pathlib import Path
-
 import pytest
 from rich.live import Live
 
 from backends.protocol.events import Dropped, Evaluated, MemberProgress, MemberTelemetry, Progress, Refused, TimeSpent
 from planner import console
 from planner.provenance import Provenance
-from planner.train.events import Sending
 from planner.views import training
 from planner.views.training import TrainingProgress
 from profilers.records.readings import PowerReading, Window
@@ -16,9 +13,6 @@ from tests.planner.plans import NAMEPLATE, plan, planned
 from tests.planner.screens import WIDTHS, row, shown
 
 WIDE = pytest.mark.parametrize("width", WIDTHS)
-PATH = Path("runs/x")
-WALL = Provenance("sensor", ("wall",))
-EMULATED = NAMEPLATE._replace(emulated=True, detail="slowdown 4")
 
 
 def progress(source: Provenance = NAMEPLATE) -> TrainingProgress:
@@ -66,20 +60,6 @@ def test_live_watts_count_no_rail_twice() -> None:
     assert "9.00 W" in row(live(view), "a")
 
 
-def test_live_watts_that_are_not_known_are_a_dash() -> None:
-    view = progress()
-    view.on_event("a", window(("board", "board", None)))
-    assert " W" not in row(live(view), "a")
-
-
-def test_live_watts_of_an_emulated_device_are_labelled() -> None:
-    view = progress(EMULATED)
-    view.on_event("a", window(("board", "board", 9.0)))
-    view.on_event("b", window(("board", "board", 9.0)))
-    assert "9.00 W emulated" not in row(live(view), "a")
-    assert "9.00 W emulated" in row(live(view), "b")
-
-
 def test_what_each_worker_computes_with_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
     with training.training() as view:
         view.on_plan(plan(planned("a"), planned("b")))
@@ -105,14 +85,6 @@ def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixtu
     ]
 
 
-def test_emulated_devices_of_a_plan_are_marked_and_the_mark_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    with training.training() as view:
-        view.on_plan(plan(planned("a"), planned("b", source=EMULATED)))
-    said, note = capsys.readouterr().err.splitlines()
-    assert said == "net: 100 steps, server on a, workers a, b*; predicted 100 s"
-    assert note.startswith("* emulated")
-
-
 # -- how much is told ------------------------------------------------------------------------------
 
 
@@ -132,21 +104,6 @@ def test_in_a_pipe_progress_is_a_line_now_and_then_with_percentage_and_time_left
         "50 of 200 steps, 25 %, 90.0 s left",
         "100 of 200 steps, 50 %, 30.0 s left",
     ]
-
-
-def test_quiet_tells_nothing_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    with training.training(console.Detail.QUIET) as view:
-        view.on_plan(plan(planned("a")))
-        view.on_note("a note")
-        view.on_event("a", Evaluated(1000, "a", 0.25, {"accuracy": 0.755}, 1.0))
-    assert capsys.readouterr() == ("", "")
-
-
-def test_verbose_prints_every_event_as_it_came(capsys: pytest.CaptureFixture[str]) -> None:
-    with training.training(console.Detail.VERBOSE) as view:
-        view.on_profile("tx2", "net: timed step 10", 0.1)
-        view.on_event("a", Sending(123))
-    assert capsys.readouterr().err.splitlines() == ["tx2: net: timed step 10", 'a: {"bytes": 123, "type": "sending"}']
 
 
 def test_the_bar_is_as_full_as_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

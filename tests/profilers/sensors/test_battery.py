@@ -12,13 +12,7 @@ def supply(name, **files):
     return {f"{SUPPLY}{name}/{file}": f"{text}\n" for file, text in files.items()}
 
 
-MAINS = supply("AC", type="Mains", online=0)
 PACK = supply("BAT0", type="Battery", status="Discharging", power_now=12500000)
-
-
-def test_watts_come_from_power_now(plant):
-    (sensor,) = battery.discover(plant({**MAINS, **PACK})).sensors
-    assert (sensor.name, sensor.covers, sensor.source, sensor.read()) == ("battery", "board", "sensor", 12.5)
 
 
 @pytest.mark.parametrize("current", [1500000, -1500000])
@@ -53,15 +47,6 @@ def test_a_battery_beside_a_weak_mains_supply_is_not_read(plant):
     assert found == ((), (("battery", "it runs on mains power"),))
 
 
-def test_the_battery_of_a_mouse_is_ignored(plant):
-    mouse = supply("hidpp_battery_0", type="Battery", scope="Device", status="Discharging", power_now=1000)
-    assert battery.discover(plant({**MAINS, **mouse})) == ((), ())
-
-
 def test_a_battery_without_power_values_has_a_reason(plant):
     found = battery.discover(plant(supply("BAT0", type="Battery", status="Discharging", capacity=80)))
     assert found.sensors == () and "current_now does not exist" in found.missing[0][1]
-
-
-def test_a_machine_without_a_battery_has_no_sensor(plant):
-    assert battery.discover(plant(MAINS)) == ((), ())

@@ -64,8 +64,3 @@ def test_the_variable_names_several_meters(tmp_path, plant, monkeypatch):
     missing = dict(found.missing)
     assert "is no meter" in missing["meter:3"]
     assert "cannot be read" in missing[f"meter:csv:{tmp_path}/none.csv"]
-
-
-def test_there_are_no_meters_without_the_variable(plant, monkeypatch):
-    monkeypatch.delenv(external_meters.METERS_VARIABLE, raising=False)
-    assert external_meters.discover(plant({})) == ((), ())

@@ -42,21 +42,6 @@ def test_tx2_reports_its_input_without_the_rails_that_it_feeds(plant):
     assert readings(ina3221.discover(tree)) == [("ina3221:VDD_IN", "module", 3.024)]
 
 
-def test_tx2_on_its_developer_carrier_also_reports_the_board(plant):
-    tree = plant({**old("0-0041", 1, VDD_IN=3024), **old("0-0042", 2, VDD_MUX=5100, VDD_5V0_IO_SYS=800)})
-    assert readings(ina3221.discover(tree)) == [("ina3221:VDD_IN", "module", 3.024), ("ina3221:VDD_MUX", "board", 5.1)]
-
-
-def test_nano_reports_the_board(plant):
-    tree = plant(old("6-0040", 0, POM_5V_IN=1750, POM_5V_GPU=40, POM_5V_CPU=366))
-    assert readings(ina3221.discover(tree)) == [("ina3221:POM_5V_IN", "board", 1.75)]
-
-
-def test_agx_xavier_has_no_input_rail_and_is_summed(plant):
-    tree = plant({**old("1-0040", 0, GPU=10, CPU=216, SOC=864), **old("1-0041", 1, CV=0, VDDRQ=144, SYS5V=1889)})
-    assert readings(ina3221.discover(tree)) == [("ina3221:sum", "module", 3.123)]
-
-
 def test_agx_orin_is_summed_without_unused_channels_and_rails_fed_by_5_v(plant):
     tree = plant(
         {
@@ -85,7 +70,3 @@ def test_a_sum_fails_when_a_rail_fails(plant, tmp_path, broken):
     found = ina3221.discover(tree)
     assert found.sensors == ()
     assert found.missing[0][0] == "ina3221:sum" and broken in found.missing[0][1]
-
-
-def test_other_machines_have_no_rails(plant):
-    assert ina3221.discover(plant({})) == ((), ())

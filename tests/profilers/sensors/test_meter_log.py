@@ -50,13 +50,6 @@ def test_a_column_by_its_name():
         parse("1700000000,5.5\n", "watts")
 
 
-def test_an_incomplete_last_row_is_skipped():
-    assert parse("1700000000,5.5\n1700000001,12") == ([T], [5.5])
-    assert parse("1700000000,5.5\n17000") == ([T], [5.5])
-    with pytest.raises(Unavailable, match="empty"):
-        parse("1700000000,5.5")
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -194,8 +187,3 @@ def test_a_long_log_is_read_no_further_back_than_the_window(log, monkeypatch, co
     _, watts = log.sensor(column=column).history(now_s - 1000.5, now_s - 0.5)
     assert watts == [float(second) for second in range(4000, 5000)]
     assert max(limits) == 16 * meter_log.ROW_BYTES
-
-
-def test_an_impossible_path_has_a_reason():
-    with pytest.raises(Unavailable, match="cannot be read: .*embedded null"):
-        MeterLog("/a\0b.csv", None, 0.0).read()

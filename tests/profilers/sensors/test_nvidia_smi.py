@@ -38,23 +38,12 @@ def no_setting(monkeypatch):
 # -- parse -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_recorded_reports(shared_data, name):
-    (gpu,) = nvidia_smi.parse((shared_data / "nvidia-smi" / f"{name}.xml").read_text())
-    assert gpu.watts == RECORDED[name] and gpu.uuid.startswith("GPU-")
-
-
 def test_every_recorded_report_is_parsed(shared_data):
     paths = sorted((shared_data / "nvidia-smi").glob("*.xml"))
     assert len(paths) >= len(RECORDED)
     for path in paths:
         for gpu in nvidia_smi.parse(path.read_text()):
             assert (gpu.watts is None) == (gpu.reason is not None), path.name
-
-
-def test_missing_watts_have_a_reason(shared_data):
-    (gpu,) = nvidia_smi.parse((shared_data / "nvidia-smi" / "quadro-p400.xml").read_text())
-    assert gpu.reason == "nvidia-smi says 'N/A' instead of watts"
 
 
 @pytest.mark.parametrize(

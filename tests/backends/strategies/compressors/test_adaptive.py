@@ -5,10 +5,9 @@ import pytest
 
 from backends.frameworks.layout import Variable
 from backends.strategies.compressors.adaptive import RULES, Adaptive
-from backends.strategies.compressors.dense import Float16
 from backends.strategies.compressors.gaia import Gaia
 from backends.strategies.compressors.top_k import TopK
-from backends.strategies.message import DENSE, HALF, SPARSE, bytes_of
+from backends.strategies.message import DENSE, SPARSE, bytes_of
 
 VARIABLES = (Variable("all", (8,), 0, 8),)
 SPARSE_BYTES, DENSE_BYTES = bytes_of(SPARSE, 8, 2, 2), bytes_of(DENSE, 8, 8)
@@ -71,17 +70,6 @@ def test_what_it_costs_follows_the_cnc_ratio():
     assert compressor.traffic_bytes() == (SPARSE_BYTES + DENSE_BYTES) / 2
 
 
-def test_without_a_choice_it_wraps_top_k():
-    assert isinstance(Adaptive(VARIABLES).of, TopK)
-
-
-def test_one_that_keeps_no_rest_is_always_good_enough():
-    compressor = Adaptive(VARIABLES, of=Float16(VARIABLES), delta=0.0)
-    assert compressor.compress(EVEN).kind == HALF
-    assert compressor.lossy
-    assert not top2().lossy
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_the_other_sees_the_weights(rule):
     compressor = Adaptive(VARIABLES, of=Gaia(VARIABLES), rule=rule)
@@ -96,8 +84,3 @@ def test_its_counts_survive():
     assert twin.metrics() == {"cnc_ratio": 1.0, "floats_sent": 2}
     with pytest.raises(ValueError, match="numbers after"):
         twin.restore(compressor.state()[:-1])
-
-
-def test_it_does_not_wrap_itself():
-    with pytest.raises(ValueError, match="not of its own"):
-        Adaptive(VARIABLES, of=top2())

@@ -34,12 +34,6 @@ def test_one_block_is_everything():
     assert Ako(variables(10), blocks=1).compress(np.ones(10, np.float32)).kind == DENSE
 
 
-def test_there_are_no_more_blocks_than_elements():
-    compressor = Ako(variables(3), blocks=10)
-    sent = [compressor.compress(np.ones(3, np.float32)).arrays[0].tolist() for _ in range(4)]
-    assert sent == [[[0, 1]], [[1, 2]], [[2, 3]], [[0, 1]]]
-
-
 def test_the_link_decides_how_many_blocks_there_are():
     compressor = Ako(variables(10), blocks=4)
     assert compressor.compress(np.ones(10, np.float32), budget(10, 5)).arrays[0].tolist() == [[0, 5]]
@@ -61,10 +55,6 @@ def test_blocks_follow_each_other_and_fit_whatever_the_link_can_take(size, fits)
         assert start < end <= size
         assert message.traffic_bytes <= limit
         at = end % size
-
-
-def test_on_a_link_that_takes_nothing_one_element_goes():
-    assert Ako(variables(10)).compress(np.ones(10, np.float32), 0.0).arrays[0].tolist() == [[0, 1]]
 
 
 def test_what_it_costs_is_the_mean_over_its_blocks():

@@ -50,8 +50,3 @@ def test_the_threshold_falls_with_the_root_of_the_step_only_if_asked(falling, se
     # 0.006 is more than 0.01 / sqrt(3), not more than 0.01 / sqrt(2).
     counts = [compressor.compress(floats(change, 0, 0, 0)).arrays[0].size for change in (0.006, 0, 0, 0)]
     assert counts == [int(step == sent_at) for step in (1, 2, 3, 4)]
-
-
-def test_it_does_not_send_before_it_has_looked():
-    with pytest.raises(AssertionError, match="weights \\(bind_weights\\) before"):
-        Gaia(variables(4)).compress(np.ones(4, np.float32))

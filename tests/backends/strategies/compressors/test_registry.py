@@ -28,13 +28,6 @@ def test_every_kind_is_registered():
     assert set(kinds_there_are()) == set(COMPRESSORS.values())
 
 
-@pytest.mark.parametrize("name", COMPRESSORS)
-def test_a_name_alone_is_enough(name):
-    made = CompressorSpec.from_text(name).build(VARIABLES)
-    assert type(made) is COMPRESSORS[name]
-    assert made.size == 55
-
-
 def test_options_take_the_place_of_defaults():
     assert CompressorSpec.from_text("top-k:share=0.2").build(VARIABLES).count == 11
     made = CompressorSpec.from_text("layer-drop:ratio=0.5,every=10,norm=l1").build(VARIABLES)

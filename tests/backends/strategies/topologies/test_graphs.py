@@ -104,10 +104,6 @@ def test_segments_are_whole_layers_of_about_equal_size(count, spans):
     assert segments(layers(4, 1, 3, 8), count) == spans
 
 
-def test_a_great_layer_at_the_front_leaves_something_for_every_segment():
-    assert segments(layers(100, 1, 1), 3) == [(0, 100), (100, 101), (101, 102)]
-
-
 @given(sizes=some.lists(some.integers(1, 50), min_size=1, max_size=30), count=some.integers(1, 12))
 def test_segments_cover_all_and_each_has_a_layer(sizes, count):
     spans = segments(layers(*sizes), count)

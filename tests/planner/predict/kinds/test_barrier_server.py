@@ -36,12 +36,6 @@ def test_batches_dealt_by_speed_make_a_round_as_long_as_all_take_together() -> N
     assert solve(found, candidates).cycle_s == pytest.approx(np.full((1, 2), together_s + 0.08 + 0.004 + 0.08))
 
 
-def test_without_waiting_batches_dealt_by_speed_slow_the_fast_and_speed_the_slow() -> None:
-    fixed, dealt = (solve(*both(name)).cycle_s[0] for name in (ASYNCHRONOUS, ASYNCHRONOUS + ":batching=dynamic"))
-    together_s = 2 / (1 / 0.1 + 1 / 0.2)
-    assert dealt - fixed == pytest.approx([together_s - 0.1, together_s - 0.2], abs=0.01)
-
-
 @pytest.mark.parametrize("strategy", [ASYNCHRONOUS, SYNCHRONOUS])
 def test_each_cluster_s_batches_are_dealt_among_its_own_members(strategy: str) -> None:
     devices = {name: profiles.device(profiles.step(s)) for name, s in (("a", 0.1), ("b", 0.2), ("c", 2.0))}
@@ -63,31 +57,6 @@ def test_equal_workers_queue_at_the_server_s_link() -> None:
     down_s = found.message.down / found.devices.out_bytes_per_s[0]
     assert (up_s, down_s) == pytest.approx((0.08, 0.08))
     assert round_s == pytest.approx([0.1 + 3 * up_s + 4 * 0.002 + 3 * down_s] * 4)
-
-
-def test_a_bound_makes_all_as_slow_as_the_slowest() -> None:
-    found, candidates = both("parameter-server:sync=bounded")
-    free = solve(found._replace(strategy=Strategy.from_text("parameter-server")), candidates).cycle_s
-    bounded = solve(found, candidates).cycle_s
-    assert bounded == pytest.approx(np.full((1, 2), bounded[0, 0]))
-    assert bounded[0, 0] == pytest.approx(free.max(), rel=0.05)
-
-
-def test_one_alone_waits_for_nobody() -> None:
-    found, _ = both(SYNCHRONOUS)
-    alone = Candidates(np.array([1]), np.array([0]))
-    assert solve(found, alone).cycle_s[0, 0] == pytest.approx(0.11)
-
-
-@pytest.mark.parametrize(
-    ("strategy", "up", "down"),
-    [("parameter-server:compressor=float16", 0.5, 1.0), ("parameter-server:compressor=top-k:share=0.01", 0.02, 1.0)],
-)
-def test_what_is_sent_is_what_counts(strategy: str, up: float, down: float) -> None:
-    found, _ = both(strategy)
-    assert found.message.up == pytest.approx(1_000_000 * up, rel=0.01)
-    assert found.message.down == pytest.approx(1_000_000 * down)
-    assert found.pairs.seconds(found.message.up)[0, 1] == pytest.approx(0.08 * up, rel=0.01)
 
 
 def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:

@@ -66,17 +66,6 @@ def test_a_bucket_waits_for_the_one_before() -> None:
     assert found.step_s == pytest.approx(0.2 + 0.5 + 0.02)
 
 
-def test_the_slowest_member_sets_the_pace_and_the_others_rest() -> None:
-    found = step(compute(0.3, 0.9), [Bucket(1e7, 1.0)])
-    assert found.step_s == pytest.approx(0.9 + 0.1)
-    assert found.busy_s == pytest.approx([0.3, 0.9])
-
-
-def test_a_device_alone_computes_and_sends_nothing() -> None:
-    found = step(compute(0.3, update_s=0.02), [Bucket(1e7, 0.1), Bucket(1e7, 1.0)])
-    assert (found.step_s, found.exposed_s, found.sent_bytes.sum()) == (pytest.approx(0.32), pytest.approx(0.0), 0.0)
-
-
 def test_bytes_that_arrive_beside_the_backward_pass_delay_it() -> None:
     """2e6 bytes each way, over in 0.02 s of a pass of 0.1 s: their 4 ms are those of the pass."""
     stolen = step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, HALFWAY), Bucket(0.0, 1.0)])
@@ -96,16 +85,6 @@ def test_what_is_left_of_it_after_the_backward_pass_has_the_processor_alone() ->
     assert step(work, [Bucket(4e6, HALFWAY), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.4 + 0.06)
 
 
-def test_beside_many_threads_it_has_nearly_a_core() -> None:
-    """Four cores: 0.12 s of one of five threads take 0.15 s, and the pass loses 0.03 s."""
-    work = compute(0.6, 0.6, cpu=1e-8, delay=0.25)
-    assert step(work, [Bucket(6e6, HALFWAY), Bucket(0.0, 1.0)]).step_s == pytest.approx(0.63)
-
-
-def test_bytes_after_the_backward_pass_delay_nothing() -> None:
-    assert step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, 1.0)]).step_s == pytest.approx(0.32)
-
-
 def test_a_byte_costs_more_while_something_is_computed_and_its_own_after_that() -> None:
     """2e6 bytes each way: 2 x 1 ns a byte after the backward pass, and 2 x 5 ns beside it."""
     found = step(compute(0.3, 0.3, cpu=1e-9, stolen=5e-9), [Bucket(2e6, 1.0)])
@@ -113,11 +92,6 @@ def test_a_byte_costs_more_while_something_is_computed_and_its_own_after_that() 
     hidden = step(compute(0.3, 0.3, cpu=1e-9, stolen=5e-9), [Bucket(2e6, HALFWAY), Bucket(0.0, 1.0)])
     assert hidden.busy_s == pytest.approx(np.full(2, 0.3 + 0.02))
     assert hidden.step_s == pytest.approx(0.3 + 0.02)
-
-
-def test_nor_do_bytes_beside_an_accelerator() -> None:
-    found = step(compute(0.3, 0.3, cpu=1e-9, delay=0.0), [Bucket(2e6, HALFWAY), Bucket(0.0, 1.0)])
-    assert found.step_s == pytest.approx(0.3)
 
 
 def test_messages_of_a_bucket_follow_one_another() -> None:
@@ -144,15 +118,6 @@ def test_measured_shares_tell_the_order_of_the_variables_and_when_each_member_ha
     first, second = buckets(layers, ready=ready)
     assert (first.message_bytes, second.message_bytes) == (4 * MIB, 2 * MIB)
     np.testing.assert_array_equal([first.ready, second.ready], [[0.4, 0.3], [0.9, 1.0]])
-
-
-def test_a_model_that_fills_no_bucket_is_one() -> None:
-    assert buckets([10, 10]) == [Bucket(80.0, 1.0)]
-
-
-def test_half_precision_sends_half_the_bytes_in_the_same_buckets() -> None:
-    layers = [26 * MIB // 4, MIB // 4]
-    assert [each.message_bytes for each in buckets(layers, 2.0)] == [MIB / 2, 13 * MIB]
 
 
 LAYERS = st.lists(st.integers(1, 20_000_000), min_size=1, max_size=12)

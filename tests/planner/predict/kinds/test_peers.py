@@ -11,7 +11,6 @@ from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.plan.recommend import recommend
 from planner.predict import traffic
-from planner.predict.batches import drawn
 from planner.predict.clusters import Candidates, of_peers
 from planner.predict.inputs import Inputs
 from planner.predict.kinds.async_server import MOST_STOLEN
@@ -127,12 +126,6 @@ def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
         assert known(strategy, compressors=costs) == pytest.approx(known(strategy) + more_s)
 
 
-def test_streams_bring_each_member_a_batch_of_its_own() -> None:
-    most = drawn(four("scadles").names, 0).max()
-    gradient_s = 0.1 + (most - 32) * 0.04 / 16
-    assert cycle_s("scadles:compressor=dense")[0] == pytest.approx(gradient_s + 0.24 + UPDATE_S + 3 * ADD_S)
-
-
 @pytest.mark.parametrize("name", PEERS)
 def test_every_preset_is_ranked_with_what_it_sends(name: str) -> None:
     found = four(name)
@@ -162,12 +155,6 @@ def test_a_slow_link_of_one_that_is_ready_early_is_not_waited_for_from_the_last_
     rate[0, 1] = 1e6 / 0.42  # from a, who has computed at 0.1 s
     slow = with_inputs(found, bytes_per_s=rate)
     assert cycle_s(slow, mask=3)[:2] == pytest.approx([0.5 + 0.08 + UPDATE_S + ADD_S] * 2)
-
-
-def test_one_alone_sends_nothing() -> None:
-    alone = solve(four("baseline"), Candidates(np.array([1]), np.array([0])))
-    assert alone.cycle_s[0, 0] == pytest.approx(0.11)
-    assert alone.network_bytes.sum() == 0.0
 
 
 def test_devices_that_do_not_reach_one_another_are_no_peers() -> None:

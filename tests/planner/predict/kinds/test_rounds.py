@@ -59,13 +59,6 @@ def test_a_round_that_nobody_named_computes_nine_times_as_long_as_it_exchanges(t
     assert computed_s == pytest.approx((1 / EXCHANGE_SHARE - 1) * 0.5, rel=0.06)
 
 
-@pytest.mark.parametrize(
-    ("text", "reference"), [("steps", 2), ("time", 0), ("speed", 0)], ids=["slowest", "fastest", "fastest too"]
-)
-def test_a_round_that_nobody_named_has_no_more_steps_than_were_measured(text: str, reference: int) -> None:
-    assert steps(text, exchange_s=1e3)[reference] == MOST_CHOSEN
-
-
 @pytest.mark.parametrize(("run_steps", "most"), [(3 * 10 * 50, 50), (3 * 10 * 1000, MOST_CHOSEN), (3, 1)])
 def test_a_run_has_at_least_ten_rounds_of_each_member(run_steps: int, most: int) -> None:
     local = LocalSpec.from_text("steps")
@@ -109,10 +102,6 @@ def test_steps_before_the_first_round_are_exchanged_one_by_one() -> None:
     assert sent == pytest.approx(250 * synchronous.network_bytes.mean() + 750 * later.network_bytes.mean())
     assert cycle.cycles(three(rounds), whole, np.array([100.0]))[0].cycle_s.tolist() == synchronous.cycle_s.tolist()
     assert cycles(three(rounds)).cycle_s.tolist() == later.cycle_s.tolist()
-
-
-def test_a_device_alone_makes_plain_steps() -> None:
-    assert cycles(three("diloco"), mask=2).cycle_s[0, 1] == pytest.approx(0.21)
 
 
 def test_rounds_around_a_server_that_waits_for_nobody_end_when_each_has_exchanged() -> None:

@@ -9,9 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.protocol.events import (
-    CheckpointWritten,
-    Evaluated,
-    Joined,
     MemberProgress,
     MemberTelemetry,
     Progress,
@@ -19,7 +16,6 @@ from backends.protocol.events import (
 )  # fmt: skip
 from planner.json_records import load
 from planner.plan.file import Plan
-from planner.provenance import Provenance
 from planner.run.supervisor import MemberLost
 from planner.train.event_log import read
 from planner.train.trackers.figures import MEANINGS, Figure, RunFigures
@@ -71,20 +67,6 @@ def test_steps_a_second_are_those_since_the_report_before_so_that_a_resumed_run_
     assert "steps_per_second" not in values(figures.of("a", progress(70, 5.0)))
 
 
-def test_an_evaluation_gives_the_loss_and_each_metric_at_its_step() -> None:
-    found = RunFigures(plan(A)).of("a", Evaluated(40, "a", 0.5, {"accuracy": 0.9, "f1": 0.8}, 2.0))
-    assert values(found) == {
-        "test_loss": 0.5, "test_metric/accuracy": 0.9, "test_metric/f1": 0.8, "evaluation_seconds": 2.0,
-    }  # fmt: skip
-    assert {each.step for each in found} == {40}
-
-
-def test_a_checkpoint_gives_its_step_and_most_events_nothing() -> None:
-    figures = RunFigures(plan(A))
-    assert figures.of("a", CheckpointWritten("/tmp/x", 30, 5)) == (Figure("checkpoint_step", 30, 30),)
-    assert figures.of("a", Joined("a")) == ()
-
-
 def test_shares_of_a_workers_time_are_those_since_its_report_before() -> None:
     figures = RunFigures(plan(A, B))
     figures.of("server", progress(10, 1.0))
@@ -107,12 +89,6 @@ def test_watts_tell_where_they_come_from() -> None:
     (found,) = watts(RunFigures(plan(A)), telemetry(TimeSpent()))
     assert found.value == 30.0
     assert found.source == "integrated sensor of the wall plug"
-
-
-def test_the_watts_of_an_emulated_device_are_emulated_whatever_its_sensor_says() -> None:
-    stand_in = planned("a", source=Provenance("nameplate", ("board",), emulated=True))
-    (found,) = watts(RunFigures(plan(stand_in)), telemetry(TimeSpent()))
-    assert found.source.endswith(", emulated")
 
 
 def test_watts_without_a_sensor_follow_from_the_plan_at_the_busy_share() -> None:

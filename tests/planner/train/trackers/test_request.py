@@ -7,18 +7,10 @@ import pytest
 from planner.errors import TrackerError
 from planner.paths import RunFolder
 from planner.train.trackers import request
-from planner.train.trackers.figures import MEANINGS
 from planner.train.trackers.request import TrackerRequest
 from tests.planner.plans import plan, planned
-from tests.running import ROOT
 
 PLAN = plan(planned("a"))
-
-
-def test_no_tracker_needs_no_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(request, "find_spec", lambda package: None)
-    TrackerRequest().check()
-    assert TrackerRequest().open(PLAN, RunFolder(tmp_path)) == ()
 
 
 @pytest.mark.parametrize(
@@ -71,8 +63,3 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TrackerError, match=f"cannot write {tmp_path}/file/run: Not a directory; name another place"):
         TrackerRequest(tensorboard=tmp_path / "file").open(PLAN, RunFolder(tmp_path / "run"))
-
-
-def test_the_guide_has_a_row_for_each_figure() -> None:
-    guide = (ROOT / "docs" / "trackers.md").read_text()
-    assert "\n".join(f"| `{name}` | {meaning} |" for name, meaning in MEANINGS.items()) in guide
