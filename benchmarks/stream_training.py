@@ -180,8 +180,8 @@ def _devices(setting: Setting, case: Case, whole: dataset.Dataset, folder: str) 
 
 def _policy(setting: Setting, case: Case) -> BatchPolicy:
     if case.batches == WAITING:
-        return BatchPolicy(setting.batch, setting.workers, 0, case.seed)
-    return ArrivingBatches(setting.batch, setting.workers, StreamSpec.from_text(f"replay:{case.rates}"))
+        return BatchPolicy(setting.batch)
+    return ArrivingBatches(setting.batch, StreamSpec.from_text(f"replay:{case.rates}"))
 
 
 def _factor(case: Case, batch: int, setting: Setting) -> float:

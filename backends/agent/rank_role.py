@@ -11,7 +11,7 @@ from typing import Any, Callable, Tuple, Union
 from backends.agent.member_life import alive
 from backends.frameworks.base import framework
 from backends.frameworks.process_group import GroupError, GroupSettings
-from backends.hosting import rank
+from backends.hosting.rank import Rank
 from backends.hosting.silent_members import RankHeartbeats
 from backends.network import framing
 from backends.protocol.events import Listening, MemberAccount, RunAccount, TimeSpent
@@ -42,15 +42,14 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
         engine.backend, engine.hook, engine.rank, engine.start,
     )  # fmt: skip
     with alive(task, order.member, order.spec.heartbeat_s) as member:
+        batches, test = member.data
 
         def work(on_lost: Callable[[str], None]) -> Ended:
             group = backend.process_group(settings, listener)
             heartbeats = RankHeartbeats(group, order.names, order.spec.heartbeat_s, on_lost)
             try:
-                return rank.run(
-                    order.spec, member.replica, group, order.names, member.data, task.emit, task.stopping.is_set,
-                    member.began_s, member.telemetry.on_step, heartbeats.close,
-                )  # fmt: skip
+                rank = Rank(order.spec, member.replica, group, order.names, batches, task.emit, on_end=heartbeats.close)
+                return rank.train(test, task.stopping.is_set, member.telemetry.on_step, member.began_s), rank.spent
             finally:
                 heartbeats.close()
 

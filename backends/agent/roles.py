@@ -6,8 +6,8 @@ from typing import Any, Callable, Dict, NamedTuple
 from backends.agent.member_life import LiveMember, alive
 from backends.frameworks.base import Replica
 from backends.frameworks.optimizer import OWN
-from backends.hosting import single_device
 from backends.hosting.run_host import RunHost
+from backends.hosting.single_device import SingleDevice
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
@@ -161,7 +161,6 @@ def _work(
 def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     """Be a cluster of one device."""
     with alive(task, order.member, order.spec.heartbeat_s) as member:
-        return single_device.run(
-            order.spec, member.replica, *member.data, task.emit, task.stopping.is_set, order.member.name,
-            member.began_s, member.telemetry.on_step,
-        )[0]  # fmt: skip
+        batches, test = member.data
+        device = SingleDevice(order.spec, member.replica, batches, task.emit, order.member.name)
+        return device.train(test, task.stopping.is_set, member.telemetry.on_step, member.began_s)

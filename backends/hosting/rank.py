@@ -10,7 +10,7 @@ the rates of streams change at meetings.
 import functools
 import hashlib
 import math
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from backends.hosting.rank_batches import RankBatches
 from backends.hosting.rank_meetings import DIVERGED, GOES_ON, MeetingOutcome, RankMeetings
 from backends.hosting.single_device import SingleDevice
 from backends.hosting.step_queue import WorkItem
-from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, RunAccount, TimeSpent
+from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, RunAccount
 from backends.protocol.frames import STEP
 from backends.protocol.streams import StreamPosition
 from backends.training import checkpoint
@@ -30,33 +30,6 @@ from backends.training.compute_clock import clock_of
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason
 from backends.training.step import combine_parts
 from backends.training.stopping import EARLY_ENDS, STREAMS_ENDED
-
-
-def run(
-    spec: RunSpec,
-    replica: Replica,
-    group: ProcessGroup,
-    names: Sequence[str],
-    data: Tuple[BatchSource, EvaluationSet],
-    emit: Emit,
-    should_stop: Callable[[], bool],
-    began_s: Optional[float] = None,
-    on_step: Optional[Callable[[TimeSpent], None]] = None,
-    on_end: Callable[[], None] = lambda: None,
-) -> Tuple[RunAccount, TimeSpent]:
-    """Train to the last round; as ``single_device.run``, on every rank at once.
-
-    names: of all ranks, in order. The first evaluates and writes checkpoints.
-    on_end: called when all ranks have made their last exchange: they leave in any order.
-    Raises GroupError where the exchange with the others breaks off, ValueError on all ranks where
-    they have built different models.
-    """
-    batches, test = data
-    _require_one_model(replica, group, names)
-    group.average_gradients(replica, batches.batch, clock_of(replica).waits)
-    rank = Rank(spec, replica, group, names, batches, emit, on_end)
-    rank.clock.begin(began_s)
-    return rank.train(test, should_stop, on_step)
 
 
 def _require_one_model(replica: Replica, group: ProcessGroup, names: Sequence[str]) -> None:
@@ -68,7 +41,13 @@ def _require_one_model(replica: Replica, group: ProcessGroup, names: Sequence[st
 
 
 class Rank(SingleDevice):
-    """One rank of a run. What is of the whole run is emitted by the first alone."""
+    """One rank of a run. What is of the whole run is emitted by the first alone.
+
+    names: of all ranks, in order. The first evaluates and writes checkpoints.
+    on_end: called when all ranks have made their last exchange: they leave in any order.
+    Raises GroupError where the exchange with the others breaks off, ValueError on all ranks where
+    they have built different models.
+    """
 
     _batches: RankBatches
 
@@ -80,8 +59,10 @@ class Rank(SingleDevice):
         names: Sequence[str],
         batches: BatchSource,
         emit: Emit,
-        on_end: Callable[[], None],
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
+        _require_one_model(replica, group, names)
+        group.average_gradients(replica, batches.batch, clock_of(replica).waits)
         self._group = group
         self._on_end = on_end
         self._names = names

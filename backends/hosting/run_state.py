@@ -19,7 +19,7 @@ from backends.protocol.json_messages import record
 from backends.protocol.streams import StreamPosition
 from backends.strategies.data_injection import InjectionSpec, share_of
 from backends.training import checkpoint
-from backends.training.batch_size import batch_policy
+from backends.training.batch_size import BATCH_POLICIES
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason, last_evaluated
 from backends.training.stopping import EARLY_ENDS, StopRule
 
@@ -45,15 +45,7 @@ class RunState(abc.ABC):
         self.members: DefaultDict[str, MemberStats] = collections.defaultdict(MemberStats)
         self._counter = StepCounter(spec.run.steps, spec.evaluate_every, spec.checkpoints.every)
         self._checkpoint_writer = CheckpointWriter(spec.checkpoints.path, self._on_checkpoint)
-        self._batch_policy = batch_policy(
-            spec.run.strategy.batching,
-            spec.run.batch,
-            spec.members,
-            spec.training_samples,
-            spec.seed,
-            spec.batches,
-            spec.run.stream,
-        )
+        self._batch_policy = BATCH_POLICIES[spec.run.strategy.batching](spec)
         self._injection = InjectionSpec.from_text(spec.inject) if spec.inject else None
         self._membership = Membership(self._batch_policy.set_members)
         self._stream_offsets: Dict[str, int] = {}  # by member, of the first sample that no step has used

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional
 
 from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
@@ -28,39 +28,17 @@ NAME = "self"
 NO_EXCHANGE = ExchangeTime(0.0, 0.0, 0.0)
 
 
-def run(
-    spec: RunSpec,
-    replica: Replica,
-    batches: BatchSource,
-    test: EvaluationSet,
-    emit: Emit,
-    should_stop: Callable[[], bool],
-    name: str = NAME,
-    began_s: Optional[float] = None,
-    on_step: Optional[Callable[[TimeSpent], None]] = None,
-) -> Tuple[RunAccount, TimeSpent]:
-    """Train to the last step; return the run's account, and where time was spent.
-
-    began_s: when the run's clock started, in monotonic seconds; now if None.
-    on_step: called after every step and evaluation.
-    Raises OSError where there is no checkpoint to resume from.
-    Raises ValueError where that is of another model, damaged or past the last step, and where the
-    test set is empty.
-    """
-    device = SingleDevice(spec, replica, batches, emit, name)
-    device.clock.begin(began_s)
-    return device.train(test, should_stop, on_step)
-
-
 class SingleDevice(RunState):
     """A run on one device, whose framework updates the weights; only LARS does so in numpy.
 
     spent: where its time went so far.
+    Raises OSError where there is no checkpoint to resume from, ValueError where that is of another
+    model, damaged or past the last step.
     """
 
     step_queue: StepQueue
 
-    def __init__(self, spec: RunSpec, replica: Replica, batches: BatchSource, emit: Emit, name: str) -> None:
+    def __init__(self, spec: RunSpec, replica: Replica, batches: BatchSource, emit: Emit, name: str = NAME) -> None:
         super().__init__(spec, emit)
         self._replica = replica
         self._batches = batches
@@ -96,9 +74,19 @@ class SingleDevice(RunState):
             self._on_host.slots = slots
 
     def train(
-        self, test: EvaluationSet, should_stop: Callable[[], bool], on_step: Optional[Callable[[TimeSpent], None]]
-    ) -> Tuple[RunAccount, TimeSpent]:
-        """Make the steps and evaluations of the queue; see ``run``."""
+        self,
+        test: EvaluationSet,
+        should_stop: Callable[[], bool],
+        on_step: Callable[[TimeSpent], None] = lambda spent: None,
+        began_s: Optional[float] = None,
+    ) -> RunAccount:
+        """Train to the last step; return the run's account.
+
+        on_step: called after every step and evaluation, with where time was spent.
+        began_s: when the run's clock started, in monotonic seconds; now if None.
+        Raises ValueError where the test set is empty.
+        """
+        self.clock.begin(began_s)
         require_test_samples(test)
         self._batches.arrivals.begin(self.stream_offset(self.name))
         while True:
@@ -106,13 +94,12 @@ class SingleDevice(RunState):
                 self.stop(STOPPED)
             item = self.step_queue.take(self.name)
             if item.kind == FINISH:
-                return self.end(), self.spent
+                return self.end()
             if item.kind == EVALUATE:
                 self._evaluate(item, test)
             else:
                 self._step_when_samples_are_there(item, should_stop)
-            if on_step is not None:
-                on_step(self.spent)
+            on_step(self.spent)
             self.show_progress()
 
     def _step_when_samples_are_there(self, item: WorkItem, should_stop: Callable[[], bool]) -> None:

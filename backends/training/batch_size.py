@@ -1,6 +1,6 @@
 """A batch policy decides how many samples each member of a run computes in its next step."""
 
-from typing import Dict, Optional, Tuple, Type
+from typing import Callable, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from backends.frameworks.base import Arrays
 from backends.strategies import sample_streams
 from backends.strategies.batching import WINDOW, GlobalBatch, Throughput, local_batches, powers
 from backends.streams.spec import StreamSpec
+from backends.training.run_spec import RunSpec
 
 #: Steps of every member that must be timed before batch sizes follow throughput.
 TIMED_STEPS = 3
@@ -16,15 +17,15 @@ TIMED, GLOBAL_BATCH = "timed ", "global batch"
 
 
 class BatchPolicy:
-    """Every member computes the usual batch in every step; others extend it. Not thread-safe.
+    """Every member computes the batch that was planned for it; others extend it. Not thread-safe.
 
-    usual: samples of a member's step as planned.
-    members: planned number of members.
-    training_samples: images of the whole training set.
+    usual: samples of a member's step.
+    planned: of the steps of members whose batches were planned apart.
     """
 
-    def __init__(self, usual: int, members: int, training_samples: int, seed: int) -> None:
+    def __init__(self, usual: int, planned: Mapping[str, int] = {}) -> None:
         self.usual = usual
+        self._planned = planned
         self.names: Tuple[str, ...] = ()
 
     def set_members(self, names: Tuple[str, ...]) -> None:
@@ -38,7 +39,7 @@ class BatchPolicy:
 
     def batch(self, name: str) -> int:
         """Samples of a member's next step."""
-        return self.usual
+        return self._planned.get(name, self.usual)
 
     def record(self, name: str, batch: int, seconds: float) -> None:
         """Record that a member computed a batch in so many seconds."""
@@ -54,22 +55,15 @@ class BatchPolicy:
         """Resume from ``state``."""
 
 
-class PlannedBatches(BatchPolicy):
-    """Each member computes the batch that was planned for it; one that was not, the usual one."""
-
-    def __init__(self, usual: int, planned: Dict[str, int]) -> None:
-        super().__init__(usual, len(planned), 0, 0)
-        self._planned = planned
-
-    def batch(self, name: str) -> int:
-        return self._planned.get(name, self.usual)
-
-
 class DynamicBatches(BatchPolicy):
-    """DLion's weighted dynamic batching: a growing global batch, divided by current throughput."""
+    """DLion's weighted dynamic batching: a growing global batch, divided by current throughput.
 
-    def __init__(self, usual: int, members: int, training_samples: int, seed: int) -> None:
-        super().__init__(usual, members, training_samples, seed)
+    members: planned number of members.
+    training_samples: of the whole training set.
+    """
+
+    def __init__(self, usual: int, members: int, training_samples: int) -> None:
+        super().__init__(usual)
         self._global = GlobalBatch(usual * members, training_samples)
         self._throughputs: Dict[str, Throughput] = {}
         self._steps: Dict[str, int] = {}
@@ -117,8 +111,8 @@ class DynamicBatches(BatchPolicy):
 class StreamBatches(BatchPolicy):
     """ScaDLES without streams: each member computes what one would deliver in a second."""
 
-    def __init__(self, usual: int, members: int, training_samples: int, seed: int) -> None:
-        super().__init__(usual, members, training_samples, seed)
+    def __init__(self, usual: int, seed: int) -> None:
+        super().__init__(usual)
         self._seed = seed
 
     def batch(self, name: str) -> int:
@@ -132,8 +126,8 @@ class ArrivingBatches(BatchPolicy):
     stream: has the bounds of a batch.
     """
 
-    def __init__(self, usual: int, members: int, stream: StreamSpec) -> None:
-        super().__init__(usual, members, 0, 0)
+    def __init__(self, usual: int, stream: StreamSpec) -> None:
+        super().__init__(usual)
         self._stream = stream
         self._rates: Dict[str, float] = {}
 
@@ -151,30 +145,15 @@ class ArrivingBatches(BatchPolicy):
         self._rates = {name: float(arrays[0][0]) for name, arrays in state.items()}
 
 
-#: Policies by the names of batchings in strategies.compatibility.
-BATCH_POLICIES: Dict[str, Type[BatchPolicy]] = {
-    "fixed": BatchPolicy,
-    "dynamic": DynamicBatches,
-    "stream": StreamBatches,
+def _of_streams(spec: RunSpec) -> BatchPolicy:
+    """By the rates at which samples arrive, or by drawn ones where all are there."""
+    stream, usual = spec.run.stream, spec.run.batch
+    return StreamBatches(usual, spec.seed) if stream is None else ArrivingBatches(usual, stream)
+
+
+#: Policies of a run by the names of batchings in strategies.compatibility.
+BATCH_POLICIES: Dict[str, Callable[[RunSpec], BatchPolicy]] = {
+    "fixed": lambda spec: BatchPolicy(spec.run.batch, spec.batches),
+    "dynamic": lambda spec: DynamicBatches(spec.run.batch, spec.members, spec.training_samples),
+    "stream": _of_streams,
 }
-
-
-def batch_policy(
-    batching: str,
-    usual: int,
-    members: int,
-    training_samples: int,
-    seed: int,
-    planned: Dict[str, int],
-    stream: Optional[StreamSpec] = None,
-) -> BatchPolicy:
-    """The policy of a strategy's batching.
-
-    planned: samples by member, for fixed batches.
-    stream: as which samples arrive; None for rates that are only drawn.
-    """
-    if batching == "stream" and stream is not None:
-        return ArrivingBatches(usual, members, stream)
-    if planned:
-        return PlannedBatches(usual, planned)
-    return BATCH_POLICIES[batching](usual, members, training_samples, seed)

@@ -10,7 +10,7 @@ import numpy as np
 from backends.data.loader import BatchSource
 from backends.frameworks.base import Replica
 from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, OnWait, ProcessGroup
-from backends.hosting import rank
+from backends.hosting.rank import Rank
 from backends.protocol.events import RunAccount, TimeSpent
 from backends.training.run_spec import Checkpoints, RunSpec
 from tests.backends.fakes import TEST, DrawnBatches, Softmax
@@ -120,12 +120,12 @@ class RankThreads:
         spec = self._spec
         if number:
             spec = spec._replace(checkpoints=Checkpoints(None, spec.checkpoints.every))
-        data: Any = (self._data[number], TEST)
         try:
-            return rank.run(
-                spec, self.replicas[number], self.groups[number], self.names, data,
-                self.events[number].append, self.stopping[number].is_set,
+            rank = Rank(
+                spec, self.replicas[number], self.groups[number], self.names, self._data[number],
+                self.events[number].append,
             )  # fmt: skip
+            return rank.train(TEST, self.stopping[number].is_set), rank.spent
         except ValueError:  # which all ranks raise alike
             raise
         except BaseException:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.optimizer import OptimizerSettings
-from backends.hosting import single_device
+from backends.hosting.single_device import SingleDevice
 from backends.protocol.events import Joined
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
@@ -33,7 +33,7 @@ def figures(saved: checkpoint.Checkpoint) -> tuple[float, float, float]:
 
 def test_of_one_device(tmp_path):
     spec = run_spec(tmp_path, 20, evaluate_every=10)
-    single_device.run(spec, Softmax(), DrawnBatches(), TEST, lambda _: None, lambda: False)
+    SingleDevice(spec, Softmax(), DrawnBatches(), lambda _: None).train(TEST, lambda: False)
     assert figures(checkpoint.read(spec.checkpoints.path)[0]) == pytest.approx(ALONE, rel=1e-4)
 
 

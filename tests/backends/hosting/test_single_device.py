@@ -7,7 +7,7 @@ import pytest
 
 from backends.data.loader import ArraySamples
 from backends.frameworks.optimizer import OptimizerSettings
-from backends.hosting import single_device
+from backends.hosting.single_device import SingleDevice
 from backends.protocol.events import Diverged
 from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
@@ -36,8 +36,8 @@ def never():
 def train(spec, replica=None, skip=0, should_stop=never, test=TEST):
     """Account, spent, events and the checkpoint that is left."""
     events = []
-    account, spent = single_device.run(spec, replica or Softmax(), DrawnBatches(skip), test, events.append, should_stop)
-    return account, spent, events, checkpoint.read(spec.checkpoints.path)[0]
+    device = SingleDevice(spec, replica or Softmax(), DrawnBatches(skip), events.append)
+    return device.train(test, should_stop), device.spent, events, checkpoint.read(spec.checkpoints.path)[0]
 
 
 @pytest.mark.parametrize("kind", ["sgd", "lars", "adam", "adamw"])
@@ -120,9 +120,8 @@ def test_it_ends_with_the_first_evaluation_at_its_target_and_saves_its_weights(t
 
 def test_a_target_that_no_evaluation_gives_ends_it_with_the_reason(tmp_path):
     rule = StopRule(MetricTarget("f1", 0.5))
-    account = single_device.run(
-        run_spec(tmp_path, 20, evaluate_every=5, stop_rule=rule), Softmax(), DrawnBatches(), TEST, print, never
-    )[0]
+    spec = run_spec(tmp_path, 20, evaluate_every=5, stop_rule=rule)
+    account = SingleDevice(spec, Softmax(), DrawnBatches(), print).train(TEST, never)
     assert account.done == 5 and "an evaluation gives no f1; it gives loss, accuracy" in account.reason
 
 
@@ -167,7 +166,7 @@ def test_a_global_batch_grows_on_one_device_and_survives_a_break(tmp_path):
     def batch_after(steps, **changes):
         drawn = DrawnBatches()
         plan = run_spec(tmp_path, steps, strategy=Strategy.from_text("dlion"), training_samples=10_000, **changes)
-        single_device.run(plan, Softmax(), drawn, TEST, lambda _: None, never)
+        SingleDevice(plan, Softmax(), drawn, lambda _: None).train(TEST, never)
         return drawn.batch
 
     grown = batch_after(60)

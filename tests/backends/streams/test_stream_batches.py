@@ -11,7 +11,7 @@ from backends.data.arrivals import WaitInterrupted
 from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.streams import SampleStream
 from backends.frameworks.optimizer import GradientSettings
-from backends.hosting import single_device
+from backends.hosting.single_device import SingleDevice
 from backends.protocol.events import Joined, Left, MemberProgress
 from backends.protocol.member_specs import StreamOrder
 from backends.strategies.strategy import Strategy
@@ -43,7 +43,7 @@ def alone(folder: Path, source: HandSource, steps: int = 10, should_stop: Any = 
     batches = stream(source, folder)
     spec = run_spec(folder, steps, checkpoint_every=1, **changes)
     try:
-        account, _ = single_device.run(spec, replica, batches, TEST, events.append, should_stop)
+        account = SingleDevice(spec, replica, batches, events.append).train(TEST, should_stop)
     finally:
         batches.arrivals.close()
     return account, replica.weights, events
@@ -74,7 +74,7 @@ def test_a_checkpoint_without_streams_begins_at_the_first_sample(tmp_path: Path)
     from tests.backends.fakes import DrawnBatches
 
     spec = run_spec(tmp_path, 3)
-    single_device.run(spec, Softmax(), DrawnBatches(), TEST, lambda event: None, lambda: False)
+    SingleDevice(spec, Softmax(), DrawnBatches(), lambda event: None).train(TEST, lambda: False)
     assert "streams" not in checkpoint.peek(str(tmp_path / "checkpoint.npz"))
     source = HandSource(until=PLENTY)
     alone(tmp_path, source, steps=5, resume=spec.checkpoints.path)

@@ -1,9 +1,12 @@
 """A batch policy gives members equal batches, or by their throughput, or by their streams."""
 
+from pathlib import Path
+
 import pytest
 
 from backends.streams.spec import StreamSpec
-from backends.training.batch_size import BATCH_POLICIES, BatchPolicy, DynamicBatches, batch_policy
+from backends.training.batch_size import BATCH_POLICIES, ArrivingBatches, BatchPolicy, DynamicBatches
+from tests.backends.fakes import run_spec
 
 
 def run(policy: DynamicBatches, sample_s: dict[str, float], iterations: int) -> None:
@@ -14,8 +17,9 @@ def run(policy: DynamicBatches, sample_s: dict[str, float], iterations: int) -> 
 
 
 @pytest.mark.parametrize("kind", BATCH_POLICIES)
-def test_a_restored_policy_gives_the_same_batches(kind: str) -> None:
-    made, again = (BATCH_POLICIES[kind](32, 2, 100_000, 1) for _ in range(2))
+def test_a_restored_policy_gives_the_same_batches(kind: str, tmp_path: Path) -> None:
+    spec = run_spec(tmp_path, batch=32, members=2, training_samples=100_000, seed=1)
+    made, again = (BATCH_POLICIES[kind](spec) for _ in range(2))
     for policy in (made, again):
         policy.set_members(("a", "b"))
     for _ in range(5):
@@ -30,21 +34,21 @@ def test_a_restored_policy_gives_the_same_batches(kind: str) -> None:
 
 
 def test_a_member_three_times_as_fast_gets_three_times_as_many_samples() -> None:
-    policy = DynamicBatches(32, 2, 100_000, 0)
+    policy = DynamicBatches(32, 2, 100_000)
     policy.set_members(("a", "b"))
     run(policy, {"a": 0.001, "b": 0.003}, 10)
     assert (policy.batch("a"), policy.batch("b")) == (48, 16)
 
 
 def test_the_global_batch_grows_with_the_iterations_of_all() -> None:
-    policy = DynamicBatches(32, 2, 100_000, 0)
+    policy = DynamicBatches(32, 2, 100_000)
     policy.set_members(("a", "b"))
     run(policy, {"a": 0.001, "b": 0.001}, 60)
     assert policy.batch("a") + policy.batch("b") == 64 + 2 * 32
 
 
 def test_the_share_of_a_member_that_leaves_goes_to_the_others() -> None:
-    policy = DynamicBatches(32, 2, 100, 0)
+    policy = DynamicBatches(32, 2, 100)
     policy.set_members(("a", "b"))
     run(policy, {"a": 0.001, "b": 0.001}, 5)
     policy.set_members(("a",))
@@ -54,7 +58,7 @@ def test_the_share_of_a_member_that_leaves_goes_to_the_others() -> None:
 
 
 def test_planned_batches_are_those_of_each_member_and_of_another_the_usual_one() -> None:
-    policy = batch_policy("fixed", 32, 2, 1000, 0, {"a": 50, "b": 14})
+    policy = BatchPolicy(32, {"a": 50, "b": 14})
     policy.set_members(("a", "b", "new"))
     policy.record("a", 50, 9.0)
     assert [policy.batch(name) for name in ("a", "b", "new")] == [50, 14, 32]
@@ -62,7 +66,7 @@ def test_planned_batches_are_those_of_each_member_and_of_another_the_usual_one()
 
 
 def arriving() -> BatchPolicy:
-    policy = batch_policy("stream", 32, 2, 1000, 0, {}, StreamSpec.from_text("replay:S1,least=4,most=100"))
+    policy = ArrivingBatches(32, StreamSpec.from_text("replay:S1,least=4,most=100"))
     policy.set_members(("a", "b"))
     return policy
 
