@@ -54,8 +54,9 @@ def trained_folder(
         "model": model, "framework": framework, "step": STEPS, "evaluations": [],
         "input_shape": list(input_shape), "classes": 10, "image_dtype": "uint8",
     }  # fmt: skip
-    kept = checkpoint.Checkpoint(replica.weights, {MOMENTUM: np.zeros_like(replica.weights)}, replica.state, meta)
-    checkpoint.write(str(run.checkpoint), kept, layout_of(replica))
+    slots = {MOMENTUM: np.zeros_like(replica.weights)}
+    kept = checkpoint.Checkpoint(replica.weights, slots, replica.state, meta, layout_of(replica))
+    checkpoint.write(str(run.checkpoint), kept)
     known = None if own else models.fingerprint(models.model(model, input_shape, 10))
     plan_file(run.plan, model, ["desktop"], STEPS, known, {"desktop": framework})
     save(Options(str(FASHION)), run.options)

@@ -5,7 +5,6 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from backends.frameworks.layout import Layout
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
@@ -28,19 +27,19 @@ class CheckpointWriter:
         self._clock = clock
         self._write: Optional[_Write] = None
 
-    def write_in_background(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
+    def write_in_background(self, snapshot: Callable[[], Checkpoint]) -> None:
         """Write in another thread; a checkpoint that is due during a write is skipped."""
         if self._write is not None and self._write.is_alive():
             if self._clock() > self._write.until_s:
                 self._write.give_up()
         elif self._path is not None:
-            self._write = _Write(self._path, snapshot(), layout, self._emit, self._clock())
+            self._write = _Write(self._path, snapshot(), self._emit, self._clock())
             self._write.start()
 
-    def write(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
+    def write(self, snapshot: Callable[[], Checkpoint]) -> None:
         """Wait for a write in progress, then write, and return when it is done."""
         self.join()
-        self.write_in_background(snapshot, layout)
+        self.write_in_background(snapshot)
         self.join()
 
     def join(self) -> None:
@@ -54,9 +53,9 @@ class CheckpointWriter:
 class _Write(threading.Thread):
     """One write. until_s: when it is given up."""
 
-    def __init__(self, path: str, saved: Checkpoint, layout: Layout, emit: Emit, now_s: float) -> None:
+    def __init__(self, path: str, saved: Checkpoint, emit: Emit, now_s: float) -> None:
         super().__init__(daemon=True)
-        self._path, self._layout, self._emit = path, layout, emit
+        self._path, self._emit = path, emit
         self._saved: Optional[Checkpoint] = saved
         self._limit_s = LEAST_S + _bytes_of(saved) / BYTES_A_SECOND
         self.until_s = now_s + self._limit_s
@@ -67,7 +66,7 @@ class _Write(threading.Thread):
         saved, self._saved = self._saved, None  # it takes as much memory as the run itself
         assert saved is not None, "it runs once"
         try:
-            checkpoint.write(self._path, saved, self._layout, lambda: not self.given_up)
+            checkpoint.write(self._path, saved, lambda: not self.given_up)
             found: Any = CheckpointWritten(self._path, saved.meta["step"], os.path.getsize(self._path))
         except (OSError, ValueError) as error:
             found = CheckpointFailed("%s: %s" % (self._path, error))

@@ -128,7 +128,7 @@ class Rank(SingleDevice):
         if self._counter.take_due_save():
             self._average_state()
             self._share_offsets()
-            self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
+            self._checkpoint_writer.write_in_background(self._snapshot)
         if self._meetings.is_due():
             self._meet()
             if self.spec.run.stream is not None:

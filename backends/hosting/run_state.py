@@ -7,7 +7,6 @@ import threading
 from typing import Any, DefaultDict, Dict, List, Optional
 
 from backends.frameworks.base import Arrays
-from backends.frameworks.layout import Layout
 from backends.hosting.checkpoint_writer import CheckpointWriter
 from backends.hosting.member_stats import MemberStats
 from backends.hosting.membership import Membership
@@ -218,11 +217,6 @@ class RunState(abc.ABC):
         """A copy of everything that a checkpoint contains."""
 
     @property
-    @abc.abstractmethod
-    def _layout(self) -> Layout:
-        """The layout of the run's model, known as soon as there is something to save."""
-
-    @property
     def _can_save(self) -> bool:
         """Whether there is something to save."""
         return True
@@ -232,4 +226,4 @@ class RunState(abc.ABC):
         self._checkpoint_writer.join()
         if self._can_save and (self.finished or self.reason in (STOPPED,) + EARLY_ENDS):
             with self._lock:
-                self._checkpoint_writer.write(self._snapshot, self._layout)
+                self._checkpoint_writer.write(self._snapshot)

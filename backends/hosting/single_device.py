@@ -7,7 +7,6 @@ from typing import Any, Callable, Dict, Optional
 from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import OWN_STATE, Replica, layout_of
-from backends.frameworks.layout import Layout
 from backends.frameworks.optimizer import LARS, OWN, Slots
 from backends.frameworks.process_group import ExchangeTime
 from backends.hosting.run_state import RunState
@@ -54,7 +53,7 @@ class SingleDevice(RunState):
         """Go on from the checkpoint to resume from, if there is one."""
         if self.spec.checkpoints.resume is None:
             return
-        saved = checkpoint.read_for(self.spec.checkpoints.resume, self._layout)
+        saved = checkpoint.read_for(self.spec.checkpoints.resume, layout_of(self._replica))
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
         self._replica.load()
@@ -173,7 +172,7 @@ class SingleDevice(RunState):
     def _complete_step(self, loss: float, position: Optional[StreamPosition]) -> None:
         self._count_step(self.name, loss, position)
         if self._counter.take_due_save():
-            self._checkpoint_writer.write(self._snapshot, self._layout)
+            self._checkpoint_writer.write(self._snapshot)
         self._batches.arrivals.commit(self.saved_offset(self.name))
 
     def _evaluate(self, item: WorkItem, test: EvaluationSet) -> None:
@@ -182,17 +181,13 @@ class SingleDevice(RunState):
         self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
         self.record_evaluation(self.name, item.step, scores)
 
-    @property
-    def _layout(self) -> Layout:
-        return layout_of(self._replica)
-
     def _snapshot(self) -> checkpoint.Checkpoint:
         replica = self._replica
         replica.fetch()
         meta, states = self._meta(), self._batch_policy_state()
         if self.spec.optimizer.kind == OWN:
             states[OWN_STATE] = (replica.own_state(),)
-        return checkpoint.Checkpoint(replica.weights, self._slots(), replica.state, meta, states)
+        return checkpoint.Checkpoint(replica.weights, self._slots(), replica.state, meta, layout_of(replica), states)
 
     def _rows(self) -> Dict[str, MemberProgress]:
         return {self.name: self.members[self.name].summary()._replace(connected=True)}

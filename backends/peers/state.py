@@ -61,7 +61,8 @@ class PeerRunState(HostedRunState):
         )
 
     def _resume_from(self, path: str) -> None:
-        saved, self.layout = checkpoint.read(path)
+        saved = checkpoint.read(path)
+        self.layout = saved.layout
         self.weights = (saved.weights, *saved.slots.values(), saved.state)
         for key, arrays in self._resume(saved).items():
             name, _, label = key.partition("/")
@@ -219,13 +220,8 @@ class PeerRunState(HostedRunState):
         with self._lock:
             if self.step_queue.saved(name):
                 if self._has_weights:
-                    self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
+                    self._checkpoint_writer.write_in_background(self._snapshot)
                 self._received = {}
-
-    @property
-    def _layout(self) -> Layout:
-        assert self.layout is not None, "members join before they hand over anything"
-        return self.layout
 
     @property
     def _has_weights(self) -> bool:
@@ -252,7 +248,8 @@ class PeerRunState(HostedRunState):
             if len(weights) > 1 and digests[name] in weights:
                 own[name + "/" + WEIGHTS] = weights[digests[name]]
         slots = dict(zip(SLOT_NAMES[self.spec.shared_kind], means[1:]))
-        return checkpoint.Checkpoint(means[0], slots, state, self._meta(), own)
+        assert self.layout is not None, "members join before they hand over anything"
+        return checkpoint.Checkpoint(means[0], slots, state, self._meta(), self.layout, own)
 
 
 def _mean(arrays: Any) -> np.ndarray:

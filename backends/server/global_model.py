@@ -109,7 +109,7 @@ class GlobalModel:
     def snapshot(self, meta: Dict[str, Any], member_states: Dict[str, Arrays]) -> Checkpoint:
         """A checkpoint with copies of all arrays, and the states of the run's members."""
         slots = {name: values.copy() for name, values in self._optimizer.slots.items()}
-        return Checkpoint(self.weights.copy(), slots, self.state(), meta, member_states)
+        return Checkpoint(self.weights.copy(), slots, self.state(), meta, self.layout, member_states)
 
     @property
     def service_s(self) -> Optional[float]:

@@ -7,7 +7,6 @@ from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Arrays
-from backends.frameworks.layout import Layout
 from backends.frameworks.optimizer import DELAYED_NESTEROV, SGD, GradientSettings, OptimizerSettings
 from backends.hosting.run_host import HostedRunState
 from backends.hosting.step_queue import StepQueue, WorkItem
@@ -66,12 +65,12 @@ class ServerState(HostedRunState):
             self._membership.add_observer(self._estimates.set_members)
 
     def _resume_from(self, path: str) -> None:
-        saved, layout = checkpoint.read(path)
+        saved = checkpoint.read(path)
         self._first_round = int(saved.meta["step"]) // self.spec.members
         self._worker_states = WorkerStates(self._resume(saved))
-        flat_optimizer = registry.build(self.spec.shared_kind, layout.variables)
+        flat_optimizer = registry.build(self.spec.shared_kind, saved.layout.variables)
         flat_optimizer.slots = saved.slots
-        self.begin(GlobalModel(layout, saved.weights, flat_optimizer, saved.state))
+        self.begin(GlobalModel(saved.layout, saved.weights, flat_optimizer, saved.state))
 
     @property
     def begun(self) -> bool:
@@ -180,9 +179,9 @@ class ServerState(HostedRunState):
         if gradients:
             self._apply(gradients, before)
         if self._counter.take_due_save() and not self._worker_states.request():
-            self._write_checkpoint()
+            self._checkpoint_writer.write_in_background(self._snapshot)
         if self._worker_states.complete():
-            self._write_checkpoint()
+            self._checkpoint_writer.write_in_background(self._snapshot)
             self._worker_states.release()
         self.step_queue.wake()
 
@@ -227,15 +226,8 @@ class ServerState(HostedRunState):
         return self.model.snapshot(self._meta(), states)
 
     @property
-    def _layout(self) -> Layout:
-        return self.model.layout
-
-    @property
     def _can_save(self) -> bool:
         return self.begun
-
-    def _write_checkpoint(self) -> None:
-        self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
 
     @property
     def service_s(self) -> Optional[float]:

@@ -37,6 +37,7 @@ class Checkpoint(NamedTuple):
 
     weights: (parameters,) float32.
     slots: what the optimizer keeps. ``meta`` names it as ``optimizer``; SGD where it does not.
+    layout: of the model's arrays.
     member_states: by member, its residuals, velocities and counters: arrays of any shape.
     """
 
@@ -44,16 +45,17 @@ class Checkpoint(NamedTuple):
     slots: Slots
     state: np.ndarray  # (state,) float32, the arrays of a model that are not trained
     meta: Dict[str, Any]  # JSON values, among them the ``step`` of the checkpoint and all ``evaluations``
+    layout: Layout
     member_states: Dict[str, Arrays] = {}
 
 
-def write(path: str, checkpoint: Checkpoint, layout: Layout, is_wanted: Callable[[], bool] = lambda: True) -> None:
+def write(path: str, checkpoint: Checkpoint, is_wanted: Callable[[], bool] = lambda: True) -> None:
     """Write to a temporary file beside ``path``, then rename it if that is still wanted.
 
     Raises OSError, for example on a full disk.
     Raises ValueError for values that are not finite, so that the previous checkpoint is kept.
     """
-    arrays = _named_arrays(checkpoint, layout)
+    arrays = _named_arrays(checkpoint)
     temporary = "%s.%d" % (path, os.getpid())
     try:
         with open(temporary, "wb", opener=_private) as stream:
@@ -71,7 +73,8 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _named_arrays(checkpoint: Checkpoint, layout: Layout) -> Dict[str, Any]:
+def _named_arrays(checkpoint: Checkpoint) -> Dict[str, Any]:
+    layout = checkpoint.layout
     meta = json.dumps(dict(checkpoint.meta, schema=SCHEMA)).encode()
     arrays: Dict[str, Any] = {"meta": np.frombuffer(meta, np.uint8)}
     by_variable = [("weights", checkpoint.weights, layout.variables)]
@@ -90,8 +93,8 @@ def _named_arrays(checkpoint: Checkpoint, layout: Layout) -> Dict[str, Any]:
     return arrays
 
 
-def read(path: str) -> Tuple[Checkpoint, Layout]:
-    """A checkpoint and the layout of its model.
+def read(path: str) -> Checkpoint:
+    """The checkpoint in a file.
 
     Raises ValueError where the file is damaged, OSError where there is none.
     """
@@ -101,7 +104,7 @@ def read(path: str) -> Tuple[Checkpoint, Layout]:
         slots = {name: _slot(arrays, name, variables) for name in SLOT_NAMES[optimizer_of(meta)]}
         state, state_variables = _flat(arrays, "state")
         member_states = _member_states(arrays)
-    return Checkpoint(weights, slots, state, meta, member_states), Layout(variables, state_variables)
+    return Checkpoint(weights, slots, state, meta, Layout(variables, state_variables), member_states)
 
 
 def read_for(path: str, layout: Layout) -> Checkpoint:
@@ -109,7 +112,8 @@ def read_for(path: str, layout: Layout) -> Checkpoint:
 
     Raises as ``read`` does, and ValueError where the checkpoint is of another model.
     """
-    saved, found = read(path)
+    saved = read(path)
+    found = saved.layout
     if found != layout:
         raise ValueError(
             "checkpoint %s is of another model: it has %d parameters in %d arrays, "

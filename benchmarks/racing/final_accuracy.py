@@ -20,7 +20,7 @@ def thinned(dataset: Dataset, images: int) -> Dataset:
 
 def accuracies(path: Path, model: str, dataset: Dataset) -> dict[str, float]:
     """Accuracy by worker of a checkpoint, or of the common weights as "all"."""
-    saved, _ = checkpoint.read(str(path))
+    saved = checkpoint.read(str(path))
     states = saved.member_states.items()
     own = {name.removesuffix("/own"): arrays[0] for name, arrays in states if name.endswith("/own")}
     return {

@@ -83,7 +83,7 @@ class HostedRun:
     def saved(self) -> checkpoint.Checkpoint:
         """The last checkpoint, when the run is over."""
         self.account()
-        return checkpoint.read(str(self.spec.checkpoints.path))[0]
+        return checkpoint.read(str(self.spec.checkpoints.path))
 
     def connect(self, name: str, authority: Authority | None = None) -> framing.Connection:
         tls = framing.context((authority or self.authority).identity(name), server_side=False)

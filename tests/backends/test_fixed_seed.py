@@ -34,7 +34,7 @@ def figures(saved: checkpoint.Checkpoint) -> tuple[float, float, float]:
 def test_of_one_device(tmp_path):
     spec = run_spec(tmp_path, 20, evaluate_every=10)
     SingleDevice(spec, Softmax(), DrawnBatches(), lambda _: None).train(TEST, lambda: False)
-    assert figures(checkpoint.read(spec.checkpoints.path)[0]) == pytest.approx(ALONE, rel=1e-4)
+    assert figures(checkpoint.read(spec.checkpoints.path)) == pytest.approx(ALONE, rel=1e-4)
 
 
 def test_of_a_synchronous_server(tmp_path):
@@ -59,4 +59,4 @@ def test_of_peers(tmp_path, strategy):
 def test_of_ranks(tmp_path):
     spec = run_spec(tmp_path, 20, optimizer=OptimizerSettings(0.1, 0.9, 0.001), evaluate_every=10)
     RankThreads(spec, (BATCH, 2 * BATCH)).end()
-    assert figures(checkpoint.read(spec.checkpoints.path)[0]) == pytest.approx(RANKS, rel=1e-4)
+    assert figures(checkpoint.read(spec.checkpoints.path)) == pytest.approx(RANKS, rel=1e-4)

@@ -58,7 +58,7 @@ def test_floats_train_and_export_as_the_bytes_do(tmp_path: Path, engine: str) ->
         replan(folder, **ENGINES[engine])
         told = succeeded(folder, "train", "--data", data, "--heartbeat", "60", "--momentum", "0.5", "--json")
         (run_folder,) = (folder / "runs").iterdir()
-        kept, _ = checkpoint.read(str(run_folder / "checkpoint.npz"))
+        kept = checkpoint.read(str(run_folder / "checkpoint.npz"))
         left.append((kept.weights, json.loads(told.output)["evaluations"][-1]["loss"]))
         assert kept.meta["image_dtype"] == ("float32" if scaled else "uint8")
         gone(folder)

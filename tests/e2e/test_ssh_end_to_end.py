@@ -56,8 +56,8 @@ def test_from_two_strangers_to_a_trained_model(ssh_fleet: Path) -> None:
 
     (folder,) = (ssh_fleet / "runs").iterdir()
     assert json.loads((folder / "result.json").read_text()) == result
-    saved, layout = checkpoint.read(str(folder / "checkpoint.npz"))
-    assert saved.meta["step"] == STEPS and saved.weights.size == layout.parameters
+    saved = checkpoint.read(str(folder / "checkpoint.npz"))
+    assert saved.meta["step"] == STEPS and saved.weights.size == saved.layout.parameters
     gone(ssh_fleet)
 
 

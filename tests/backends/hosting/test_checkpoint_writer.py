@@ -19,7 +19,7 @@ LAYOUT = Layout((Variable("w", (2,), 0, 2),), ())
 
 def filled(step=7, weight=1.0):
     weights = np.full(2, weight, np.float32)
-    return Checkpoint(weights, {MOMENTUM: weights}, np.empty(0, np.float32), {"step": step, "evaluations": []})
+    return Checkpoint(weights, {MOMENTUM: weights}, np.empty(0, np.float32), {"step": step, "evaluations": []}, LAYOUT)
 
 
 def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the_end(tmp_path, monkeypatch):
@@ -27,11 +27,11 @@ def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the
     write = checkpoint.write
     monkeypatch.setattr(checkpoint, "write", lambda *given: (begun.set(), go_on.wait(), write(*given)))
     writer = CheckpointWriter(str(tmp_path / "c.npz"), events.append)
-    writer.write_in_background(lambda: filled(step=1), LAYOUT)
+    writer.write_in_background(lambda: filled(step=1))
     begun.wait()
-    writer.write_in_background(lambda: filled(step=2), LAYOUT)
+    writer.write_in_background(lambda: filled(step=2))
     go_on.set()
-    writer.write(lambda: filled(step=3), LAYOUT)
+    writer.write(lambda: filled(step=3))
     assert [event.step for event in events] == [1, 3]
 
 
@@ -41,7 +41,7 @@ def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the
 )
 def test_a_write_that_fails_says_why(tmp_path, name, weight, reason):
     events = []
-    CheckpointWriter(str(tmp_path / name), events.append).write(lambda: filled(weight=weight), LAYOUT)
+    CheckpointWriter(str(tmp_path / name), events.append).write(lambda: filled(weight=weight))
     (event,) = events
     assert isinstance(event, CheckpointFailed)
     assert event.reason.startswith(f"{tmp_path / name}: ") and reason in event.reason
@@ -61,19 +61,19 @@ def test_a_write_that_hangs_is_given_up_once_and_the_run_goes_on(stuck, monkeypa
     events = []
     writer = CheckpointWriter(stuck, events.append)
     for step in (1, 2):
-        writer.write(lambda step=step: filled(step), LAYOUT)
+        writer.write(lambda step=step: filled(step))
     assert events == [CheckpointFailed(f"{stuck}: writing takes more than 0 s: it hangs")]
 
 
 def test_a_hanging_write_in_the_background_is_noticed_when_the_next_is_due(stuck):
     events, now_s = [], [0.0]
     writer = CheckpointWriter(stuck, events.append, lambda: now_s[0])
-    writer.write_in_background(filled, LAYOUT)
+    writer.write_in_background(filled)
     now_s[0] = 29.0
-    writer.write_in_background(filled, LAYOUT)
+    writer.write_in_background(filled)
     assert not events
     now_s[0] = 31.0
-    writer.write_in_background(filled, LAYOUT)
+    writer.write_in_background(filled)
     writer.join()  # at once
     assert events == [CheckpointFailed(f"{stuck}: writing takes more than 30 s: it hangs")]
 
@@ -85,7 +85,7 @@ def test_what_a_hanging_write_has_written_in_the_end_is_no_checkpoint(tmp_path, 
     monkeypatch.setattr(checkpoint_writer, "LEAST_S", 0.0)
     path, before = tmp_path / "c.npz", set(threading.enumerate())
     writer = CheckpointWriter(str(path), events.append)
-    writer.write_in_background(filled, LAYOUT)
+    writer.write_in_background(filled)
     begun.wait()
     writer.join()
     (hanging,) = set(threading.enumerate()) - before
@@ -93,6 +93,6 @@ def test_what_a_hanging_write_has_written_in_the_end_is_no_checkpoint(tmp_path, 
     hanging.join()
     assert not path.exists()
     monkeypatch.setattr(checkpoint_writer, "LEAST_S", 30.0)
-    writer.write(lambda: filled(9), LAYOUT)
+    writer.write(lambda: filled(9))
     assert [type(event) for event in events] == [CheckpointFailed, CheckpointWritten]
     assert checkpoint.peek(str(path))["step"] == 9

@@ -27,7 +27,7 @@ def spec(tmp_path):
 
 
 def saved(spec):
-    return checkpoint.read(spec.checkpoints.path)[0]
+    return checkpoint.read(spec.checkpoints.path)
 
 
 def test_unequal_batches_come_to_what_one_device_learns_from_all_of_them(spec):

@@ -185,8 +185,8 @@ def test_a_checkpoint_has_the_mean_of_different_weights_and_those_of_each_peer(t
         run.state.add_state(name, own(weight), 1)
         run.state.complete_save(name)
     run.state._checkpoint_writer.join()
-    saved, layout = checkpoint.read(run.spec.checkpoints.path)
-    assert layout == LAYOUT
+    saved = checkpoint.read(run.spec.checkpoints.path)
+    assert saved.layout == LAYOUT
     assert saved.weights.tolist() == [2.0, 2.0]
     assert saved.member_states["a/own"][0].tolist() == [1.0, 1.0]
     assert set(saved.member_states) == {"a/own", "a/clock", "b/own", "b/clock"}
@@ -196,9 +196,8 @@ def test_a_resumed_peer_goes_on_from_what_it_had_and_a_new_one_from_the_furthest
     states = {"a/own": own(1.0)[WEIGHTS], "a/clock": (np.array([3]),), "a/peers": (np.ones(2),)}
     meta = {"step": 5, "evaluations": []}
     path = str(tmp_path / "before.npz")
-    checkpoint.write(
-        path, checkpoint.Checkpoint(np.full(2, 9.0), {MOMENTUM: np.zeros(2)}, np.ones(1), meta, states), LAYOUT
-    )
+    saved = checkpoint.Checkpoint(np.full(2, 9.0), {MOMENTUM: np.zeros(2)}, np.ones(1), meta, LAYOUT, states)
+    checkpoint.write(path, saved)
     run = Run(tmp_path, resume=path)
     resumed, other = run.join("a"), run.join("b")
     assert resumed["own"][0].tolist() == [1.0, 1.0] and set(resumed) == {"own", "state", "peers"}

@@ -33,13 +33,13 @@ def filled(layout=LAYOUT, step=7):
     count, state = layout.parameters, layout.state
     weights = np.arange(count, dtype=np.float32)
     meta = {"step": step, "evaluations": [EVALUATION], "model": "cipher"}
-    return Checkpoint(weights, {MOMENTUM: -weights}, np.full(state, 0.5, np.float32), meta)
+    return Checkpoint(weights, {MOMENTUM: -weights}, np.full(state, 0.5, np.float32), meta, layout)
 
 
 @pytest.fixture
 def path(tmp_path):
     path = str(tmp_path / "checkpoint.npz")
-    checkpoint.write(path, filled(), LAYOUT)
+    checkpoint.write(path, filled())
     return path
 
 
@@ -55,15 +55,15 @@ def test_what_adam_keeps_comes_back_with_the_number_of_its_updates(tmp_path, kin
     path, plain = str(tmp_path / "checkpoint.npz"), filled()
     slots = {FIRST_MOMENT: 2 * plain.weights, SECOND_MOMENT: 3 * plain.weights, UPDATES: np.array([9], np.float32)}
     expected = plain._replace(slots=slots, meta={**plain.meta, "optimizer": kind})
-    checkpoint.write(path, expected, LAYOUT)
-    found, layout = checkpoint.read(path)
+    checkpoint.write(path, expected)
+    found = checkpoint.read(path)
     assert_equal(found, expected)
-    assert layout == LAYOUT
+    assert found.layout == LAYOUT
 
 
 def test_a_checkpoint_of_an_optimizer_that_is_unknown_says_so(tmp_path):
     path, plain = str(tmp_path / "checkpoint.npz"), filled()
-    checkpoint.write(path, plain._replace(meta={**plain.meta, "optimizer": "shampoo"}), LAYOUT)
+    checkpoint.write(path, plain._replace(meta={**plain.meta, "optimizer": "shampoo"}))
     with pytest.raises(ValueError, match="its optimizer 'shampoo' is unknown; known: sgd, lars, adam, adamw"):
         checkpoint.read(path)
 
@@ -77,7 +77,7 @@ def test_any_model_comes_back(tmp_path_factory, shapes, stateless):
         start += int(np.prod(shape))
     layout = Layout(tuple(places), () if stateless else LAYOUT.state_variables)
     path = str(tmp_path_factory.mktemp("any") / "c.npz")
-    checkpoint.write(path, filled(layout), layout)
+    checkpoint.write(path, filled(layout))
     found = checkpoint.read_for(path, layout)
     assert_equal(found, filled(layout))
 
@@ -145,22 +145,22 @@ def test_values_that_are_not_finite_do_not_replace_good_ones(path, kind):
     bad = filled(step=8)
     arrays_of(bad)[kind][-1] = np.nan
     with pytest.raises(ValueError, match=f"^{kind} of step 8 are not finite"):
-        checkpoint.write(path, bad, LAYOUT)
+        checkpoint.write(path, bad)
     assert checkpoint.peek(path)["step"] == 7
 
 
 def test_a_failed_write_leaves_the_old_one_and_no_debris(path, tmp_path):
     with pytest.raises(OSError):
-        checkpoint.write(str(tmp_path), filled(step=8), LAYOUT)  # a folder cannot be replaced by a file
-    checkpoint.write(path, filled(step=9), LAYOUT)
+        checkpoint.write(str(tmp_path), filled(step=8))  # a folder cannot be replaced by a file
+    checkpoint.write(path, filled(step=9))
     assert [entry.name for entry in tmp_path.iterdir()] == ["checkpoint.npz"]
     assert checkpoint.peek(path)["step"] == 9
 
 
 def test_states_of_members_come_back_in_their_order(path):
     states = {"nano": (np.arange(3.0), np.array(4)), "nano/own": (np.ones(2),), "/timed nano": (np.zeros(1),)}
-    checkpoint.write(path, filled()._replace(member_states=states), LAYOUT)
-    found = checkpoint.read(path)[0].member_states
+    checkpoint.write(path, filled()._replace(member_states=states))
+    found = checkpoint.read(path).member_states
     assert list(found) == list(states)
     for name, own in states.items():
         for one, other in zip(found[name], own, strict=True):
@@ -172,7 +172,7 @@ def whole(tmp_path_factory):
     """The bytes of a checkpoint with all that there can be in one."""
     path = tmp_path_factory.mktemp("whole") / "c.npz"
     own = {"tx2": (np.ones(3, np.float32), np.ones((2, 2), np.int64))}
-    checkpoint.write(str(path), filled()._replace(member_states=own), LAYOUT)
+    checkpoint.write(str(path), filled()._replace(member_states=own))
     return path.read_bytes()
 
 

@@ -161,8 +161,9 @@ def test_what_stayed_on_a_lost_device_is_named_with_its_step(folder: RunFolder, 
     fetcher.wait()
     assert fetcher.resume_hint() == ("; no checkpoint had been taken (that of step 20 is still there.npz on tx2)")
     one = np.ones(1, np.float32)
-    saved = Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), {"step": 10, "evaluations": []})
-    checkpoint.write(str(folder.checkpoint), saved, Layout((Variable("w", (1,), 0, 1),), ()))
+    layout = Layout((Variable("w", (1,), 0, 1),), ())
+    saved = Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), {"step": 10, "evaluations": []}, layout)
+    checkpoint.write(str(folder.checkpoint), saved)
     fetcher.hear(WRITTEN)
     fetcher.wait()
     assert fetcher.resume_hint() == (

@@ -115,14 +115,11 @@ class Run:
         workers: Mapping[str, Any] | None = None,
     ) -> None:
         self.there = folder / "there.npz"
-        variables = (Variable("w", (1,), 0, 1),)
+        layout = Layout((Variable("w", (1,), 0, 1),), ())
         one = np.ones(1, np.float32)
         meta = {"step": STEPS, "evaluations": []}
-        checkpoint.write(
-            str(self.there),
-            checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta),
-            Layout(variables, ()),
-        )
+        saved = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta, layout)
+        checkpoint.write(str(self.there), saved)
         self.folder = RunFolder(folder)
         self.agent: Any = Agent()
         self.reporter = EventReporter(self.folder.events, lambda *_: None)

@@ -21,10 +21,10 @@ def saved(folder: Path, step: int, *evaluated: int, model: str = "net", **descri
     one = np.ones(1, np.float32)
     evaluations = [Evaluated(each, "a", 1.0, {}, 1.0)._asdict() for each in evaluated]
     meta = {"model": model, "framework": "torch", "step": step, "evaluations": evaluations, **described}
-    variables = (Variable("w", (1,), 0, 1),)
-    content = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta)
+    layout = Layout((Variable("w", (1,), 0, 1),), ())
+    content = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta, layout)
     run = RunFolder(folder)
-    checkpoint.write(str(run.checkpoint), content, Layout(variables, ()))
+    checkpoint.write(str(run.checkpoint), content)
     return run
 
 

@@ -142,9 +142,9 @@ def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(
     workers = json.loads(command.output)["workers"]
     assert abs(workers["desktop"]["steps"] - workers["tx2"]["steps"]) <= 5  # one may have begun before the other
     (first,) = run_folders(pair)
-    saved, layout = checkpoint.read(str(first / "checkpoint.npz"))
+    saved = checkpoint.read(str(first / "checkpoint.npz"))
     assert set(saved.member_states) == {"desktop", "tx2"}
-    assert all(kept[0].shape == (layout.parameters,) for kept in saved.member_states.values())
+    assert all(kept[0].shape == (saved.layout.parameters,) for kept in saved.member_states.values())
     command = run(pair, *training("--resume", str(first), "--steps", "90", "--json"))
     assert command.popen.returncode == 0, command.errors
     assert saved_step(run_folders(pair)[-1]) == 90
@@ -154,11 +154,11 @@ def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
     replan(pair, strategy="parameter-server:batching=dynamic,aggregation=weighted,optimizer=lars")
     run_together(pair, "--steps", "60", "--json")
     (first,) = run_folders(pair)
-    saved, _ = checkpoint.read(str(first / "checkpoint.npz"))
+    saved = checkpoint.read(str(first / "checkpoint.npz"))
     assert set(saved.member_states) == {"/global batch", "/timed desktop", "/timed tx2"}
     command = run(pair, *training("--resume", str(first), "--steps", "70", "--json"))
     assert command.popen.returncode == 0, command.errors
-    again, _ = checkpoint.read(str(run_folders(pair)[-1] / "checkpoint.npz"))
+    again = checkpoint.read(str(run_folders(pair)[-1] / "checkpoint.npz"))
     assert again.member_states["/global batch"][0][0] >= saved.member_states["/global batch"][0][0] > 0
 
 
@@ -254,9 +254,9 @@ def test_a_run_that_has_ended_goes_on_with_more_steps_or_with_what_it_lacks_and_
     assert saved_step(run_folders(pair)[-1]) == 30
 
     path = first / "checkpoint.npz"
-    saved, layout = checkpoint.read(str(path))
+    saved = checkpoint.read(str(path))
     saved.meta["evaluations"].clear()  # as of a run that was stopped before its last evaluation
-    checkpoint.write(str(path), saved, layout)
+    checkpoint.write(str(path), saved)
     command = run(pair, *resumed)
     assert command.popen.returncode == 0, command.errors
     assert [each["step"] for each in json.loads(command.output)["evaluations"]] == [20]
