@@ -1,9 +1,10 @@
 """Samples that members give to one another travel in frames of bounded size."""
 
-from typing import Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Sequence, Tuple, Type
 
 import numpy as np
 
+from backends.network.framing import Connection, as_bytes
 from backends.protocol.frames import SharedSamples
 
 #: Of one frame.
@@ -38,3 +39,35 @@ def unpacked(head: SharedSamples, content: np.ndarray) -> List[bytes]:
         found.append(content[start : start + size].tobytes())
         start += size
     return found
+
+
+def send(connection: Connection, given: Iterable[Tuple[SharedSamples, np.ndarray]]) -> None:
+    """Send such frames, whose bytes the connection does not count: who gives samples does."""
+    counted = connection.sent_bytes
+    for head, content in given:
+        connection.send(head, as_bytes((content,)))
+    connection.sent_bytes = counted
+
+
+def receive(
+    connection: Connection,
+    kinds: Sequence[Type[Any]],
+    payload: Callable[[Any], Sequence[memoryview]],
+    take_in: Callable[[SharedSamples, np.ndarray], None],
+) -> Any:
+    """Receive a frame of these kinds, as ``Connection.receive``; take in samples before it."""
+    content: List[np.ndarray] = []
+
+    def buffers(head: Any) -> Sequence[memoryview]:
+        if not isinstance(head, SharedSamples):
+            return payload(head)
+        content[:] = [room(head)]
+        return as_bytes(content)
+
+    while True:
+        counted = connection.received_bytes
+        found = connection.receive(*kinds, SharedSamples, payload=buffers)
+        if not isinstance(found, SharedSamples):
+            return found
+        connection.received_bytes = counted
+        take_in(found, content[0])

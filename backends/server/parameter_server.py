@@ -103,7 +103,7 @@ class ParameterServer(RunHost):
             arrays += (self.run_state.mean_model_state(),)
             connection.send(frames.WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
             return
-        self._send_samples(connection, pull.samples)
+        sample_frames.send(connection, pull.samples)
         optimizer = self.spec.optimizer_at(item.step)
         order = frames.WorkerStep(
             item.step,
@@ -118,45 +118,29 @@ class ParameterServer(RunHost):
         )
         connection.send(order, framing.as_bytes(arrays))
 
-    @staticmethod
-    def _send_samples(connection: framing.Connection, samples: Sequence[ForwardedSamples]) -> None:
-        """Send a worker what others have given; its bytes are counted by the worker, apart."""
-        counted = connection.sent_bytes
-        for head, content in samples:
-            connection.send(head, framing.as_bytes((content,)))
-        connection.sent_bytes = counted
-
     def _receive_gradient(
         self, member: MemberStats, connection: framing.Connection, item: WorkItem, pull: WeightPull
     ) -> Union[WorkerGradient, frames.StepAbandoned]:
         """Receive a worker's gradient and states into its buffers, if it has made the step."""
         found: List[Message] = []
-        content: List[np.ndarray] = []
+        share = pull.share or frames.Share(0, ())
+        left = share.samples
 
         def payload(head: Any) -> Sequence[memoryview]:
             if isinstance(head, frames.StepAbandoned):
                 return ()
-            if isinstance(head, frames.SharedSamples):
-                content[:] = [sample_frames.room(head)]
-                return framing.as_bytes(content)
             found.append(buffers(head.gradient, member.gradients.size, member.gradients))
             own = member.own if pull.hand_over else ()
             return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
-        share = pull.share or frames.Share(0, ())
-        left = share.samples
-        while True:
-            counted = connection.received_bytes
-            answer: Any = connection.receive(
-                frames.Gradient, frames.StepAbandoned, frames.SharedSamples, payload=payload
-            )
-            if not isinstance(answer, frames.SharedSamples):
-                break
-            left -= len(answer.sizes)
+        def forward(head: frames.SharedSamples, content: np.ndarray) -> None:
+            nonlocal left
+            left -= len(head.sizes)
             if left < 0:
                 raise framing.WireError("%s gave more samples than it was asked for" % connection.peer)
-            connection.received_bytes = counted  # the worker counts them, apart
-            self.run_state.forward(share.receivers, ForwardedSamples(answer, content[0]))
+            self.run_state.forward(share.receivers, ForwardedSamples(head, content))
+
+        answer: Any = sample_frames.receive(connection, (frames.Gradient, frames.StepAbandoned), payload, forward)
         if isinstance(answer, frames.StepAbandoned):
             return answer
         return WorkerGradient(

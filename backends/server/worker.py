@@ -120,29 +120,21 @@ class Worker:
         """The next order; its weights are then already in the replica's buffer."""
         weights = self._replica.weights
         pulls: List[Message] = []
-        content: List[np.ndarray] = []
 
         def payload(head: Any) -> Sequence[memoryview]:
             if isinstance(head, frames.Finish):
                 return ()
-            if isinstance(head, frames.SharedSamples):
-                content[:] = [sample_frames.room(head)]
-                return framing.as_bytes(content)
             pulls.append(buffers(head.weights, weights.size, weights))
             state = (self._merged_state,) if isinstance(head, frames.WorkerEvaluation) else ()
             return framing.as_bytes(pulls[0].arrays + state)
 
-        while True:
-            counted = self._connection.received_bytes
-            order: Any = self._connection.receive(*ORDERS, frames.SharedSamples, payload=payload)
-            if not isinstance(order, frames.SharedSamples):
-                break
-            self._connection.received_bytes = counted  # they are counted apart
-            self._batches.injection.receive(sample_frames.unpacked(order, content[0]))
+        def take_in(head: frames.SharedSamples, content: np.ndarray) -> None:
+            self._batches.injection.receive(sample_frames.unpacked(head, content))
+
+        order: Order = sample_frames.receive(self._connection, ORDERS, payload, take_in)
         if pulls and pulls[0].kind != DENSE:  # a dense one was received directly into the weights
             put(pulls[0], weights)
-        found: Order = order
-        return found
+        return order
 
     def _step_or_abandon(self, order: frames.WorkerStep) -> TimeSpent:
         """Make a step, unless its samples do not arrive."""
@@ -183,10 +175,8 @@ class Worker:
 
     def _give_samples(self, step: int) -> None:
         """Send what the step gives to other workers, to which the server forwards it."""
-        given, counted = self._batches.injection.take_given(through_server=True), self._connection.sent_bytes
-        for head, content in sample_frames.packed(given.payloads, step):
-            self._connection.send(head, framing.as_bytes((content,)))
-        self._connection.sent_bytes = counted  # they are counted apart
+        given = self._batches.injection.take_given(through_server=True)
+        sample_frames.send(self._connection, sample_frames.packed(given.payloads, step))
 
     def _push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
         message = self._compressor.compress(self._replica.gradients)
