@@ -18,7 +18,7 @@ from backends.protocol.member_specs import Identity
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
 from backends.server.sample_forwarding import ForwardedSamples
-from backends.server.state import ServerState, WeightPull
+from backends.server.state import ServerState
 from backends.strategies.message import Message, buffers
 from backends.training.array_transfer import allocate
 from backends.training.run_spec import RunSpec, Unfit
@@ -85,52 +85,37 @@ class ParameterServer(RunHost):
             self._model_given.wait(CHECK_INTERVAL_S)
 
     def _carry_out(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> Optional[str]:
-        pull = self.run_state.pull(connection.peer, item)
-        self._send_order(connection, item, pull)
-        if item.kind == frames.EVALUATE:
+        order = self.run_state.order(connection.peer, item)
+        sample_frames.send(connection, order.samples)
+        connection.send(order.head, framing.as_bytes(order.arrays))
+        if isinstance(order.head, frames.WorkerEvaluation):
             self.run_state.record_evaluation(connection.peer, item.step, connection.receive(frames.Scores))
             return None
-        answer = self._receive_gradient(member, connection, item, pull)
+        answer = self._receive_gradient(member, connection, item, order.head, order.version)
         if isinstance(answer, frames.StepAbandoned):
             self.run_state.step_queue.abandon(connection.peer)
             return answer.leaves
-        self.run_state.add_gradient(item, answer, pull.hand_over)
+        self.run_state.add_gradient(item, answer, order.head.hand_over)
         return None
 
-    def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
-        head, arrays = pull.weights.head, pull.weights.arrays
-        if item.kind == frames.EVALUATE:
-            arrays += (self.run_state.mean_model_state(),)
-            connection.send(frames.WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
-            return
-        sample_frames.send(connection, pull.samples)
-        optimizer = self.spec.optimizer_at(item.step)
-        order = frames.WorkerStep(
-            item.step,
-            pull.batch,
-            self.run_state.in_gradients(optimizer),
-            pull.hand_over,
-            head,
-            optimizer.rate,
-            pull.local,
-            self.run_state.saved_offset(connection.peer),
-            pull.share,
-        )
-        connection.send(order, framing.as_bytes(arrays))
-
     def _receive_gradient(
-        self, member: MemberStats, connection: framing.Connection, item: WorkItem, pull: WeightPull
+        self,
+        member: MemberStats,
+        connection: framing.Connection,
+        item: WorkItem,
+        order: frames.WorkerStep,
+        version: int,
     ) -> Union[WorkerGradient, frames.StepAbandoned]:
         """Receive a worker's gradient and states into its buffers, if it has made the step."""
         found: List[Message] = []
-        share = pull.share or frames.Share(0, ())
+        share = order.share or frames.Share(0, ())
         left = share.samples
 
         def payload(head: Any) -> Sequence[memoryview]:
             if isinstance(head, frames.StepAbandoned):
                 return ()
             found.append(buffers(head.gradient, member.gradients.size, member.gradients))
-            own = member.own if pull.hand_over else ()
+            own = member.own if order.hand_over else ()
             return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
         def forward(head: frames.SharedSamples, content: np.ndarray) -> None:
@@ -146,9 +131,9 @@ class ParameterServer(RunHost):
         return WorkerGradient(
             connection.peer,
             found[0],
-            pull.version,
+            version,
             answer.loss,
-            pull.batch * item.steps,
+            order.batch * item.steps,
             answer.seconds,
             item.steps,
             answer.stream,

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Callable, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -13,29 +13,29 @@ from backends.hosting.step_queue import StepQueue, WorkItem
 from backends.optimizers import registry
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
-from backends.protocol.frames import STEP, ArraySpec, LocalRound, Share
+from backends.protocol.frames import EVALUATE, ArraySpec, WorkerEvaluation, WorkerStep
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.server.global_model import GlobalModel
 from backends.server.gradient_estimates import GradientEstimates
 from backends.server.sample_forwarding import ForwardedSamples, SampleForwarding
 from backends.server.worker_state import WorkerStates
 from backends.strategies.aggregation_rules import FACTORS
-from backends.strategies.message import Message
 from backends.training import checkpoint
 from backends.training.local_steps import LocalSteps, RoundPlan
 from backends.training.run_spec import RunSpec
 
 
-class WeightPull(NamedTuple):
-    """Weights and settings that a worker receives with a work item."""
+class WorkerOrder(NamedTuple):
+    """What a worker is told to do, with the weights that changed since its last pull.
 
-    weights: Message  # those that changed since its last pull
-    version: int  # number of updates they include
-    batch: int  # samples of its step
-    hand_over: bool  # whether the worker must send its state with its gradient
-    local: Optional[LocalRound] = None  # None for one gradient
-    share: Optional[Share] = None  # what it gives to other workers
-    samples: Sequence[ForwardedSamples] = ()  # that others have given to it
+    version: number of updates that they include.
+    samples: that other workers have given to it, which it receives before.
+    """
+
+    head: Union[WorkerStep, WorkerEvaluation]
+    arrays: Arrays
+    version: int
+    samples: Sequence[ForwardedSamples] = ()
 
 
 class ServerState(HostedRunState):
@@ -120,16 +120,26 @@ class ServerState(HostedRunState):
     def _may_begin(self, worker: str) -> bool:
         return self._aggregator.may_begin(worker) and self._worker_states.may_begin(worker)
 
-    def pull(self, worker: str, item: WorkItem) -> WeightPull:
-        """The weights and settings that a worker receives with an item."""
+    def order(self, worker: str, item: WorkItem) -> WorkerOrder:
+        """The order for a worker's item."""
         with self._lock:
-            hand_over = item.kind == STEP and self._worker_states.is_requested(worker)
-            local = self._round_plan().order(item.steps) if self.spec.run.strategy.local else None
-            found = WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over, local)
-            if item.kind != STEP:
-                return found
-            share = self.share(worker, self._first_round + self._aggregator.steps(worker))
-            return found._replace(share=share, samples=self._forwarding.take(worker))
+            weights, version = self.model.pull(worker), self.step_queue.done
+            if item.kind == EVALUATE:
+                arrays = weights.arrays + (self.model.state(),)
+                return WorkerOrder(WorkerEvaluation(item.step, weights.head), arrays, version)
+            optimizer = self.spec.optimizer_at(item.step)
+            step = WorkerStep(
+                item.step,
+                self.batch(worker),
+                self._in_gradients(optimizer),
+                self._worker_states.is_requested(worker),
+                weights.head,
+                optimizer.rate,
+                self._round_plan().order(item.steps) if self.spec.run.strategy.local else None,
+                self.saved_offset(worker),
+                self.share(worker, self._first_round + self._aggregator.steps(worker)),
+            )
+            return WorkerOrder(step, weights.arrays, version, self._forwarding.take(worker))
 
     def forward(self, receivers: Sequence[str], samples: ForwardedSamples) -> None:
         """Keep samples that a worker has given for their receivers' next steps."""
@@ -141,7 +151,7 @@ class ServerState(HostedRunState):
         """Whether gradients come without the learning rate: sums of them would keep former ones."""
         return self._estimates is not None and not self.spec.run.strategy.local
 
-    def in_gradients(self, optimizer: OptimizerSettings) -> GradientSettings:
+    def _in_gradients(self, optimizer: OptimizerSettings) -> GradientSettings:
         """What the workers' gradients include."""
         included = optimizer.in_gradients
         return included._replace(rate=1.0) if self._takes_rate_later else included
