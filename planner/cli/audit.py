@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from planner import paths
 from planner.cli import options
-from planner.errors import AuditError, PlanError
+from planner.errors import AuditError
 
 if TYPE_CHECKING:
     from planner.audit.outcome import Outcome
@@ -15,21 +15,17 @@ if TYPE_CHECKING:
 
 
 def audit(
-    profile_path: Annotated[
-        Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")
-    ] = None,
+    profile_path: options.ProfilePath = None,
     clusters: Annotated[int, Option("--clusters", "-k", min=1, help="Train so many, the best first.")] = 3,
     every: Annotated[bool, Option("--all", help="Train all clusters of the ranking.")] = False,
     seconds: Annotated[float, Option(min=1.0, max=3600.0, help="Seconds to measure of each.")] = 8.0,
-    metric: Annotated[
-        str | None, Option(help="time, power, energy or edp [edp, or time where watts are unknown].")
-    ] = None,
-    model: Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")] = None,
+    metric: options.Metric = None,
+    model: options.Model = None,
     job: options.Job = None,
     framework: options.ProfiledFramework = None,
-    batch_size: Annotated[int | None, Option(min=1, help="What if: another batch size.")] = None,
-    include: Annotated[list[str] | None, Option(help="Only clusters with this device; may be repeated.")] = None,
-    exclude: Annotated[list[str] | None, Option(help="Only clusters without this device; may be repeated.")] = None,
+    batch_size: options.WhatIfBatch = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
     strategy: Annotated[
         str, Option(help="How workers exchange updates: NAME, or NAME:part=value,... (planner train --help).")
     ] = "parameter-server",
@@ -59,14 +55,13 @@ def audit(
     from planner.profile.file import load_profile
 
     options.check_known("--metric", metric, METRICS)
-    if job is not None and model is not None:
-        raise PlanError(f"--job {job} and --model {model}: choose one of them")
+    model = options.model_of(job, model)
     reached, profile = load_fleet(fleet), load_profile(profile_path or paths.newest_profile(Path()))
-    optimizer = optimizer_of_job(profile, job or model, optimizer)
+    optimizer = optimizer_of_job(profile, model, optimizer)
     chosen = steady_batches(parse_strategy(without_server(strategy, optimizer, engine)[0]))
     request = RecommendRequest(
         None if metric is None else one_metric(metric),
-        RunSettings(job or model or "", batch=batch_size or 0, strategy=chosen), optimizer=optimizer,
+        RunSettings(model or "", batch=batch_size or 0, strategy=chosen), optimizer=optimizer,
         framework=framework, include=include or (), exclude=exclude or (), allow_plaintext=True,
     )  # fmt: skip
     ranked = recommend(profile, request.by(parse_engine(engine)))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 from typer.core import TyperCommand
 
 from planner.errors import PlanError, suggest
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from planner.console import Detail
     from profilers.records.steps import ComputeSettings
 
+ProfilePath = Annotated[Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")]
 FleetPath = Annotated[Path, Option("--fleet", "-f", help="The fleet file.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show errors and the result only.")]
@@ -24,6 +25,11 @@ Framework = Annotated[
     str | None, Option(help="What to compute with: torch or tensorflow; on each device the first it has if not given.")
 ]
 ProfiledFramework = Annotated[str | None, Option(help="torch or tensorflow; on each device its fastest if not given.")]
+Metric = Annotated[str | None, Option(help="time, power, energy or edp [edp, or time where watts are unknown].")]
+Model = Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")]
+WhatIfBatch = Annotated[int | None, Option(min=1, help="What if: another batch size.")]
+Include = Annotated[list[str] | None, Option(help="Only clusters with this device; may be repeated.")]
+Exclude = Annotated[list[str] | None, Option(help="Only clusters without this device; may be repeated.")]
 PlannedSteps = Annotated[
     int | None,
     Option(
@@ -70,6 +76,13 @@ def check_known(option: str, value: str | None, known: Iterable[str]) -> None:
     """Raises PlanError for a value that is given and not among those known."""
     if value is not None and value not in known:
         raise PlanError(f"{option} {value}: unknown; {suggest(value, known)}")
+
+
+def model_of(job: str | None, model: str | None) -> str | None:
+    """What is to be planned for: a job, a model, or neither. Raises PlanError for both."""
+    if job is not None and model is not None:
+        raise PlanError(f"--job {job} and --model {model}: choose one of them")
+    return job or model
 
 
 def compute_settings(micro_batch: int | None, precision: str | None) -> "ComputeSettings":

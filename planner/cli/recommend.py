@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from planner import paths
 from planner.cli import options
@@ -16,25 +16,21 @@ ROWS, ROWS_OF_FILES = 5, 1000
 
 
 def recommend(
-    profile_path: Annotated[
-        Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")
-    ] = None,
-    metric: Annotated[
-        str | None, Option(help="time, power, energy or edp [edp, or time where watts are unknown].")
-    ] = None,
+    profile_path: options.ProfilePath = None,
+    metric: options.Metric = None,
     weights: Annotated[str | None, Option(help="Several metrics, in place of --metric: time=0.3,energy=0.7.")] = None,
-    model: Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")] = None,
+    model: options.Model = None,
     job: options.Job = None,
     framework: options.ProfiledFramework = None,
     steps: options.PlannedSteps = None,
-    batch_size: Annotated[int | None, Option(min=1, help="What if: another batch size.")] = None,
+    batch_size: options.WhatIfBatch = None,
     global_batch: Annotated[
         int | None,
         Option(min=1, help="Samples that all workers share in a step, each as many as it computes in the same time."),
     ] = None,
     server: Annotated[str | None, Option(help="Only clusters with this device as the server.")] = None,
-    include: Annotated[list[str] | None, Option(help="Only clusters with this device; may be repeated.")] = None,
-    exclude: Annotated[list[str] | None, Option(help="Only clusters without this device; may be repeated.")] = None,
+    include: options.Include = None,
+    exclude: options.Exclude = None,
     count_idle: Annotated[bool, Option("--count-idle", help="Count the idle watts of devices left out.")] = False,
     base_watts: Annotated[float, Option(help="Watts spent whatever cluster is chosen.")] = 0.0,
     rate: Annotated[list[str] | None, Option(help="What if: DEVICE=100mbit; may be repeated.")] = None,
@@ -81,14 +77,13 @@ def recommend(
     from planner.profile.file import load_profile
     from planner.views import ranking
 
-    if job is not None and model is not None:
-        raise PlanError(f"--job {job} and --model {model}: choose one of them")
+    model = options.model_of(job, model)
     if csv and as_json:
         raise PlanError("--csv and --json: choose one of them")
     request = RecommendRequest(
         _weights(metric, weights),
         RunSettings(
-            job or model or "", steps=steps or 0, batch=batch_size or 0, clip_norm=clip_norm,
+            model or "", steps=steps or 0, batch=batch_size or 0, clip_norm=clip_norm,
             stream=None if stream is None else parse_stream(stream), rates_seed=seed,
         ),
         global_batch, framework=framework, server=server, include=include or (), exclude=exclude or (),
@@ -96,7 +91,7 @@ def recommend(
         bill=Bill(count_idle, base_watts), errors=newest_errors(Path()),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
-    optimizer = optimizer_of_job(profile, job or model, optimizer)
+    optimizer = optimizer_of_job(profile, model, optimizer)
     strategy, noted = without_server(strategy, optimizer, engine)
     ranked = best_of(profile, request._replace(optimizer=optimizer), engine, strategy, newest(Path()))
     ranked = replace(ranked, notes=(*noted, *ranked.notes))

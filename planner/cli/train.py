@@ -117,8 +117,11 @@ def train(
     the model.
     """
     from backends.frameworks.base import FRAMEWORKS
+    from backends.training.run_settings import RunSettings
     from planner import console
-    from planner.plan.rank import METRICS
+    from planner.plan.rank import METRICS, one_metric
+    from planner.plan.texts import parse_stream
+    from planner.predict.request import RecommendRequest
     from planner.train.plan_first import PlanFirst
     from planner.train.trackers.request import TrackerRequest
     from planner.train.train import TrainRequest
@@ -128,21 +131,26 @@ def train(
 
     detail = options.detail(quiet, verbose)
     options.check_known("--metric", metric, METRICS)
-    planned: dict[str, Any] = {
-        "model": model, "batch": batch_size, "framework": framework, "strategy": strategy, "engine": engine,
-        "optimizer": optimizer, "clip_norm": clip_norm, "stream": stream,
-    }  # fmt: skip
     first = None
     if metric is None:
-        _need_metric({**planned, "micro_batch": micro_batch, "precision": precision})
+        _need_metric({
+            "model": model, "batch-size": batch_size, "framework": framework, "strategy": strategy, "engine": engine,
+            "optimizer": optimizer, "clip-norm": clip_norm, "micro-batch": micro_batch, "precision": precision,
+            "stream": stream,
+        })  # fmt: skip
     elif plan is not None or resume is not None:
         raise PlanError(f"--metric {metric} makes a plan; leave it out to train {plan or f'on from {resume}'}")
     else:
         options.check_known("--framework", framework, FRAMEWORKS)
-        compute = options.compute_settings(micro_batch, precision)
-        first = PlanFirst(
-            metric, steps=steps, compute=compute, seed=seed or 0, allow_plaintext=allow_plaintext, **planned
+        run = RunSettings(
+            model or "", steps=steps or 0, batch=batch_size or 0, clip_norm=clip_norm,
+            compute=options.compute_settings(micro_batch, precision),
+            stream=None if stream is None else parse_stream(stream), rates_seed=seed or 0,
+        )  # fmt: skip
+        asked = RecommendRequest(
+            one_metric(metric), run, optimizer=optimizer, framework=framework, allow_plaintext=allow_plaintext
         )
+        first = PlanFirst(asked, strategy, engine)
     settings = {
         "data": str(data) if data else None, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
@@ -161,8 +169,7 @@ def _need_metric(given: dict[str, Any]) -> None:
     """Raises PlanError for an option of `planner recommend` where a plan is there."""
     for name, value in given.items():
         if value is not None:
-            option = "--batch-size" if name == "batch" else f"--{name.replace('_', '-')}"
             raise PlanError(
-                f"{option} {value}: a plan has its own, and is what is trained; make another one with "
+                f"--{name} {value}: a plan has its own, and is what is trained; make another one with "
                 "`planner recommend`, or here with --metric"
             )

@@ -16,7 +16,6 @@ from planner.paths import PLAN, PROFILE
 from planner.plan.engine_search import best_of
 from planner.plan.file import Plan
 from planner.plan.next_measurements import next_wanted
-from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
 from planner.plan.texts import (
     AUTO,
@@ -24,7 +23,6 @@ from planner.plan.texts import (
     parse_engine,
     parse_optimizer,
     parse_strategy,
-    parse_stream,
     without_server,
 )
 from planner.predict.interval import newest as newest_errors
@@ -34,40 +32,26 @@ from planner.profile.file import DEFAULT_STEPS, Profile
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
 from planner.train.source import TrainingSource
-from profilers.records.steps import ComputeSettings
 
 #: Trained where neither a model nor a job is named, and samples of its step.
 MODEL, BATCH = "cifar10", 32
 
 
 class PlanFirst(NamedTuple):
-    """What the profile and the plan of a run are to be made for; None for what is usual.
+    """What the profile and the plan of a run are to be made for.
 
-    metric: time, power, energy or edp.
-    strategy, engine: their texts, or auto.
-    optimizer, stream: their texts.
-    seed: of the rates of streams that are drawn.
+    request: model, steps and batch of its settings are chosen where they are not given.
+    strategy, engine: their texts, or auto; None for what is usual.
     """
 
-    metric: str
-    model: str | None = None
-    steps: int | None = None
-    batch: int | None = None
-    framework: str | None = None
+    request: RecommendRequest
     strategy: str | None = None
     engine: str | None = None
-    optimizer: str | None = None
-    clip_norm: float | None = None
-    compute: ComputeSettings = ComputeSettings()
-    stream: str | None = None
-    seed: int = 0
-    allow_plaintext: bool = False
 
     def check(self) -> None:
         """Raises PlanError for a text that names nothing, before any device is reached."""
         for text, parse in (
-            (self.strategy, parse_strategy), (self.engine, parse_engine),
-            (self.optimizer, parse_optimizer), (self.stream, parse_stream),
+            (self.strategy, parse_strategy), (self.engine, parse_engine), (self.request.optimizer, parse_optimizer),
         ):  # fmt: skip
             if text is not None and text != AUTO:
                 parse(text)
@@ -77,17 +61,14 @@ def plan_first(
     asked: PlanFirst, source: TrainingSource, fleet: Fleet, on_profile: OnProgress, on_note: Callable[[str], None]
 ) -> Plan:
     """Profile what is missing, recommend, and write plan.json. Raises PlannerError."""
-    model = source.job.text if source.job else asked.model or MODEL
-    framework = asked.framework or (source.job.framework if source.job else None)
-    profile = _profiled(asked._replace(model=model, framework=framework), source, fleet, on_profile)
-    request = RecommendRequest(
-        one_metric(asked.metric),
-        RunSettings(
-            model, steps=asked.steps or DEFAULT_STEPS, batch=asked.batch or BATCH, clip_norm=asked.clip_norm,
-            stream=parse_stream(asked.stream) if asked.stream else None, rates_seed=asked.seed,
-        ),
-        optimizer=optimizer_of_job(profile, model, asked.optimizer), framework=framework,
-        allow_plaintext=asked.allow_plaintext or fleet.trusted_network,
+    request, settings, job = asked.request, asked.request.settings, source.job
+    model = job.text if job else settings.model or MODEL
+    request = request.setting(model=model, steps=settings.steps or DEFAULT_STEPS, batch=settings.batch or BATCH)
+    request = request._replace(framework=request.framework or (job.framework if job else None))
+    profile = _profiled(request, source, fleet, on_profile)
+    request = request._replace(
+        optimizer=optimizer_of_job(profile, model, request.optimizer),
+        allow_plaintext=request.allow_plaintext or fleet.trusted_network,
         learning=Learning(source.samples or 0), errors=newest_errors(Path()),
     )  # fmt: skip
     strategy, engine = asked.strategy or PARAMETER_SERVER.text, asked.engine or OWN
@@ -102,22 +83,19 @@ def plan_first(
     return plan
 
 
-def _profiled(asked: PlanFirst, source: TrainingSource, fleet: Fleet, on_profile: OnProgress) -> Profile:
+def _profiled(asked: RecommendRequest, source: TrainingSource, fleet: Fleet, on_profile: OnProgress) -> Profile:
     """The profile, with what it lacked of this model. Raises PlanError where no device has it."""
-    assert asked.model is not None, "the caller has chosen one"
-    stream = parse_stream(asked.stream) if asked.stream else None
+    run = asked.settings
     request = ProfileRequest(
-        (asked.model,), asked.batch or BATCH, framework=asked.framework,
-        input_shape=source.input_shape, classes=source.classes, steps_planned=asked.steps or DEFAULT_STEPS,
-        job=source.job, compute=asked.compute,
-        stream=stream if stream is not None and stream.source != "replay" else None,
+        (run.model,), run.batch, framework=asked.framework, input_shape=source.input_shape, classes=source.classes,
+        steps_planned=run.steps, job=source.job, compute=run.compute,
+        stream=run.stream if run.stream is not None and run.stream.source != "replay" else None,
     )  # fmt: skip
-    planned = RunSettings(asked.model, steps=request.steps_planned, batch=request.batch)
-    ranking = RecommendRequest(one_metric(asked.metric), planned, framework=asked.framework)
-    more = functools.partial(next_wanted, request=ranking)
+    planned = RunSettings(run.model, steps=run.steps, batch=run.batch)
+    more = functools.partial(next_wanted, request=RecommendRequest(asked.weights, planned, framework=asked.framework))
     profiler = Profiler(fleet, request, Path(PROFILE), on_profile, next_wanted=more)
     profile = profiler.run(Path(PROFILE).with_suffix(".log"))
-    if all(device.failed((asked.model,)) for device in profile.devices.values()):
-        reasons = {name: device.error or device.failures[asked.model] for name, device in profile.devices.items()}
+    if all(device.failed((run.model,)) for device in profile.devices.values()):
+        reasons = {name: device.error or device.failures[run.model] for name, device in profile.devices.items()}
         raise PlanError("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
     return profile
