@@ -3,10 +3,7 @@
 Values are checked as those of messages are (``backends.protocol.json_messages``).
 """
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -14,6 +11,7 @@ from typing import NoReturn, TypeVar
 from backends.protocol import json_messages
 from planner.errors import MAKE_ROOM, RecordError
 from profilers.records.json_values import SCHEMA, json_value
+from profilers.whole_file import whole_file
 
 Record = TypeVar("Record")
 
@@ -51,23 +49,15 @@ def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:
 
 
 def save(record: object, path: Path) -> None:
-    """Write a record as JSON, whole or not at all: a file beside it, flushed, then renamed.
+    """Write a record as JSON, whole or not at all.
 
     Raises RecordError naming the path, the reason and the remedy; an older file stays as it was.
     """
     text = json.dumps(json_value(record), indent=1, allow_nan=False) + "\n"
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
-            temporary = file.name
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with whole_file(str(path)) as file:
+            file.write(text.encode())
     except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
         raise RecordError(f"cannot write {path}: {error.strerror or error}; {MAKE_ROOM}, and run again") from error
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +11,7 @@ import numpy as np
 from power_models.base import LEVEL, PowerModel, Range
 from power_models.registry import MODELS
 from power_models.table import Table
+from profilers.whole_file import FOR_ALL, whole_file
 
 KIND = "power model"
 SCHEMA = 1
@@ -22,9 +22,9 @@ def save(model: PowerModel, path: Path) -> None:
 
     Raises OSError, and ValueError for infinity and NaN.
     """
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(json.dumps(_to_json(model), allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(draft, path)
+    text = json.dumps(_to_json(model), allow_nan=False) + "\n"
+    with whole_file(str(path), FOR_ALL) as file:
+        file.write(text.encode())
 
 
 def load(path: Path) -> PowerModel:

@@ -11,6 +11,7 @@ import time
 from typing import Any, Dict, Optional
 
 from backends.agent.claims import Claims, claimed, is_claimed
+from profilers.whole_file import whole_file
 
 #: Seconds after which a file that no run has asked for is removed.
 UNUSED_S = 30 * 86400.0
@@ -106,20 +107,13 @@ def store(name: str, data: bytes) -> str:
     target = path(name)
     claim(name)
     prune()
-    temporary = "%s.%d" % (target, os.getpid())
     try:
         make_folders(os.path.dirname(target))
-        with open(temporary, "wb", opener=_private) as stream:
+        with whole_file(target) as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())  # a name without its content would outlast a power cut
-        os.replace(temporary, target)
         use(name)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target) from error
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
     return target
 
 
@@ -129,10 +123,6 @@ def make_folders(path: Any) -> None:
         make_folders(os.path.dirname(path))
         with contextlib.suppress(FileExistsError):  # another agent was quicker
             os.mkdir(path, FOLDER_MODE)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE_MODE)
 
 
 def find(name: str, digest: str) -> Optional[str]:

@@ -12,7 +12,6 @@ Nothing is ever unpickled.
 
 import contextlib
 import json
-import os
 import zipfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -24,6 +23,7 @@ from backends.frameworks.optimizer import OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, 
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Evaluated
 from backends.protocol.json_messages import record
+from profilers.whole_file import whole_file
 
 #: Version 2: the momentum includes the learning rates of the gradients in it.
 SCHEMA = 2
@@ -56,21 +56,8 @@ def write(path: str, checkpoint: Checkpoint, is_wanted: Callable[[], bool] = lam
     Raises ValueError for values that are not finite, so that the previous checkpoint is kept.
     """
     arrays = _named_arrays(checkpoint)
-    temporary = "%s.%d" % (path, os.getpid())
-    try:
-        with open(temporary, "wb", opener=_private) as stream:
-            np.savez(stream, **arrays)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if is_wanted():
-            os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    with whole_file(path, is_wanted=is_wanted) as stream:
+        np.savez(stream, **arrays)
 
 
 def _named_arrays(checkpoint: Checkpoint) -> Dict[str, Any]:

@@ -11,6 +11,7 @@ from planner.errors import MAKE_ROOM, ExportError, PlannerError
 from planner.export.formats import ExportFormat, export_format
 from planner.export.trained_model import TensorDescription, TrainedModel, TrainedRun, trained_model, trained_run
 from planner.paths import RunFolder
+from profilers.whole_file import FOR_ALL, whole_file
 
 
 class Export(NamedTuple):
@@ -96,16 +97,9 @@ def _reason(error: Exception, model: str) -> str:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all. Raises ExportError."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with whole_file(str(path), FOR_ALL) as file:
+            file.write(content)
     except OSError as error:
         raise _unwritten(path, error) from error
 

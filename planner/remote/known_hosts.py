@@ -5,12 +5,12 @@ import hashlib
 import hmac
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import HostKeyError
+from profilers.whole_file import whole_file
 
 #: Characters of a known_hosts pattern that may match several hosts.
 PATTERN_CHARACTERS = "*?!"
@@ -202,10 +202,9 @@ def _remove(path: Path, name: str, keys: list[KnownKey]) -> None:
         if others:
             lines[key.line] = ",".join(others).encode() + b" " + rest
     path = path.resolve()  # a link stays one
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as stream:
+    with whole_file(str(path)) as stream:
         stream.write(b"\n".join(lines[number] for number in sorted(lines)))
         os.fchmod(stream.fileno(), path.stat().st_mode & 0o777)
-    os.replace(stream.name, path)
 
 
 def _append(path: Path, line: str) -> None:

@@ -1,0 +1,28 @@
+"""A file is written whole or not at all: beside its place, flushed, then moved there."""
+
+import contextlib
+import os
+from typing import Any, Callable, Iterator
+
+#: Permissions of a file for this user alone, and of one for all, as the user's mask lets them.
+PRIVATE, FOR_ALL = 0o600, 0o666
+
+
+@contextlib.contextmanager
+def whole_file(path: str, mode: int = PRIVATE, is_wanted: Callable[[], bool] = lambda: True) -> Iterator[Any]:
+    """A stream of bytes, whose content takes the place of a file when the block has ended.
+
+    is_wanted: asked when all is written.
+    Raises OSError, e.g. on a full disk. An older file then stays as it was, as with any error.
+    """
+    temporary = "%s.%d" % (path, os.getpid())
+    try:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())  # a name without its content would outlast a power cut
+        if is_wanted():
+            os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)

@@ -1,0 +1,29 @@
+"""A file is there whole, as it was, or not at all."""
+
+import contextlib
+
+import pytest
+
+from profilers.whole_file import whole_file
+
+
+def test_a_file_is_replaced_when_all_is_written_and_only_its_owner_reads_it(tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text("old")
+    with whole_file(str(path)) as stream:
+        stream.write(b"new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_what_fails_or_is_not_wanted_leaves_no_trace(tmp_path, error):
+    path = tmp_path / "plan.json"
+    path.write_text("old")
+    with contextlib.suppress(ValueError), whole_file(str(path), is_wanted=lambda: False) as stream:
+        stream.write(b"half")
+        if error is not None:
+            raise error
+    assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]
+    assert path.read_text() == "old"
