@@ -97,7 +97,7 @@ def _data(plan: Plan, folder: Path | None) -> TrainingData:
         if present != plan.fingerprint:
             raise AuditError(f"{plan.run.model} has changed since it was profiled; profile it again")
     if job is not None:
-        return JobData(job, plan.samples)
+        return JobData(job)
     images = _noise(plan.run.model) if folder is None else _spread(load_dataset(str(folder)))
     test = images.test_images[:TEST_IMAGES], images.test_labels[:TEST_IMAGES]
     return ShippedImages(images._replace(test_images=test[0], test_labels=test[1]))

@@ -197,7 +197,8 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     """
     run, how, members = plan.run, plan.run_strategy, len(plan.workers)
     tenth = max(1, run.steps // 10)
-    epoch = max(1, data.samples // run.batch) if data.samples else tenth
+    samples = data.samples or plan.samples
+    epoch = max(1, samples // run.batch) if samples else tenth
     # The momentum of compressors with a residual is the workers' own.
     theirs = how.compressor.keeps_residual and members > 1
     server_momentum = 0.0 if theirs else _momentum_of(plan, options)
@@ -220,7 +221,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         host=plan.server,
         batches=batches,
         step_s={each.name: each.computing_s for each in plan.workers if each.computing_s and how.local},
-        training_samples=data.samples or tenth * run.batch,
+        training_samples=samples or tenth * run.batch,
         seed=options.seed,
         inject=options.inject or "",
     )

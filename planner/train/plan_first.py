@@ -31,7 +31,7 @@ from planner.predict.sample_efficiency import Learning, newest
 from planner.profile.file import DEFAULT_STEPS, Profile
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
-from planner.train.source import TrainingSource
+from planner.train.training_data import TrainingData
 
 #: Trained where neither a model nor a job is named, and samples of its step.
 MODEL, BATCH = "cifar10", 32
@@ -58,18 +58,18 @@ class PlanFirst(NamedTuple):
 
 
 def plan_first(
-    asked: PlanFirst, source: TrainingSource, fleet: Fleet, on_profile: OnProgress, on_note: Callable[[str], None]
+    asked: PlanFirst, data: TrainingData, fleet: Fleet, on_profile: OnProgress, on_note: Callable[[str], None]
 ) -> Plan:
     """Profile what is missing, recommend, and write plan.json. Raises PlannerError."""
-    request, settings, job = asked.request, asked.request.settings, source.job
+    request, settings, job = asked.request, asked.request.settings, data.job
     model = job.text if job else settings.model or MODEL
     request = request.setting(model=model, steps=settings.steps or DEFAULT_STEPS, batch=settings.batch or BATCH)
     request = request._replace(framework=request.framework or (job.framework if job else None))
-    profile = _profiled(request, source, fleet, on_profile)
+    profile = _profiled(request, data, fleet, on_profile)
     request = request._replace(
         optimizer=optimizer_of_job(profile, model, request.optimizer),
         allow_plaintext=request.allow_plaintext or fleet.trusted_network,
-        learning=Learning(source.samples or 0), errors=newest_errors(Path()),
+        learning=Learning(data.samples or 0), errors=newest_errors(Path()),
     )  # fmt: skip
     strategy, engine = asked.strategy or PARAMETER_SERVER.text, asked.engine or OWN
     noted: tuple[str, ...] = ()
@@ -83,12 +83,12 @@ def plan_first(
     return plan
 
 
-def _profiled(asked: RecommendRequest, source: TrainingSource, fleet: Fleet, on_profile: OnProgress) -> Profile:
+def _profiled(asked: RecommendRequest, data: TrainingData, fleet: Fleet, on_profile: OnProgress) -> Profile:
     """The profile, with what it lacked of this model. Raises PlanError where no device has it."""
     run = asked.settings
     request = ProfileRequest(
-        (run.model,), run.batch, framework=asked.framework, input_shape=source.input_shape, classes=source.classes,
-        steps_planned=run.steps, job=source.job, compute=run.compute,
+        (run.model,), run.batch, framework=asked.framework, input_shape=data.input_shape, classes=data.classes,
+        steps_planned=run.steps, job=data.job, compute=run.compute,
         stream=run.stream if run.stream is not None and run.stream.source != "replay" else None,
     )  # fmt: skip
     planned = RunSettings(run.model, steps=run.steps, batch=run.batch)

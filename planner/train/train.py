@@ -23,13 +23,13 @@ from planner.train.event_log import OnEvent
 from planner.train.injection import OFF, check_injection, injection_notes, predicted_injection
 from planner.train.orders import Options
 from planner.train.plan_first import PlanFirst, plan_first
+from planner.train.plan_fit import check_fit
 from planner.train.result import end_of, learning_notes, run_result
 from planner.train.resume import RUN_REMEDY, require_checkpoint, require_resumable
-from planner.train.source import TrainingSource, check_fit
 from planner.train.start import TrainingRun
 from planner.train.streams import stream_notes
 from planner.train.trackers.request import TrackerRequest
-from planner.train.training_data import load_dataset
+from planner.train.training_data import JobData, ShippedImages, TrainingData, load_dataset
 from planner.train.worker_result import worker_results
 from profilers.mixed_precision import FP16
 from profilers.records.json_values import json_value
@@ -78,19 +78,18 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
         require_checkpoint(before)
     options = _options(request, before)
     orders.check(options)
-    source = _source(request, options, before)
-    orders.check_target(options, source.job is not None)
+    data = _data(request, options, before)
+    orders.check_target(options, data.job is not None)
     if request.first is not None:
         fleet = fleet or load_fleet(Path(FLEET))
-        plan = plan_first(request.first, source, fleet, callbacks.on_profile, callbacks.on_note)
+        plan = plan_first(request.first, data, fleet, callbacks.on_profile, callbacks.on_note)
     else:
         plan = _plan(request, before, callbacks.on_note)
     orders.check_momentum(options, plan.run.strategy)
     check_injection(options, plan)
-    data = source.data(plan)
     for note in (*stream_notes(options, plan), *injection_notes(options, plan, data.sample_bytes)):
         callbacks.on_note(note)
-    if note := check_fit(plan, source):
+    if note := check_fit(plan, data):
         callbacks.on_note(note)
     require_resumable(plan, before)
     fleet = fleet or load_fleet(Path(plan.fleet))
@@ -123,7 +122,7 @@ def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = m
         result["startup"] = {"predicted_s": predicted_s, "measured_s": run.startup_s}
     if run.division.by_label:
         result["partition"] = json_value(run.division)
-        result["notes"] += run.division.notes(run.data.samples)
+        result["notes"] += run.division.notes(run.data.samples or plan.samples)
     if run.options.inject is not None:
         steps = {name: float(part["steps"]) for name, part in result["workers"].items()}
         expected = predicted_injection(run.options, plan, steps, run.data.sample_bytes)
@@ -141,7 +140,7 @@ def _options(request: TrainRequest, before: RunFolder | None) -> Options:
     return options._replace(inject=None) if options.inject == OFF else options
 
 
-def _source(request: TrainRequest, options: Options, before: RunFolder | None) -> TrainingSource:
+def _data(request: TrainRequest, options: Options, before: RunFolder | None) -> TrainingData:
     """What this command names, or the run that is resumed, or the plan.
 
     Raises PlanError where there is neither data nor a job, RunError for data that cannot be read.
@@ -155,10 +154,10 @@ def _source(request: TrainRequest, options: Options, before: RunFolder | None) -
         plan = load_plan(path) if path.exists() or request.plan is not None else None
         named = plan.run.model if plan is not None and plan.run.job else None
     if named is not None:
-        return TrainingSource(job=find_job(named))
+        return JobData(find_job(named))
     if not options.data:
         raise PlanError("no data: name a directory with --data, or a job of your own with --job")
-    return TrainingSource(images=load_dataset(options.data))
+    return ShippedImages(load_dataset(options.data))
 
 
 def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:

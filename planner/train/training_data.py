@@ -1,5 +1,6 @@
 """The data of a run: images that are sent in shards, or a job that reads its own."""
 
+import functools
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -51,12 +52,15 @@ class Placed(NamedTuple):
 class TrainingData(ABC):
     """What the members of a run train on.
 
-    samples: of the training data; None where not known.
-    classes: of known models' images; None for a job.
+    samples: of the training data; None for a job, whose plan knows them.
+    classes, input_shape: of known models' images; None for a job.
+    job: that brings the data; None for images.
     """
 
-    samples: int | None
-    classes: int | None
+    samples: int | None = None
+    classes: int | None = None
+    input_shape: tuple[int, ...] | None = None
+    job: JobReference | None = None
 
     @property
     def sample_bytes(self) -> int | None:
@@ -90,10 +94,14 @@ class ShippedImages(TrainingData):
     """A data set of this machine, of which each member gets its shard and the test set."""
 
     def __init__(self, dataset: data.Dataset) -> None:
-        self.samples: int | None = len(dataset.train_labels)
-        self.classes: int | None = dataset.classes
+        self.samples = len(dataset.train_labels)
+        self.classes = dataset.classes
+        self.input_shape = tuple(dataset.input_shape)
         self._dataset = dataset
-        self._test = packed(dataset.test_images, dataset.test_labels)
+
+    @functools.cached_property
+    def _test(self) -> Shard:
+        return packed(self._dataset.test_images, self._dataset.test_labels)
 
     def check_parts(self, parts: Mapping[str, DataPart]) -> None:
         """See TrainingData. All members' parts come of one division."""
@@ -137,10 +145,9 @@ class ShippedImages(TrainingData):
 class JobData(TrainingData):
     """A user's job, which reads its data on each device; members share them by position."""
 
-    classes: int | None = None
+    job: JobReference
 
-    def __init__(self, job: JobReference, samples: int | None) -> None:
-        self.samples = samples
+    def __init__(self, job: JobReference) -> None:
         self.job = job
 
     def check_parts(self, parts: Mapping[str, DataPart]) -> None:

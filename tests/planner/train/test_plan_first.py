@@ -15,7 +15,6 @@ from planner.predict.request import RecommendRequest
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.profile.request import ProfileRequest
 from planner.train.plan_first import PlanFirst, plan_first
-from planner.train.source import TrainingSource
 from profilers.records.steps import ComputeSettings
 from tests.planner import profiles
 
@@ -47,9 +46,8 @@ class Planning:
 
     def plan(self, **asked: Any) -> Plan:
         fleet: Any = SimpleNamespace(path="fleet.toml", trusted_network=False)
-        return plan_first(
-            first(model="net", steps=900, **asked), TrainingSource(), fleet, lambda *_: None, self.notes.append
-        )
+        data: Any = SimpleNamespace(job=None, samples=None, input_shape=None, classes=None)
+        return plan_first(first(model="net", steps=900, **asked), data, fleet, lambda *_: None, self.notes.append)
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ def test_a_job_is_sent_with_its_project_and_told_its_part_and_the_folder_of_its_
     part = parts(["a", "b"], {"a": 3.0, "b": 1.0}, 5)["b"]
     compute = ComputeSettings(4, "bf16")
     own = plan(planned("a"), planned("b"), model=job.text, job=True, compute=compute)
-    found: Placed = JobData(job, 64).place(cache, Device(name="b", data="/mnt/set"), own, part, sizes.append)
+    found: Placed = JobData(job).place(cache, Device(name="b", data="/mnt/set"), own, part, sizes.append)
     spec = found.replica.job
     assert spec is not None
     assert (spec.folder, spec.module, spec.function, spec.data) == (
@@ -146,7 +146,7 @@ def test_a_job_is_sent_with_its_project_and_told_its_part_and_the_folder_of_its_
     )
     assert sizes == [len("def job():\n    return 1\n")] and cache.named == {spec.folder: str(tmp_path)}
     stored = list(cache.stored)
-    JobData(job, 64).place(cache, Device(name="a"), own, part, sizes.append)
+    JobData(job).place(cache, Device(name="a"), own, part, sizes.append)
     assert cache.stored == stored
 
 
