@@ -55,12 +55,7 @@ class Worker:
 
     def on_heartbeat(self, epoch: int) -> None:
         """The server has answered a heartbeat, and says so where the run is over."""
-        if epoch >= RUN_OVER:
-            self.end_waits()
-
-    def end_waits(self) -> None:
-        """Wait no longer for samples that have not arrived."""
-        self._waits_in_vain = True
+        self._waits_in_vain |= epoch >= RUN_OVER
 
     def run(self, on_step: Callable[[TimeSpent], None] = lambda spent: None) -> TimeSpent:
         """Work for the server until it has no more steps; return where time was spent.

@@ -6,7 +6,7 @@ from typing import Callable, NamedTuple, Optional
 
 import numpy as np
 
-from backends.data.arrivals import SamplesMissing
+from backends.data.arrivals import SamplesMissing, never
 from backends.data.loader import BatchSource
 from backends.frameworks.base import Arrays, Replica
 from backends.frameworks.optimizer import OWN, OptimizerSettings, zero_slots
@@ -26,10 +26,6 @@ class RoundMade(NamedTuple):
 
 class RoundAbandoned(Exception):
     """The run has ended during a round, which nobody waits for."""
-
-
-def _never() -> bool:
-    return False
 
 
 class LocalUpdates:
@@ -63,7 +59,7 @@ class LocalUpdates:
         rate: float,
         batch: int,
         stays: bool = False,
-        abandoned: Callable[[], bool] = _never,
+        abandoned: Callable[[], bool] = never,
     ) -> RoundMade:
         """Make a round, or return the one that could not be exchanged, with its change.
 

@@ -28,10 +28,3 @@ class RateSchedule(NamedTuple):
         if self.kind == "step":
             return 1.0 if share < 0.5 else 0.1 if share < 0.75 else 0.01
         return 1.0
-
-
-def schedule(kind: str, steps: int, warmup: int = 0) -> RateSchedule:
-    """A schedule by name. Raises ValueError for an unknown one."""
-    if kind not in KINDS:
-        raise ValueError("unknown learning-rate schedule %r; known: %s" % (kind, ", ".join(KINDS)))
-    return RateSchedule(kind, steps, warmup)

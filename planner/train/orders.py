@@ -13,7 +13,7 @@ from backends.protocol.member_specs import IID, HostAddress, InjectionOrder, Mem
 from backends.strategies.data_injection import InjectionSpec
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
-from backends.training.lr_schedule import KINDS, schedule
+from backends.training.lr_schedule import KINDS, RateSchedule
 from backends.training.run_orders import RunPeer, RunRank, RunWorker
 from backends.training.run_spec import Checkpoints, RunSpec
 from backends.training.stopping import LOSS, MetricTarget, StopRule
@@ -138,30 +138,21 @@ def _momentum_of(plan: Plan, options: Options) -> float:
     return momentum(options, 1 if how.local else len(plan.workers), how.sync)
 
 
-def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpec:
-    """The model and data of one member, which are on its device."""
+def member(plan: Plan, options: Options, name: str, placed: Placed, folder: Path) -> MemberSpec:
+    """One member, whose model and data are on its device.
+
+    folder: of the run, for names in the device's cache. A resumed run keeps the order of a stream.
+    """
     # Runs with neighbouring seeds share no worker's order of samples.
     seed = options.seed * 1009 + plan.names.index(name)
-    return MemberSpec(name, placed.replica, placed.train, placed.test, plan.batches[name], seed, placed.part)
-
-
-def with_stream(member: MemberSpec, plan: Plan, options: Options, folder: Path) -> MemberSpec:
-    """The member with its stream of samples, if the run has streams.
-
-    folder: of the run, for a name in the device's cache. A resumed run keeps the order of samples.
-    """
-    if plan.run.stream is None:
-        return member
-    name = cache_name(folder, f"stream-{member.name}")
-    return member._replace(stream=StreamOrder(plan.run.stream.text, member.seed, options.seed, name))
-
-
-def with_injection(member: MemberSpec, options: Options, plan: Plan, folder: Path) -> MemberSpec:
-    """The member with the permission to give samples to others, if the run has them do so."""
-    if options.inject is None or len(plan.names) == 1:
-        return member
-    name = cache_name(folder, f"injected-{member.name}")
-    return member._replace(injection=InjectionOrder(options.inject, member.seed, name))
+    stream = injection = None
+    if plan.run.stream is not None:
+        stream = StreamOrder(plan.run.stream.text, seed, options.seed, cache_name(folder, f"stream-{name}"))
+    if options.inject is not None and len(plan.names) > 1:
+        injection = InjectionOrder(options.inject, seed, cache_name(folder, f"injected-{name}"))
+    return MemberSpec(
+        name, placed.replica, placed.train, placed.test, plan.batches[name], seed, placed.part, stream, injection
+    )
 
 
 def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str) -> RunWorker | RunPeer:
@@ -210,7 +201,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     return RunSpec(
         run=run._replace(strategy=how),
         optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, run.clip_norm),
-        schedule=schedule(options.schedule, run.steps, options.warmup),
+        schedule=RateSchedule(options.schedule, run.steps, options.warmup),
         checkpoints=Checkpoints(
             checkpoint, options.checkpoint_every or max(tenth, _steps_between(plan)), resume, described
         ),

@@ -157,8 +157,7 @@ class TrainingRun:
                 self._reporter.report(name, Sending(size))
 
             placed = self.data.place(self._pool.agents[name], self._devices[name], plan, shares[name], on_send)
-            member = orders.with_stream(orders.member(plan, options, name, placed), plan, options, self.folder.path)
-            member = orders.with_injection(member, options, plan, self.folder.path)
+            member = orders.member(plan, options, name, placed, self.folder.path)
             return member._replace(seed=member.seed + done)
 
         return in_parallel(plan.names, place_data)

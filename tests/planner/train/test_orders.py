@@ -26,6 +26,8 @@ from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, mutated, written
 from tests.planner.plans import plan, planned
 
+PLACED = Placed(ReplicaSpec("torch", "net"))
+
 # -- options ---------------------------------------------------------------------------------------
 
 
@@ -106,24 +108,22 @@ def test_the_norm_to_clip_to_reaches_the_host() -> None:
 
 def test_a_stream_reaches_host_and_members_and_a_resumed_run_keeps_the_order_of_samples(tmp_path: Path) -> None:
     made, options = plan(planned("a"), planned("b"), stream="replay:S1"), Options("x", seed=3)
-    members = [orders.member(made, options, name, Placed(ReplicaSpec("torch", "net"))) for name in "ab"]
-    streams = [orders.with_stream(each, made, options, tmp_path).stream for each in members]
+    streams = [orders.member(made, options, name, PLACED, tmp_path).stream for name in "ab"]
     assert [(each.text, each.rates_seed) for each in streams if each] == [("replay:S1", 3)] * 2
     assert len({each.seed for each in streams if each}) == len({each.folder for each in streams if each}) == 2
-    assert orders.with_stream(members[0], plan(planned("a")), options, tmp_path).stream is None
+    assert orders.member(plan(planned("a")), options, "a", PLACED, tmp_path).stream is None
     assert orders.run_spec(made, options, images(96), None, None).run == made.run
 
 
 def test_only_where_the_operator_asks_for_it_may_members_give_samples_to_others(tmp_path: Path) -> None:
     made, options = plan(planned("a"), planned("b")), Options("x", seed=3, inject="alpha=0.25,beta=0.1")
-    members = [orders.member(made, options, name, Placed(ReplicaSpec("torch", "net"))) for name in "ab"]
-    given = [orders.with_injection(each, options, made, tmp_path).injection for each in members]
+    given = [orders.member(made, options, name, PLACED, tmp_path).injection for name in "ab"]
     assert [each.text for each in given if each] == ["alpha=0.25,beta=0.1"] * 2
     assert len({each.seed for each in given if each}) == len({each.folder for each in given if each}) == 2
     assert orders.run_spec(made, options, images(96), None, None).inject == "alpha=0.25,beta=0.1"
-    assert orders.with_injection(members[0], Options("x"), made, tmp_path).injection is None
+    assert orders.member(made, Options("x"), "a", PLACED, tmp_path).injection is None
     assert orders.run_spec(made, Options("x"), images(96), None, None).inject == ""
-    assert orders.with_injection(members[0], options, plan(planned("a")), tmp_path).injection is None
+    assert orders.member(plan(planned("a")), options, "a", PLACED, tmp_path).injection is None
 
 
 def test_rounds_of_local_steps_begin_with_the_predicted_speeds() -> None:
@@ -162,15 +162,14 @@ def test_workers_that_share_a_global_batch_have_their_parts_of_it_in_their_order
     order = orders.run_spec(shared, Options("x"), images(96), "ckpt", None)
     assert order.run.batch == 48
     assert order.batches == order.checkpoints.description["batches"] == {"a": 80, "b": 16}
-    placed = Placed(ReplicaSpec("torch", "net"))
-    assert [orders.member(shared, Options("x"), name, placed).batch for name in "ab"] == [80, 16]
+    assert [orders.member(shared, Options("x"), name, PLACED, Path("run")).batch for name in "ab"] == [80, 16]
 
 
 def test_workers_with_the_plans_batch_have_none_of_their_own() -> None:
     usual = plan(planned("a"), planned("b"))
     order = orders.run_spec(usual, Options("x"), images(96), "ckpt", None)
     assert order.batches == {} and "batches" not in order.checkpoints.description
-    assert orders.member(usual, Options("x"), "b", Placed(ReplicaSpec("torch", "net"))).batch == 32
+    assert orders.member(usual, Options("x"), "b", PLACED, Path("run")).batch == 32
 
 
 OPTIONS = Options(
