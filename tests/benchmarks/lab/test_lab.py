@@ -123,7 +123,7 @@ class Bench:
 
     def asked(self, name: str, code: str) -> str | None:
         """What Python prints on a device, with this tree on its path."""
-        environment = load_fleet(self.folder / "fleet.toml").device(name).environment
+        environment = load_fleet(self.folder / "fleet.toml").device(name).interpreter.environment
         exports = [f"{key}={value}" for key, value in environment.items()]
         path = f"import sys; sys.path.insert(0, '{Path(programs.__file__).parents[2]}')"
         return self.over_ssh(name, "env", *exports, sys.executable, "-c", f'"{path}; {code}"')
