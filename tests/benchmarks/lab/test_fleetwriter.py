@@ -44,10 +44,10 @@ def test_it_is_a_fleet_file_that_tells_nothing_of_the_spec(names: LabNames, tmp_
     tx1, pc = load_fleet(path).devices
     assert (tx1.name, tx1.ssh.user, tx1.ssh.host, tx1.kind) == ("tx1", "root", "10.77.7.2", "tx1")
     assert (pc.name, pc.ssh.host, pc.idle_watts, pc.max_watts) == ("pc", "10.77.7.1", 30, 90.5)
-    assert tx1.python == sys.executable
+    assert tx1.interpreter.python == sys.executable
     assert tx1.ssh.key == names.client
     assert tx1.ssh.ssh_config == names.folder / "ssh_config"
-    assert tx1.environment == {
+    assert tx1.interpreter.environment == {
         "XDG_CACHE_HOME": str(names.of("tx1") / "cache"),
         "PLANNER_SYSFS_ROOT": str(names.tree("tx1")),
         "CUDA_VISIBLE_DEVICES": "",
