@@ -41,10 +41,7 @@ CHUNK_BYTES = 1 << 16
 
 
 class AgentClient:
-    """An agent on one device. Close it, and it ends there with all its children.
-
-    sent_bytes: of files that were sent to it.
-    """
+    """An agent on one device. Close it, and it ends there with all its children."""
 
     def __init__(self, device: Device, process: Process, log: Path | None = None) -> None:
         self.name = device.name
@@ -56,7 +53,6 @@ class AgentClient:
         self._lock = threading.Lock()
         self._lost: str | None = None
         self._closed = threading.Event()
-        self.sent_bytes = 0
         self._written_s = time.monotonic()
         bundle.hand_over(process, device.name, device.interpreter.python)
         hello = self._hello(device.interpreter.python)
@@ -134,7 +130,6 @@ class AgentClient:
                 self._process.write(text)
                 for start in range(0, len(blob), CHUNK_BYTES):
                     self._process.write(blob[start : start + CHUNK_BYTES])
-                    self.sent_bytes += len(blob[start : start + CHUNK_BYTES])
                     self._written_s = time.monotonic()
         except DeviceLostError as error:
             raise DeviceLostError(self._named(self._lost or str(error))) from error

@@ -1,7 +1,6 @@
 """A pool opens agents on several devices in parallel and closes them together."""
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -22,11 +21,7 @@ AT_ONCE = 8
 
 
 class AgentPool:
-    """One connection and one agent a device. ``errors`` says why a device has none.
-
-    reached_s: seconds until the first agent of a device answered; of a device that lacks its
-        program, with sending that.
-    """
+    """One connection and one agent a device. ``errors`` says why a device has none."""
 
     def __init__(self, log: Path | None = None) -> None:
         self._log = log
@@ -37,7 +32,6 @@ class AgentPool:
         self.devices: dict[str, Device] = {}
         self.agents: dict[str, AgentClient] = {}
         self.errors: dict[str, PlannerError] = {}
-        self.reached_s: dict[str, float] = {}
 
     def __enter__(self) -> "AgentPool":
         return self
@@ -64,10 +58,8 @@ class AgentPool:
         return name in self.agents and not self.agents[name].lost
 
     def _open(self, name: str) -> None:
-        began = time.monotonic()
         try:
             self.agents[name] = self.reopen(name)
-            self.reached_s.setdefault(name, time.monotonic() - began)
             self.errors.pop(name, None)
         except PlannerError as error:
             self.errors[name] = error

@@ -9,7 +9,6 @@ from backends.strategies.strategy import Strategy
 from backends.training.run_settings import RunSettings
 from planner.json_records import load
 from planner.predict.run import Prediction, run_time
-from planner.profile.startup import Startup
 from planner.provenance import Provenance
 
 
@@ -63,7 +62,6 @@ class PlannedWorker(NamedTuple):
     computing_s: seconds of a step that it computes, as profiled; None where unknown.
     batch: its part of a global batch; None where all workers have the plan's.
     stream: None where its samples are there from the start.
-    startup: how a run begins on its device; None where that was not measured.
     """
 
     name: str
@@ -78,7 +76,6 @@ class PlannedWorker(NamedTuple):
     batch: int | None = None
     evaluation_s: float | None = None
     stream: PlannedStream | None = None
-    startup: Startup | None = None
 
 
 class Plan(NamedTuple):

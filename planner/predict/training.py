@@ -23,7 +23,6 @@ from planner.predict.watts import wattage
 from planner.profile import data_wait
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
-from planner.profile.startup import Startup
 from profilers.mixed_precision import FP32
 from profilers.records.readings import Samples
 from profilers.records.steps import StepProfile
@@ -43,8 +42,7 @@ class Training(NamedTuple):
     notes: what may change what the operator does, the most important first; details: how the
         inputs came about.
     server_room: the main memory of hosts of a parameter server.
-    startups: how runs begin on the devices; evaluation_s: of one sample of the test set, NaN where
-        it is unknown.
+    evaluation_s: of one sample of the test set, NaN where it is unknown.
     """
 
     settings: RunSettings
@@ -56,7 +54,6 @@ class Training(NamedTuple):
     notes: tuple[str, ...]
     details: tuple[str, ...]
     server_room: ServerRoom
-    startups: tuple[Startup | None, ...]
     evaluation_s: Floats
 
 
@@ -184,7 +181,6 @@ def _training(
         notes=tuple(_notes(profile, steps, made, request.rates)),
         details=tuple(_details(profile, steps, made, settings)),
         server_room=ServerRoom.among(profile, steps, made.strategy),
-        startups=tuple(profile.devices[name].startup for name in steps),
         evaluation_s=_array(math.nan if each is None else each for each in evaluation_s),
     )
 

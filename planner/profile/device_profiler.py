@@ -1,12 +1,10 @@
 """A device profiler collects a device's facts and idle watts, and times models on it."""
 
 import contextlib
-import os
-import secrets
 import time
 from collections.abc import Iterable, Iterator
 
-from backends.protocol.orders import CollectFacts, MeasureIdle, RemoveFile, StartFramework, WatchStream
+from backends.protocol.orders import CollectFacts, MeasureIdle, StartFramework, WatchStream
 from planner.agents.call import Call
 from planner.agents.client import AgentClient
 from planner.check.findings import without_device_name
@@ -18,7 +16,6 @@ from planner.profile.contention import contention, window_s
 from planner.profile.file import DeviceProfile, timing_of
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
-from planner.profile.startup import Startup
 from planner.profile.step_timing import SILENCE_S, StepTimer, with_more_steps
 from planner.units import seconds
 from profilers.records.device import Facts
@@ -32,8 +29,6 @@ COUNTED_S = 1.0
 WATCHED_S = 10.0
 #: Seconds without an answer after which a device counts as hung.
 ANSWER_S = 60.0
-#: Bytes that are sent to a device to time the way there.
-SENT_BYTES = 1 << 20
 
 
 class DeviceProfiler:
@@ -44,7 +39,6 @@ class DeviceProfiler:
         self._timer = timer
         self._recorder = recorder
         self._show = recorder.on_progress
-        self._imported: set[tuple[str, str]] = set()  # devices and the frameworks that their agents have
 
     def identify(self, device: Device, agent: AgentClient) -> None:
         """Collect facts, by which earlier measurements may not hold."""
@@ -68,17 +62,15 @@ class DeviceProfiler:
         took = {**self._known(device).took_s, "idle": time.monotonic() - began}
         self._recorder.note(device.name, idle=idle, took_s=took)
 
-    def start(self, device: Device, agent: AgentClient, reached_s: float) -> None:
-        """Measure how a run begins, and import the framework of models that are to be timed.
+    def start_framework(self, device: Device, agent: AgentClient) -> None:
+        """Import the framework of models that are to be timed: only the first time takes long.
 
-        All devices do this at the same time, as in a run. reached_s: seconds until the agent
-        answered. What fails here fails again, and is noted, where it is needed.
+        What fails here fails again, and is noted, where it is needed.
         """
         with contextlib.suppress(PlannerError):
-            self._startup(device, agent, reached_s)
             if any(not self._is_timed(device, model) for model in self._request.models):
                 self._show(device.name, "importing", None)
-                self._import(device, agent, self._framework(device))
+                agent.call(StartFramework(self._framework(device)), FRAMEWORK_S)
 
     def watch(self, device: Device, agent: AgentClient) -> None:
         """Count what arrives in streams. A device without the precision that is asked for fails."""
@@ -100,7 +92,7 @@ class DeviceProfiler:
             self._recorder.note(device.name, failures=self._other_failures(device, model))
             return None
         with self._failing(device, model):
-            self._import(device, agent, framework)
+            agent.call(StartFramework(framework), FRAMEWORK_S)
             return self._timer.begin(device, agent, model, framework)
         return None
 
@@ -200,28 +192,8 @@ class DeviceProfiler:
         before = self._known(device).facts
         if before is None or reuse.identity(before) != reuse.identity(facts):
             self._recorder.change(lambda profile: profile.without_links(name))
-            self._recorder.note(name, idle=None, steps=(), took_s={}, failures={}, startup=None)
+            self._recorder.note(name, idle=None, steps=(), took_s={}, failures={})
         self._recorder.note(name, facts=facts)
-
-    def _startup(self, device: Device, agent: AgentClient, reached_s: float) -> None:
-        """Time what a run begins with. A device whose disk is full may still be profiled."""
-        before = self._known(device).startup
-        imports_s = {} if before is None else before.framework_s
-        try:
-            found = Startup(reached_s, imports_s, _bytes_per_s(agent))
-        except AgentError as error:
-            self._show(device.name, f"how fast files reach it is unknown: {error}", None)
-            return
-        self._recorder.note(device.name, startup=found)
-
-    def _import(self, device: Device, agent: AgentClient, framework: str) -> None:
-        """Import a framework, which only the first time takes long."""
-        began = time.monotonic()
-        agent.call(StartFramework(framework), FRAMEWORK_S)
-        took_s, startup = time.monotonic() - began, self._known(device).startup
-        if startup is not None and (device.name, framework) not in self._imported:
-            self._recorder.note(device.name, startup=startup.with_framework(framework, took_s))
-        self._imported.add((device.name, framework))
 
     def _stream(self, device: Device, agent: AgentClient) -> None:
         """Count the samples that arrive, if this was asked for. Where none do, the rest goes on."""
@@ -289,13 +261,3 @@ class DeviceProfiler:
 def _step_s(timed: StepProfile) -> float:
     """Mean seconds of a step of a device that trains alone."""
     return mean(timed.gradient_s.values) + mean(timed.update_s.values)
-
-
-def _bytes_per_s(agent: AgentClient) -> float:
-    """Bytes/s of a file that is sent to a device, and removed there. Raises RemoteError."""
-    content = os.urandom(SENT_BYTES)  # which no compression makes smaller
-    began = time.monotonic()
-    path = agent.store(f"file-{secrets.token_hex(8)}", content)
-    seconds = time.monotonic() - began
-    agent.call(RemoveFile(path), ANSWER_S)
-    return len(content) / max(1e-6, seconds)

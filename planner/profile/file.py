@@ -10,7 +10,6 @@ from backends.frameworks.base import FRAMEWORKS
 from backends.strategies.compressors.registry import COMPRESSORS
 from planner.errors import RecordError
 from planner.json_records import decode, load
-from planner.profile.startup import Startup
 from profilers.records.device import Facts
 from profilers.records.links import IncastProfile, LinkProfile
 from profilers.records.readings import StreamRate, Window
@@ -44,7 +43,6 @@ class DeviceProfile(NamedTuple):
     device: what the fleet file declares of it, by key (``Declared``); None where undeclared.
     facts, idle: None where the device failed before.
     streams: of samples that arrive there, by ``StreamSpec.named``.
-    startup: how long a run takes to begin there; None where that was not measured.
     error: why it cannot take part, or None.
     took_s: seconds of each part; a model's is ``timing_of``.
     failures: by model, why it could not be timed; by --stream, why its samples were not counted.
@@ -58,7 +56,6 @@ class DeviceProfile(NamedTuple):
     took_s: dict[str, float]
     failures: dict[str, str] = {}
     streams: dict[str, StreamRate] = {}
-    startup: Startup | None = None
 
     @property
     def cores(self) -> float | None:

@@ -90,7 +90,7 @@ class Profiler:
             self.recorder.note(name, error=str(error))
         self._at_once(pool, self._devices.identify)
         self._at_once(pool, self._devices.idle)
-        self._at_once(pool, lambda device, agent: self._devices.start(device, agent, pool.reached_s[device.name]))
+        self._at_once(pool, self._devices.start_framework)
         self._at_once(pool, self._devices.watch)
         self._time_alone(pool)
         self.recorder.save()

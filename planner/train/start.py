@@ -45,8 +45,8 @@ class TrainingRun:
     """One run of a plan.
 
     telemetry: of the workers; it fills while they run.
-    startup_s: seconds until all members were ready; sent_bytes: of the files that they were sent
-        meanwhile, by name. None before that, and with agents that are used again.
+    startup_s: seconds until all members were ready; None before, and with agents that are used
+        again.
     observers: write the run's events besides its log; closed with the run.
     division: of the data; that of the plan if not given.
     pool: agents to use again. They stay when the run is over; who was lost in it is started again
@@ -71,7 +71,6 @@ class TrainingRun:
         self._addresses: dict[str, str] = {}
         self.telemetry = Telemetry(plan.names)
         self.startup_s: float | None = None
-        self.sent_bytes: dict[str, int] | None = None
 
     def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> RunAccount:
         """Train to the last step, or for ``lasting_s`` as ``RunMonitor.run`` counts.
@@ -90,7 +89,6 @@ class TrainingRun:
                 server = self._start(resume, fetcher)
                 if not self._pool_is_lent:
                     self.startup_s = time.monotonic() - began_s
-                    self.sent_bytes = {name: agent.sent_bytes for name, agent in self._pool.agents.items()}
                 monitor = RunMonitor(server, self._members, fetcher, self.telemetry, self._reporter, self._signals)
                 return monitor.run(lasting_s)
         finally:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.strategies.engine import TORCH
-from planner import units
 from planner.console import OnProgress
 from planner.errors import PlanError
 from planner.fleet.device import Fleet, require_trust
@@ -15,7 +14,6 @@ from planner.jobs.reference import find_job
 from planner.json_records import load, save
 from planner.paths import FLEET, PLAN, RunFolder
 from planner.plan.file import Plan, load_plan
-from planner.plan.startup import startup_s
 from planner.predict.batches import notes_scaled
 from planner.train import orders
 from planner.train.data_division import data_division
@@ -95,8 +93,6 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     fleet = fleet or load_fleet(Path(plan.fleet))
     engine_note = _check_engine(plan, fleet, request.allow_plaintext)
     callbacks.on_plan(plan)
-    if (begins_s := startup_s(plan, {})) is not None:
-        callbacks.on_note(f"devices are ready in about {units.seconds(begins_s)}; sending them data may take longer")
     if engine_note:
         callbacks.on_note(engine_note)
     division = data_division(plan, options, before)
@@ -117,9 +113,8 @@ def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = m
     account = run.run(resume, lasting_s)
     result = run_result(plan, account, worker_results(plan, account, run.telemetry))
     result.update(end_of(account, orders.stop_rule(run.options)))
-    if run.sent_bytes is not None:
-        predicted_s = startup_s(plan, run.sent_bytes)
-        result["startup"] = {"predicted_s": predicted_s, "measured_s": run.startup_s}
+    if run.startup_s is not None:
+        result["startup_s"] = run.startup_s
     if run.division.by_label:
         result["partition"] = json_value(run.division)
         result["notes"] += run.division.notes(run.data.samples or plan.samples)

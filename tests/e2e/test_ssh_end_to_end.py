@@ -50,7 +50,7 @@ def test_from_two_strangers_to_a_trained_model(ssh_fleet: Path) -> None:
     assert sum(worker["steps"] for worker in result["workers"].values()) == STEPS
     for kind in ("predicted", "measured"):
         assert result[kind]["time_s"] > 0 and result[kind]["power_w"] > 0
-    assert result["startup"]["predicted_s"] > 0 and result["startup"]["measured_s"] > 0
+    assert result["startup_s"] > 0
     last = result["evaluations"][-1]
     assert last["step"] == STEPS and last["loss"] < GUESSING_LOSS
 

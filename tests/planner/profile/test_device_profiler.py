@@ -13,7 +13,6 @@ from planner.profile.file import DeviceProfile, Profile, load_profile
 from planner.profile.recorder import ProfileRecorder
 from planner.profile.request import ProfileRequest
 from planner.profile.reuse import declared
-from planner.profile.startup import Startup
 from planner.profile.step_timing import StepTimer
 from profilers.records.readings import StreamRate
 from tests.planner import profiles
@@ -29,7 +28,6 @@ class Answers:
     def __init__(self, watched: StreamRate | AgentError) -> None:
         self._watched = watched
         self.orders: list[Any] = []
-        self.full = False
 
     def call(self, order: Any, timeout_s: float | None = None) -> Any:
         self.orders.append(order)
@@ -39,15 +37,9 @@ class Answers:
                 raise self._watched
             return self._watched
         return {
-            orders.RemoveFile: None,
             orders.CollectFacts: profiles.facts(),
             orders.MeasureIdle: profiles.window(),
         }[type(order)]
-
-    def store(self, name: str, content: bytes) -> str:
-        if self.full:
-            raise AgentError(f"{name}: No space left on device")
-        return f"/cache/{name}"
 
 
 def measured(folder: Path, agent: Answers, stream: StreamSpec | None, before: DeviceProfile) -> DeviceProfile:
@@ -57,7 +49,6 @@ def measured(folder: Path, agent: Answers, stream: StreamSpec | None, before: De
     recorder = ProfileRecorder(start, folder / "profile.json", lambda *_: None)
     timer = StepTimer(request, {}, lambda *_: None)
     profiler = DeviceProfiler(request, timer, recorder)
-    profiler.start(PC, cast(AgentClient, agent), 2.5)
     profiler.watch(PC, cast(AgentClient, agent))
     recorder.save()
     return load_profile(folder / "profile.json").devices["pc"]
@@ -84,17 +75,6 @@ def test_a_device_at_which_nothing_arrives_keeps_its_timings_and_has_no_rate(tmp
     assert (found.error, found.streams, found.steps) == (None, {}, before.steps)
     assert found.failures == {f"--stream {SPEC.text}": "no sample has arrived for 5 s"}
     assert found.failed((f"--stream {SPEC.text}",)) and not found.failed((f"--stream {SPEC.text}", "net"))
-
-
-def test_what_a_run_begins_with_is_measured_where_the_disk_has_room(tmp_path: Path) -> None:
-    before = Startup(9.0, {"torch": 4.0}, 1e6)
-    found = measured(tmp_path, Answers(RATE), None, known(startup=before)).startup
-    assert found is not None
-    assert (found.agent_s, found.framework_s) == (2.5, {"torch": 4.0}) and found.bytes_per_s > 0
-    full = Answers(RATE)
-    full.full = True
-    kept = measured(tmp_path, full, None, known(startup=before))
-    assert (kept.startup, kept.error) == (before, None)
 
 
 def test_a_device_without_the_framework_that_is_asked_for_has_no_timing_of_it(tmp_path: Path) -> None:
@@ -130,18 +110,10 @@ def profiler_of(
     return DeviceProfiler(request, timer, recorder), recorder
 
 
-def test_a_framework_is_imported_before_models_are_timed_and_its_time_is_known(tmp_path: Path) -> None:
-    profiler, recorder = profiler_of(tmp_path, known()._replace(steps=()))
-    agent = Imports(False)
-    profiler.start(PC, cast(AgentClient, agent), 2.5)
-    startup = recorder.profile.devices["pc"].startup
-    assert startup is not None and set(startup.framework_s) == {"torch"}
-
-
 def test_an_import_that_fails_is_tried_again_and_noted_where_the_model_is_timed(tmp_path: Path) -> None:
     profiler, recorder = profiler_of(tmp_path, known()._replace(steps=()))
     agent = cast(AgentClient, Imports(True, True))
-    profiler.start(PC, agent, 2.5)
+    profiler.start_framework(PC, agent)
     assert recorder.profile.devices["pc"].failures == {}
     assert profiler.begin(PC, agent, "net") is None
     assert recorder.profile.devices["pc"].failures == {"net": "No module named 'torch'"}
