@@ -165,14 +165,8 @@ def a_loss_of_nothing():
 def a_word_as_metric():
     return plain(metrics={"mae": lambda outputs, targets: "good"})
 
-def several_numbers_as_metric():
-    return plain(metrics={"mae": lambda outputs, targets: (outputs - targets).numpy()})
-
 def needs_training():
     return plain(forward=lambda model, batch, training: (model(batch[0]), batch[1]))
-
-def may_take_training():
-    return plain(forward=lambda model, batch, training=None: (model(batch[0]), batch[1]))
 
 def outputs_only():
     return plain(forward=lambda model, batch: model(batch[0]))
@@ -180,32 +174,17 @@ def outputs_only():
 def doubles():
     return plain(model=nn.Linear(1, 1).double())
 
-def empty_test():
-    return plain(test=InOrderOf([]))
-
-class InOrderOf(IterableDataset):
-    def __init__(self, samples):
-        self.samples = samples
-    def __iter__(self):
-        return iter(self.samples)
-
 def one_pass():
     return plain(iter([(u, v) for u, v in zip(x, y)]))
 
 def a_dictionary():
     return plain({"x": x, "y": y})
 
-def nothing_collated():
-    return plain(collate=lambda samples: None)
-
 def other_test_samples():
     return plain(test=[(torch.zeros(2), v) for v in y])
 
 def unequal_samples():
     return plain([(u.repeat(1 + at % 3), v) for at, (u, v) in enumerate(zip(x, y))])
-
-def unequal_later():
-    return plain([(u.repeat(1 + at % 2 * (at > 3)), v) for at, (u, v) in enumerate(zip(x, y))], test=Pairs())
 
 def other_parameters():
     return plain(optimizer=lambda parameters: torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1))
@@ -301,15 +280,6 @@ def frozen_layer():
     still = tf.keras.layers.Dense(1, use_bias=False, trainable=False)
     return plain(model=tf.keras.Sequential([still, tf.keras.layers.Dense(1)]))
 
-def padded():
-    def samples():
-        for at, (u, v) in enumerate(zip(x, y)):
-            yield np.repeat(u, 1 + at % 3), v
-    shapes = tf.TensorSpec((None,)), tf.TensorSpec((1,))
-    data = tf.data.Dataset.from_generator(samples, output_signature=shapes)
-    data = data.map(lambda u, v: (tf.ensure_shape(tf.pad(u, [[0, 3 - tf.shape(u)[0]]]), (3,)), v))
-    return plain(train=data, test=data)
-
 def slow():
     def samples():
         for sample in zip(x, y):
@@ -321,12 +291,6 @@ def slow():
 
 def no_dataset():
     return plain(train=(x, y))
-
-def number_as_loss():
-    return plain(loss=lambda outputs, targets: 3.0)
-
-def word_as_metric():
-    return plain(metrics={"mae": lambda outputs, targets: "good"})
 
 def outputs_only():
     return plain(forward=lambda model, batch: model(batch[0]))
@@ -352,14 +316,8 @@ def one_layer_aside():
 def halves():
     return plain(model=tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float16")]), metrics={})
 
-def doubles():
-    return plain(model=tf.keras.Sequential([tf.keras.layers.Dense(1, dtype="float64")]), metrics={})
-
 def no_optimizer():
     return plain(optimizer=lambda variables: 3)
-
-def outputs_only_in_tuple():
-    return plain(test=tf.data.Dataset.from_tensor_slices(x))
 
 def other_test_samples():
     return plain(test=tf.data.Dataset.from_tensor_slices((np.zeros((3, 7), np.float32), y[:3])))
@@ -401,7 +359,6 @@ def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
     "name",
     [
         "plain",
-        "tensors",
         "stream",
         "pairs_of_inputs",
         "dictionaries",
@@ -409,7 +366,6 @@ def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
         "lazy",
         "several_outputs",
         "normalised",
-        "may_take_training",
     ],
 )
 def test_a_job_of_torch_learns(tmp_path, name) -> None:
@@ -684,16 +640,13 @@ def test_samples_that_are_read_in_order_or_are_no_tuples_cannot_be_given_to_othe
         ("no_module", "its model is a value of type builtin_function_or_method"),
         ("single_tensors", "a batch of its data is a value of type Tensor and not"),
         ("empty", "^the job cannot be used: its train is empty"),
-        ("empty_test", "its test is empty"),
         ("numbers_instead_of_a_loss", "its loss gives a value of type float; it must give a tensor"),
         ("a_word_as_metric", "its metric mae gives a value of type str; it must give one number"),
-        ("several_numbers_as_metric", "its metric mae gives 2 numbers for a batch"),
         ("needs_training", r"its forward takes \(model, batch, training\), and must take model and batch"),
         ("outputs_only", "its forward returns a value of type Tensor; it must return outputs and targets"),
         ("doubles", r"its model's parameter weight is torch.float64, .* call model.float\(\)"),
         ("one_pass", "its train is a value of type list_iterator, which can be read only once"),
         ("a_dictionary", "its train is a value of type dict; give a torch.utils.data.Dataset"),
-        ("nothing_collated", "a batch of its data is None and not"),
         ("unequal_samples", "no batch can be made of its samples: .*; give samples of one shape, or the job a collate"),
     ],
 )
@@ -713,12 +666,8 @@ def test_a_folder_of_data_that_is_not_there_is_named_before_the_job_is_called(tm
     ("name", "message"),
     [
         ("no_dataset", r"its train is a value of type tuple; give a tf\.data\.Dataset"),
-        ("number_as_loss", "its loss gives a value of type float; it must give a tensor"),
-        ("word_as_metric", "its metric mae gives a value of type str; it must give one number"),
         ("outputs_only", "its forward returns a value of type EagerTensor; it must return outputs and targets"),
-        ("outputs_only_in_tuple", r"a batch of its data is .* and not \(inputs, targets\)"),
         ("halves", "its model's variable 0_kernel is float16, and weights are float32 here"),
-        ("doubles", "its model's variable 0_kernel is float64, and weights are float32 here"),
         ("other_test_samples", "expected axis -1 of input shape to have value 1"),
     ],
 )

@@ -39,12 +39,6 @@ def test_who_misses_the_target_once_is_told_apart() -> None:
     assert same(kept.missed, SampleEfficiency("ako", 0.25, 0.25, 0.25, 2, 1))
 
 
-def test_a_device_alone_is_no_strategy_and_tells_of_larger_batches() -> None:
-    found = of_race(SOURCE, runs("net", 0, baseline=3500.0, alone=1000.0), EQUAL)
-    assert found.measured == found.missed == ()
-    assert found.critical_batch == pytest.approx(32.0, rel=1e-3)  # (32 + 6 * 32) / (32 + 32) = 3.5
-
-
 @given(st.floats(1.0, 1e4), st.lists(st.integers(2, 32), min_size=1, max_size=4, unique=True))
 def test_the_critical_batch_is_found_from_what_any_number_of_workers_needed(critical: float, counts: list[int]) -> None:
     several = [

@@ -2,22 +2,10 @@
 
 import pytest
 
-from benchmarks.racing.figures import Mean, entries, sooner, times_as_long
+from benchmarks.racing.figures import entries, sooner, times_as_long
 from benchmarks.racing.records import Finished
 
-from .made import failed, run
-
-
-def test_the_interval_of_three_values_is_students() -> None:
-    found = Mean.of([9.0, 10.0, 11.0])
-    assert found.value == pytest.approx(10.0)
-    assert found.half == pytest.approx(4.303 / 3**0.5, rel=1e-3)  # t of two degrees of freedom, standard deviation 1
-
-
-def test_what_failed_is_told_and_spoils_the_time_to_the_target() -> None:
-    (entry,) = entries([run("fast"), failed("fast")])
-    assert entry.errors == ("training diverged",)
-    assert entry.target_s is None and entry.reached == 1
+from .made import run
 
 
 def _entry(*runs: Finished):

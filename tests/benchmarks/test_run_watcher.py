@@ -38,9 +38,3 @@ def test_reports_count_when_the_slowest_worker_has_ended_a_step() -> None:
     assert found is not None
     assert found.payload_bytes == 2 * (70.0 - 50.0)
     assert found.sent_bytes == 1000
-
-
-def test_a_run_that_ends_at_its_target_has_its_bytes_as_well() -> None:
-    watch = _watched(_progress(10, 2, 2), _progress(10, 3, 3))
-    watch.end()
-    assert watch.card_bytes is not None

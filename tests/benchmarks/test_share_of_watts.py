@@ -21,16 +21,6 @@ def test_runs_of_the_form_are_predicted_exactly_and_always_busy_is_not() -> None
         assert abs(found[BUSY]).max() > 0.1
 
 
-def test_the_quickest_batch_size_is_the_reference_and_not_held_out(tmp_path: Path) -> None:
-    lines = ["dataset,network,optimizer,batch_size,power_limit,time_per_epoch,average_power"]
-    lines += [f"set,net,sgd,{batch},250,{seconds},{watts}" for batch, seconds, watts in ((8, 40, 60), (64, 10, 120))]
-    lines += ["set,net,sgd,8,100,50,50", "set,net,sgd,64,100,20,90"]
-    (tmp_path / "runs.csv").write_text("\n".join(lines) + "\n")
-    file = read_csv(tmp_path / "runs.csv")
-    assert [list(each) for each in share_of_watts.batch_sizes(file)[1:]] == [[0.25, 0.4], [60.0, 50.0], [120.0, 90.0]]
-    assert list(share_of_watts.batch_sizes(file, 250.0).watts) == [60.0]
-
-
 def test_runs_of_a_node_count_once_and_are_predicted_by_others(tmp_path: Path) -> None:
     lines = ["kind,benchmark,run,mean_node_watts"]
     for kind, share in (("ac", 1.0), ("dc", 0.9)):

@@ -78,3 +78,8 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_where_samples_cannot_go_is_said(to: str, reason: str) -> None:
     with pytest.raises(PlanError, match=reason):
         target(ProduceRequest(to, FAST, ("pc", "tx2")))
+
+
+def test_rates_that_no_stream_has_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="--rates S9"):
+        produced(f"directory:{tmp_path}", "pc", rates="S9")

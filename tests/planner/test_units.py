@@ -13,14 +13,9 @@ from planner.units import number, seconds, watts
     ("value", "shown"),
     [
         (0, "0 W"),
-        (0.0012, "0.00120 W"),
         (9.996, "10.0 W"),
-        (12.34, "12.3 W"),
-        (123.4, "123 W"),
         (999.4, "999 W"),
         (999.6, "1.00 kW"),
-        (-1500.0, "-1.50 kW"),
-        (2.5e6, "2.50 MW"),
     ],
 )
 def test_numbers_have_three_digits_and_a_prefix(value: float, shown: str) -> None:

@@ -1,7 +1,5 @@
 """Gradients and weights are merged as the equations of the papers say."""
 
-from collections import deque
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -125,19 +123,6 @@ def test_a_power_of_two_has_the_exact_mean_after_one_cycle_of_the_exponential_gr
         around(group, step)
     assert [debiased(worker) for worker in group] == [(n - 1) / 2] * n
     assert [worker.weight for worker in group] == [1.0] * n
-
-
-def test_with_messages_two_steps_late_weights_tell_what_is_still_on_its_way():
-    group = workers(0, 1, 2, 3, 4)
-    on_the_way = deque()
-    for step in range(600):
-        shares = [worker.share() for worker in group]
-        on_the_way.append([(x.copy(), weight, (rank + hop(5, step)) % 5) for rank, (x, weight) in enumerate(shares)])
-        if len(on_the_way) > 2:
-            for x, weight, target in on_the_way.popleft():
-                group[target].take(x, weight)
-    assert [worker.weight for worker in group] == pytest.approx([0.5] * 5)
-    assert [debiased(worker) for worker in group] == pytest.approx([2.0] * 5, abs=1e-3)
 
 
 @given(

@@ -74,16 +74,6 @@ def test_alone_there_is_nothing_to_do():
     assert vector.tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("n", range(2, 12))
-def test_one_receives_what_the_one_before_sends_and_sends_it_on_in_the_next_round(n):
-    for rank in range(n):
-        own, before = arrivals(rank, n, n), arrivals((rank - 1) % n, n, n)
-        assert len(own) == 2 * (n - 1)
-        assert [each.sent_on for each in before] == [True] * (len(before) - 1) + [False]
-        sent = departures((rank - 1) % n, n, n) + [each[:2] for each in before[:-1]]
-        assert [each[:2] for each in own] == sent
-
-
 def test_chunks_travel_in_pieces():
     assert departures(0, 2, 5, most=2) == [(0, 2)]
     assert arrivals(0, 2, 5, most=2) == [Piece(2, 4, True, True), Piece(4, 5, True, True), Piece(0, 2, False, False)]
@@ -97,20 +87,6 @@ def test_a_piece_is_added_or_takes_its_place():
     assert vector.tolist() == [1.0, 12.0, 23.0]
     absorb(vector, Piece(0, 2, False, False), dense(np.array([7.0, 8.0], np.float32)))
     assert vector.tolist() == [7.0, 8.0, 23.0]
-
-
-def test_two_workers_have_the_sum():
-    vectors = [np.array([1, 2, 3, 4, 5], np.float32), np.array([10, 20, 30, 40, 50], np.float32)]
-    in_memory(vectors, most=2)
-    assert [vector.tolist() for vector in vectors] == [[11, 22, 33, 44, 55]] * 2
-
-
-@pytest.mark.parametrize(("n", "size", "most"), [(2, 12, 5), (3, 12, 1), (4, 12, 100), (6, 12, 2)])
-def test_a_rank_sends_its_share_of_the_vector(n, size, most):
-    for rank in range(n):
-        sent = departures(rank, n, size, most) + [p[:2] for p in arrivals(rank, n, size, most) if p.sent_on]
-        assert all(0 < end - start <= most for start, end in sent)
-        assert sum(end - start for start, end in sent) * n == 2 * (n - 1) * size
 
 
 @settings(max_examples=150, deadline=None)

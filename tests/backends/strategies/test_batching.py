@@ -30,11 +30,6 @@ def test_it_adds_until_beyond_one_percent_then_multiplies_until_beyond_ten():
     assert sizes(GlobalBatch(6, 1000, EVERY_ITERATION), 7) == [10, 14, 28, 56, 112, 112, 112]
 
 
-def test_each_phase_has_an_interval_of_its_own():
-    growth = Growth(warmup_samples=4, warmup_every=2, speedup_every=3)
-    assert sizes(GlobalBatch(6, 1000, growth), 10) == [6, 10, 10, 14, 14, 14, 28, 28, 28, 56]
-
-
 def test_it_says_when_the_size_has_changed():
     controller = GlobalBatch(6, 1000, Growth(warmup_samples=4, warmup_every=2))
     assert [controller.advance() for _ in range(4)] == [False, True, False, True]
@@ -81,11 +76,6 @@ def test_where_a_line_would_make_no_sense_it_goes_through_the_origin(iterations,
     cost = timed(*iterations).cost()
     assert cost.fixed_s == 0.0
     assert cost.sample_s == pytest.approx(sample_s)
-
-
-def test_a_device_that_slows_is_noticed_within_the_window():
-    iterations = [(10, 1.0)] * 9 + [(10, 3.0)] * 4
-    assert timed(*iterations, window=4).cost().sample_s == pytest.approx(0.3)
 
 
 def test_a_restored_throughput_goes_on_as_the_saved_one():

@@ -10,7 +10,7 @@ from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.streams.arriving import ArrivingSamples
 from backends.streams.buffer import PersistingBuffer, SampleBuffer, TruncatingBuffer
 from backends.streams.segments import SegmentFolder
-from tests.backends.stream_sources import CODEC, NEVER_S, HandClock, HandSource, payload
+from tests.backends.stream_sources import CODEC, NEVER_S, HandClock, HandSource
 from tests.running import HANG_S, until
 
 
@@ -66,15 +66,6 @@ def test_malformed_samples_are_counted_and_set_aside(tmp_path: Path) -> None:
     told = stream.statistics()
     assert (told.arrived, told.malformed) == (6, 2)
     assert Path(told.set_aside).read_bytes().count(b"x") == 2
-
-
-def test_samples_in_other_forms_are_taken_in_the_jobs_own(tmp_path: Path) -> None:
-    source = HandSource(until=8)
-    source.narrow, source.damaged = {1, 6}, {2}
-    stream, _ = arriving(source, tmp_path)
-    stream.prepare(0)
-    stream.receive(0.0)
-    assert stream.take(7) == [payload(offset) for offset in (0, 1, 3, 4, 5, 6, 7)]
 
 
 def test_an_ended_stream_still_gives_what_has_arrived_and_then_says_that_it_has_ended(tmp_path: Path) -> None:

@@ -140,16 +140,6 @@ def test_own_samples_of_the_first_batch_of_a_step_are_given_and_never_those_of_o
     assert made.take_given(through_server=False).payloads == ()
 
 
-def test_the_samples_are_different_ones_drawn_at_random() -> None:
-    made = injection()
-    mixed = batches(made)
-    made.begin_step(Share(3, ("pc",)))
-    drawn = next(mixed)
-    pixels, labels = CODEC.batch(made.take_given(True).payloads)
-    places = [next(at for at in range(BATCH) if np.array_equal(drawn[0][at], row)) for row in pixels]
-    assert len(set(places)) == 3 and np.array_equal(drawn[1][places], labels)
-
-
 def test_no_more_than_the_share_that_the_operator_allows_leaves_the_device() -> None:
     made = injection(most_share=0.25)
     made.begin_step(Share(BATCH, ("pc",)))

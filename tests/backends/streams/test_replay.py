@@ -3,7 +3,7 @@
 import pytest
 
 from backends.streams.rate_shape import STEP, RateShape
-from backends.streams.replay import MOST_AT_ONCE, ReplaySettings, ReplaySource
+from backends.streams.replay import ReplaySettings, ReplaySource
 from tests.backends.stream_sources import HandClock
 
 
@@ -60,9 +60,3 @@ def test_every_so_many_th_sample_is_damaged() -> None:
     source, clock = begun(ReplaySettings(8.0, malformed=4))
     clock.pause(1.0)
     assert [len(record.payload) for record in source.read(0.0)] == [1, 1, 1, 0] * 2
-
-
-def test_after_a_pause_not_everything_comes_at_once() -> None:
-    source, clock = begun(ReplaySettings(rate=1e4))
-    clock.pause(1.0)
-    assert len(source.read(0.0)) == MOST_AT_ONCE

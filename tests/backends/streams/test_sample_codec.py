@@ -22,15 +22,6 @@ def saved(*arrays: object) -> bytes:
     return stream.getvalue()
 
 
-def test_samples_make_the_batch_of_their_set() -> None:
-    codec = ArrayCodec.of(ArraySamples(PIXELS, LABELS), CLASSES)
-    payloads = [codec.encode((PIXELS[row], LABELS[row])) for row in (3, 1)]
-    assert [codec.checked(payload) for payload in payloads] == payloads
-    pixels, labels = codec.batch(payloads)
-    assert np.array_equal(pixels, PIXELS[[3, 1]]) and pixels.dtype == np.uint8
-    assert np.array_equal(labels, LABELS[[3, 1]]) and labels.dtype == np.int64
-
-
 def test_they_are_what_numpy_saves_and_a_label_may_have_another_width() -> None:
     assert CODEC.encode((PIXELS[0], LABELS[0])) == saved(PIXELS[0], LABELS[0])
     narrow = saved(PIXELS[0], np.int32(LABELS[0]))

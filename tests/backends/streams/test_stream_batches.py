@@ -158,15 +158,6 @@ def test_a_worker_that_comes_back_goes_on_where_its_stream_was(tmp_path: Path) -
     run.account()
 
 
-def test_without_samples_anywhere_the_run_ends_with_its_checkpoint(tmp_path: Path) -> None:
-    run = served(tmp_path, 100)
-    for name in ("a", "b"):
-        worker(run, name, HandSource(until=4 * BATCH, ends=True), tmp_path)
-    account = run.account()
-    assert (account.done, account.reason) == (8, STREAMS_ENDED)
-    assert run.saved().meta["streams"] == {"a": 4 * BATCH, "b": 4 * BATCH}
-
-
 def test_a_worker_that_waits_when_the_run_is_stopped_ends_as_it_should(tmp_path: Path) -> None:
     run = served(tmp_path, 100)
     members = [worker(run, name, HandSource(), tmp_path) for name in ("a", "b")]

@@ -62,10 +62,6 @@ def test_the_mounts_tell_the_version(tmp_path: Path) -> None:
         mounted("")
 
 
-def test_the_largest_has_a_core_of_its_own_and_the_others_share_what_is_left() -> None:
-    assert assign_cores({"tx1": 0.2, "pc": 0.8, "tx2": 0.4}, [0, 1]) == {"pc": 0, "tx2": 1, "tx1": 1}
-
-
 @given(some.dictionaries(some.sampled_from("abcdefg"), some.floats(0.05, 1.2)), some.integers(1, 4))
 def test_no_core_is_promised_more_than_it_has(cpus: dict[str, float], cores: int) -> None:
     found = assign_cores(cpus, range(cores))

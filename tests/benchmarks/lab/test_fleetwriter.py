@@ -56,11 +56,3 @@ def test_it_is_a_fleet_file_that_tells_nothing_of_the_spec(names: LabNames, tmp_
     require_ours(path, names)
     with pytest.raises(LabError, match="is another lab's; name another file with --out"):
         require_ours(path, state.LabNames("y"))
-
-
-def test_a_file_of_somebody_else_is_not_overwritten(names: LabNames, tmp_path: Path) -> None:
-    path = tmp_path / "fleet.toml"
-    require_ours(path, names)
-    path.write_text("[devices.pc]\n")
-    with pytest.raises(LabError, match="no lab has written it; name another file with --out"):
-        require_ours(path, names)

@@ -6,9 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -186,20 +184,6 @@ def test_links_carry_what_was_set_in_both_directions(bench: Bench) -> None:
     bench.carries("a", "b", 20)
 
 
-def test_a_rate_that_falls_under_load_leaves_the_link_alive(bench: Bench) -> None:
-    """A waiting packet larger than the new bucket would wait for ever, and all others behind it."""
-    for name, rate in (("a", "200mbit"), ("b", "100mbit")):
-        bench.lab("set", name, "--rate", rate)
-    address = str(load_fleet(bench.folder / "fleet.toml").device("a").ssh.host)
-    with ThreadPoolExecutor(1) as pool:
-        load = pool.submit(bench.over_ssh, "b", "iperf3", "-t", "4", "-P", "8", "-c", address)
-        time.sleep(1.5)
-        bench.lab("set", "b", "--rate", "10mbit")
-        assert bench.over_ssh("b", "true") == ""
-        assert load.result() is not None
-    bench.lab("up", "spec.toml")
-
-
 def test_a_processor_gives_what_was_set(bench: Bench) -> None:
     bench.lab("set", "a", "--cpus", "0.2")
     code = "import time; start, began = time.monotonic(), time.process_time()"
@@ -231,11 +215,6 @@ def test_memory_is_limited_and_freed_while_a_device_is_up(bench: Bench) -> None:
     bench.lab("up", "other.toml")
     assert (bench.memory_bytes("a"), bench.memory_bytes("b")) == (700_000_000 // PAGE * PAGE, whole)
     bench.lab("up", "spec.toml")
-
-
-def test_a_device_sees_no_sensors_of_the_machine(bench: Bench) -> None:
-    ask = "from profilers.sensors import discover; print(discover().sensors)"
-    assert bench.asked("b", ask) == "()\n"
 
 
 def test_a_schedule_is_played_until_it_is_interrupted(bench: Bench) -> None:

@@ -19,13 +19,6 @@ def test_a_port_of_one_rate() -> None:
     ]  # fmt: skip
 
 
-def test_a_delay_is_below_the_shaper_and_holds_what_is_on_its_way() -> None:
-    _, late = one_rate("port1", 12.5e6, 0.02)
-    assert late == (
-        "qdisc", "add", "dev", "port1", "parent", "1:1", "handle", "10:", "netem", "delay", "20ms", "limit", "334",
-    )  # fmt: skip
-
-
 @given(RATES)
 def test_a_bucket_holds_two_packets_and_no_more_than_its_share_of_a_second(rate: float) -> None:
     assert bucket_bytes(rate) >= 3200

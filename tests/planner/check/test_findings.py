@@ -6,6 +6,7 @@ import pytest
 
 from planner.check import findings
 from planner.check.findings import Finding
+from planner.errors import RemoteError
 from planner.fleet.device import Device, SshLogin
 from profilers.records.device import Facts, HostMemory, Processor, SensorFacts
 
@@ -84,6 +85,12 @@ def test_a_gpu_left_unused_is_a_warning() -> None:
     assert (both.status, both.remedy) == ("warning", "to use RTX 3060, profile with --framework tensorflow")
 
 
+def test_a_framework_that_was_not_started_is_told_as_such() -> None:
+    facts = FACTS._replace(frameworks={"torch": {"version": "2.4"}, "tensorflow": {"version": "2.6.2"}})
+    finding = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU})
+    assert (finding.status, finding.detail) == ("ok", "torch 2.4 on cpu, tensorflow 2.6.2 installed, not started")
+
+
 @pytest.mark.parametrize(
     ("gpus", "answer", "enough"),
     [
@@ -112,3 +119,8 @@ def test_reached_by_some_is_a_warning_and_by_none_a_failure() -> None:
     assert findings.of_reach("a", ["b", "c"], {"c": "no answer"}).status == "warning"
     both = findings.of_reach("a", ["b", "c"], {"b": "no answer", "c": "refused"})
     assert both.status == "failed" and both.detail == "not reached from b: no answer; from c: refused"
+
+
+def test_an_error_without_a_remedy_gets_one() -> None:
+    finding = findings.of_error(DEVICE, "reachable", RemoteError("tx2: gone"))
+    assert finding.detail == "gone" and "planner check" in str(finding.remedy)

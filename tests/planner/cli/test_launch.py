@@ -41,6 +41,11 @@ def test_commands_for_torchrun_and_slurm_are_printed(planned: Planner) -> None:
     assert ran.out.startswith("#!/bin/bash\n#SBATCH ") and f"--chdir={Path.cwd()}\n" in ran.out
 
 
+def test_an_unknown_scheduler_is_answered_with_those_that_are_known(planned: Planner) -> None:
+    problem = planned("launch", "plan.json", "--print", "slrum", "--", "x").problem()
+    assert problem == '--print slrum: unknown; did you mean "slurm"? (known: torchrun, slurm)'
+
+
 def test_a_member_that_has_left_the_fleet_is_named(planned: Planner) -> None:
     plan = json.loads(Path("plan.json").read_text())
     plan["workers"][1]["name"] = "gone"

@@ -55,6 +55,12 @@ def test_fit_compares_all_kinds_and_saves_the_best(power: Planner) -> None:
     assert saved["about"]["scores"]["mape"] == rows[found["chosen"]]["mape"]
 
 
+def test_named_features_are_used_as_they_are(power: Planner) -> None:
+    write("data.csv")
+    arguments = ("--target", "average_power", "--features", "busy, time", *FEWEST, "--json")
+    assert data(power("fit", "data.csv", *arguments))["features"] == ["busy", "time"]
+
+
 def test_evaluate_holds_a_model_against_other_rows(power: Planner) -> None:
     write("data.csv")
     power("fit", "data.csv", "--target", "average_power", "--model", "physical")

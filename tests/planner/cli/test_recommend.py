@@ -52,6 +52,14 @@ def test_the_seed_of_drawn_rates_is_kept_in_the_plan(profiled: Planner) -> None:
         assert drawn == {name: settings.replay(name, seed).mean_rate() for name in drawn} and len(drawn) >= 2
 
 
+def test_batches_of_torch_may_follow_streams(profiled: Planner) -> None:
+    asked = ("--metric", "time", "--include", "tx2", "--include", "desktop", "--stream", "replay:tx2@8/40", "--json")
+    found = json.loads(profiled("recommend", "--engine", "torch:batching=stream", *asked).out)
+    (row,) = [row for row in found["ranking"] if sorted(row["workers"]) == ["desktop", "tx2"]]
+    assert {name: stream["samples"] for name, stream in row["streams"].items()} == {"desktop": 40.0, "tx2": 8.0}
+    assert load_plan(Path("plan.json")).run.strategy.as_text() == "allreduce:batching=stream,aggregation=rates"
+
+
 def test_both_engines_are_one_ranking_with_the_engine_of_each_row(profiled: Planner) -> None:
     asked = ("recommend", "--engine", "auto", "--metric", "time")
     ranking = json.loads(profiled(*asked, "--json").out)["ranking"]

@@ -28,6 +28,11 @@ def test_train_without_a_plan_says_how_to_make_one(planner: Planner, shared_imag
     assert problem.startswith("cannot read plan.json: No such file or directory; run `planner recommend` first")
 
 
+def test_a_plan_that_is_named_and_not_there_is_told_before_data_are_missed(planner: Planner) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    assert planner("train", "absent.json").problem().startswith("cannot read absent.json: No such file or directory")
+
+
 def test_a_plan_for_other_images_is_refused(planner: Planner, shared_images: str) -> None:
     Path("fleet.toml").write_text(LOCAL)
     json_records.save(plan(planned("a"), model="cifar10"), Path("plan.json"))

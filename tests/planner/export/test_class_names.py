@@ -8,6 +8,10 @@ from planner.errors import ExportError
 from planner.export.class_names import class_names
 
 
+def test_without_names_classes_are_numbers(tmp_path: Path) -> None:
+    assert class_names(None, str(tmp_path), 3) == ("0", "1", "2")
+
+
 def test_names_are_given_in_one_text_or_in_a_file(tmp_path: Path) -> None:
     names = tmp_path / "names.txt"
     names.write_text("cat\nsmall dog\nbird\n")

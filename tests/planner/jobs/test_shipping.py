@@ -29,6 +29,11 @@ def ship(storage: Storage, model: str) -> str:
     return ship_model(cast(AgentClient, storage), model)
 
 
+def test_the_name_of_a_known_model_is_not_changed(storage: Storage) -> None:
+    assert ship(storage, "cipher") == "cipher"
+    assert storage.files == {}
+
+
 def test_a_file_is_stored_with_the_files_that_it_imports(storage: Storage, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text("from layers import block\ndef net():\n    return block()\n")
     (tmp_path / "layers.py").write_text("def block():\n    pass\n")

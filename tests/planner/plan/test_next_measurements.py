@@ -37,10 +37,6 @@ def test_the_worker_whose_gradient_is_known_worst_is_timed_again_and_each_only_o
     assert wanted(worse, *asked) is None
 
 
-def test_nothing_more_is_measured_where_no_cluster_ties_with_the_best() -> None:
-    assert wanted(profiles.three()) is None
-
-
 def test_nothing_more_is_measured_once_the_budget_is_spent() -> None:
     profile = fleet(0.5)
     assert wanted(profile, spent_s=20.0) is not None

@@ -77,14 +77,6 @@ def test_who_waits_for_another_ones_samples_is_told_whose() -> None:
     assert all(worker.cycle_s == pytest.approx(4.0) for worker in made.workers)
 
 
-def test_the_parts_of_the_workers_time_have_what_waits_add() -> None:
-    row = ranked("replay:8", exclude=("b", "c")).row(1)
-    assert row.shares["stream"] == pytest.approx(1 - 0.11 / 4)
-    assert sum(row.shares.values()) == pytest.approx(1.0)
-    assert row.bottleneck == "stream"
-    assert "stream" not in ranked(None).row(1).shares
-
-
 def test_the_plan_keeps_its_stream_and_one_of_a_damaged_text_is_refused() -> None:
     made = make_plan(ranked("replay:30,policy=truncate"), "fleet.toml")
     assert made.run.stream is not None and made.run.stream.text == "replay:30,policy=truncate"

@@ -59,12 +59,6 @@ def test_the_score_of_one_metric_is_its_value_and_the_smallest_comes_first(metri
     assert (np.diff(value[ranking.order]) >= -1e-9 * value.max()).all()
 
 
-def test_time_needs_no_watts() -> None:
-    found = predictions(0.1, 0.2)
-    unknown = found._replace(power_w=np.full_like(found.power_w, np.nan))
-    assert (rank([unknown], {"time": 1.0}).order == rank([found], {"time": 1.0}).order).all()
-
-
 def test_of_equal_scores_the_smaller_cluster_is_first() -> None:
     found = predictions(0.1, 0.2, 0.3)
     equal = found._replace(time_s=np.ones_like(found.time_s))

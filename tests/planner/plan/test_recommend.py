@@ -10,7 +10,6 @@ from planner.predict.seen_errors import SeenErrors
 from planner.profile.file import Profile, timing_of
 from planner.train.result import run_result
 from planner.train.worker_result import WorkerResult
-from profilers.records.readings import PowerReading, Window
 from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
@@ -120,15 +119,6 @@ def test_a_division_by_speed_takes_no_longer_than_equal_parts() -> None:
     assert not make_plan(equal, "fleet.toml").has_global_batch
 
 
-@pytest.mark.parametrize("text", ["parameter-server:sync=synchronous", "baseline", "gaia"])
-def test_every_strategy_that_waits_can_share_a_batch(text: str) -> None:
-    found = recommend(
-        fleet(), SHARED.setting(strategy=parse_strategy(text))._replace(include=["a", "b"], exclude=["c"])
-    )
-    plan = make_plan(found, "fleet.toml")
-    assert sum(plan.batches.values()) == 96 and plan.batches["a"] > plan.batches["b"]
-
-
 def test_torch_weighs_by_samples_itself() -> None:
     request = SHARED.by(parse_engine("torch"))
     found = recommend(fleet(), request._replace(include=["a", "b", "c"]))
@@ -207,17 +197,6 @@ def test_without_a_metric_the_best_is_that_of_edp_or_of_time_where_watts_that_co
     assert (by_time.metric, by_edp.metric) == ("time", "edp")
     assert by_time.notes[0].startswith("ranked by time, because no watts are known of b; to rank by energy")
     assert by_edp.notes == ()
-
-
-def test_what_profiling_other_models_took_is_not_counted() -> None:
-    both = fleet()
-    for name, device in both.devices.items():
-        other = device.steps[0]._replace(model="other")
-        both.devices[name] = device._replace(
-            steps=(*device.steps, other), took_s={**device.took_s, timing_of("other", "torch"): 100.0}
-        )
-    assert recommend(both, asked(TIME, model=both.devices["a"].steps[0].model)).profiling_s == 25.0
-    assert both.profiling_s() == 125.0
 
 
 def test_what_profiling_a_model_in_several_frameworks_took_is_counted() -> None:
@@ -324,13 +303,6 @@ def test_the_time_of_a_plan_has_an_uncertainty_whatever_the_metric() -> None:
     assert make_plan(by_time, "fleet.toml").time_uncertainty == expected
     same = next(place for place in range(1, 13) if by_energy.row(place).config == by_time.row(1).config)
     assert make_plan(by_energy, "fleet.toml", same).time_uncertainty == expected
-
-
-def test_sensors_that_contradict_each_other_are_noted() -> None:
-    readings = tuple(PowerReading(covers, "sensor", covers, w, 0.1, 9) for covers, w in (("wall", 20.0), ("gpu", 30.0)))
-    device = profiles.device(profiles.step(0.5, window=Window(1.0, {}, readings)))
-    notes = to_json(recommend(profiles.profile({"a": device}), asked(TIME)))["notes"]
-    assert notes == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]
 
 
 def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_for() -> None:

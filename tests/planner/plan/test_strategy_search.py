@@ -35,14 +35,6 @@ def predicted_s(profile: Profile, text: str, **changes: Any) -> float:
     return recommend(profile, request).row(1).prediction.time_s
 
 
-@pytest.mark.parametrize("text", EQUAL)
-def test_all_of_the_equal_ones_wait_for_all_and_leave_nothing_out(text: str) -> None:
-    found = Strategy.from_text(text)
-    assert found.sync.waits_for(8) == 8
-    assert (found.compressor.name, found.aggregation) == ("dense", "mean")
-    assert (found.batching, found.knowledge) == ("fixed", "none")
-
-
 def test_without_measured_efficiencies_the_quickest_equal_one_is_taken_and_said() -> None:
     found = best_of(fleet(), asked(TIME, steps=1000), "auto", NONE)
     times = {text: predicted_s(fleet(), text) for text in EQUAL}

@@ -28,13 +28,6 @@ def test_times_follow_the_line_through_half_and_full_batch(batch: int, expected_
     assert GradientTimes([STEADY]).at(batch).seconds == pytest.approx(expected_s)
 
 
-def test_several_profiled_sizes_are_met_and_the_two_nearest_hold_beyond_them() -> None:
-    line = GradientTimes([STEADY, step(0.3, batch=128, half_batch_s=seconds(0.16))])
-    assert line.sizes == (16, 128)
-    times = [line.at(batch).seconds for batch in (16, 32, 48, 64, 128, 256)]
-    assert times == pytest.approx([0.06, 0.1, 0.13, 0.16, 0.3, 0.58])
-
-
 def test_a_full_batch_counts_before_a_half_one_of_the_same_size() -> None:
     other = step(0.2, batch=64, half_batch_s=seconds(0.15))
     for steps in ([STEADY, other], [other, STEADY]):

@@ -36,21 +36,9 @@ def test_a_what_if_slows_the_links_of_one_device() -> None:
     assert found.devices.in_bytes_per_s == pytest.approx([10 * MBIT * PAYLOAD, 100 * MBIT, 100 * MBIT])
 
 
-def test_a_declared_rate_is_a_line_rate_like_a_what_if_s_which_replaces_it() -> None:
-    devices = {"a": profiles.device(rate_bytes_per_s=10 * MBIT), "b": profiles.device()}
-    assert up_s(inputs_of(profiles.profile(devices)))[0, 1] == pytest.approx(0.8 / 0.941)
-    assert up_s(inputs_of(profiles.profile(devices), rates={"a": 1000 * MBIT}))[0, 1] == pytest.approx(0.08)
-
-
 def test_a_what_if_faster_than_anything_measured_is_said_to_change_nothing() -> None:
     (note,) = training_of(profiles.profile(TWO), rates={"a": 1000 * MBIT}).notes
     assert note.startswith("--rate a: its links measured 100 Mbit/s at most; a faster network")
-
-
-def test_of_a_what_if_far_slower_than_anything_measured_it_is_said_what_is_not_known() -> None:
-    (note,) = training_of(profiles.profile(TWO), rates={"a": 20 * MBIT}).notes
-    assert note.startswith("--rate a: its links measured 100 Mbit/s at most; on a network more than 4 times slower ")
-    assert training_of(profiles.profile(TWO), rates={"a": 30 * MBIT}).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -58,13 +58,6 @@ def test_where_nothing_grows_any_batch_fits_or_none() -> None:
     assert MemoryLine(5.0, 0.0).largest(4.0) == 0
 
 
-def test_a_margin_of_the_available_memory_is_left() -> None:
-    found = room(memory(4, 8), 200 * MB)
-    assert [each.name for each in found.rooms] == [HOST]
-    assert found.rooms[0].usable_bytes == pytest.approx((1 - MARGIN) * 200 * MB)
-    assert found.largest() == (180 - 100) / 2
-
-
 def test_the_scarcer_of_both_memories_counts() -> None:
     found = room(memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB))
     assert [each.name for each in found.rooms] == [HOST, ACCELERATOR]

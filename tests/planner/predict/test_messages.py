@@ -52,13 +52,6 @@ def costs(timed: bool, strategy: str) -> Inputs:
     return inputs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
-def test_what_was_profiled_counts(optimizer: str) -> None:
-    found = costs(True, f"parameter-server:optimizer={optimizer}")
-    assert found.devices.update_s == pytest.approx([0.03])
-    assert found.devices.service_s == pytest.approx([0.005])
-
-
 #: Of a job whose own optimizer takes 0.05 s alone and 0.06 s in a peer.
 OF_JOB = profiles.changed(TIMED,
     own_optimizer=True, update_s=seconds(0.05), service_s=seconds(0.06),

@@ -50,12 +50,6 @@ def test_power_lies_between_idle_and_busy_and_others_count_when_asked() -> None:
     assert not members.besides_w.any()
 
 
-def test_the_power_of_a_remote_worker_by_hand() -> None:
-    found = everything(two := known(1e9, 0.1))
-    busy = 0.1 / (0.1 + 0.08 + 0.002 + 0.08)
-    assert found.device_w[index(found, two, "ab", "a"), 1] == pytest.approx(10 + 40 * busy)
-
-
 def test_unknown_watts_stay_unknown() -> None:
     devices = {"a": profiles.device(), "b": profiles.device(idle_w=None)}
     found = everything(both := inputs_of(profiles.profile(devices)))

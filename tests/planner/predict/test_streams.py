@@ -15,14 +15,14 @@ from planner.errors import PlanError
 from planner.predict import streams as stream_rates
 from planner.predict.cycle import batches, shared_batches, waiting_shares
 from planner.predict.inputs import Inputs
-from planner.predict.run import Predictions, factors
+from planner.predict.run import Predictions
 from planner.predict.streams import StreamRates, least_cycles, unknown_rates
 from planner.profile.file import Profile
 from profilers.records.readings import StreamRate
 from profilers.records.steps import Contention
 from tests.planner import profiles
 from tests.planner.predict.test_run import arrays
-from tests.planner.predictions import candidate, everything, index, inputs_of, training_of
+from tests.planner.predictions import everything, index, inputs_of, training_of
 
 #: 4, 1 and 0.25 s in which a batch of 32 arrives.
 SLOW, EVEN, FAST = 8.0, 32.0, 128.0
@@ -134,13 +134,6 @@ def waits(costs: Inputs, found: Predictions, members: str, host: str = "a") -> l
     return waiting_shares(costs, found.candidates, found.free_s)[index(found, costs, members, host)].tolist()
 
 
-def test_a_worker_waits_for_what_its_cycle_is_longer_than_its_work() -> None:
-    costs = three(f"replay:b@{SLOW}/1e9")
-    found = everything(costs)
-    at = index(found, costs, "ab", "a")
-    assert waits(costs, found, "ab") == pytest.approx([0, 1 - found.free_s[at, 1] / 4.0, 0])
-
-
 def test_where_workers_wait_for_one_another_only_those_with_the_slowest_stream_wait_for_it() -> None:
     """A round takes F s without waits, and its gradient takes b 1.3 s less than c: the samples of b
     come F - 1.3 s before its end."""
@@ -239,13 +232,6 @@ def test_with_streams_of_infinite_rate_everything_is_as_without_any(strategy: st
         np.testing.assert_array_equal(one, other)
 
 
-def test_alpha_has_the_wait_and_beta_what_links_add() -> None:
-    costs = three(f"replay:{SLOW}")
-    mask, host = 0b11, 0
-    found = factors(costs, candidate(mask, host), 0)
-    assert found.alpha_time[0] == pytest.approx(4.0 / 0.11) and found.beta_time[0] == pytest.approx(1.0)
-
-
 # -- rates -----------------------------------------------------------------------------------------
 
 
@@ -255,13 +241,6 @@ def test_the_mean_of_a_rate_that_changes_counts_and_no_damaged_sample() -> None:
     assert costs.streams.rate.tolist() == pytest.approx([100, 100 * 1.4 * 0.75, 100])
     details = training_of(profiles.three(), stream=costs.streams.spec).details
     assert any("counts with its mean" in note for note in details)
-
-
-def test_a_replay_has_the_rates_that_it_will_have_in_the_run() -> None:
-    costs = three("replay:S2")
-    assert costs.streams is not None
-    expected = [StreamSpec.from_text("replay:S2").replay(name, 0).rate for name in costs.names]
-    assert costs.streams.rate.tolist() == expected
 
 
 def measured(*names: str) -> Profile:

@@ -6,7 +6,6 @@ import pytest
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
-from planner.predict.gradient_times import GradientTimes
 from planner.predict.request import RecommendRequest
 from planner.predict.training import prepare
 from profilers.records.steps import BatchMemory, StepMemory, StepProfile
@@ -33,25 +32,6 @@ def test_only_a_gradient_on_the_processor_competes_with_the_server() -> None:
         "cpu": profiles.device(profiles.step(accelerator="cpu", cpu_s_per_step=0.4)),
     }
     assert inputs_of(profiles.profile(devices)).devices.cpu_s == pytest.approx([0.0, 0.4])
-
-
-def test_another_batch_size_has_the_time_and_error_of_the_line_through_the_timed_ones() -> None:
-    step = profiles.step(0.1, spread=0.1, half_batch_s=profiles.seconds(0.06, spread=0.2))
-    found = inputs_of(profiles.profile({"a": profiles.device(step)}), batch=64)
-    expected = GradientTimes([step]).at(64)
-    assert found.batches.usual == 64
-    assert found.devices.gradient_s == pytest.approx([expected.seconds])
-    assert found.errors.gradient == pytest.approx([expected.error])
-
-
-def test_a_batch_size_beyond_the_timed_ones_is_noted() -> None:
-    assert training_of(profiles.profile(TWO), batch=24).notes == ()
-    larger = profiles.device(profiles.step(0.2, batch=48))
-    (note,) = training_of(profiles.profile({**TWO, "c": larger}), batch=64).notes
-    assert note == (
-        "--batch-size 64 lies outside the batch sizes that were timed (16 to 32 on a, b; 24 to 48 on c): "
-        "step times follow the line through these, and the intervals grow with the distance"
-    )
 
 
 def test_devices_timed_far_from_a_batch_size_are_left_out_and_if_all_are_it_is_to_be_profiled() -> None:
@@ -92,17 +72,6 @@ def test_devices_that_lack_something_are_left_out_with_the_reason() -> None:
         training_of(profiles.profile(devices), include=["dead"])
     with pytest.raises(PlanError, match="--rate dead: lost: connection reset; profile it again"):
         training_of(profiles.profile(devices), rates={"dead": 10 * MBIT})
-
-
-def test_a_device_timed_at_one_batch_size_only_is_left_out_of_others() -> None:
-    devices = {
-        "a": profiles.device(),
-        "b": profiles.device(profiles.step(half_batch_s=profiles.seconds(0.1, count=0))),
-    }
-    assert training_of(profiles.profile(devices)).left_out == {}
-    assert training_of(profiles.profile(devices), batch=16).left_out == {
-        "b": "net was timed on it at batch size 32 only"
-    }
 
 
 GB = 10**9

@@ -128,10 +128,3 @@ def test_devices_of_one_kernel_share_a_machine() -> None:
         assert facts is not None
         devices[name] = devices[name]._replace(facts=facts._replace(boot_id=boot_id))
     assert kernels_of(devices) == {"a": ("a", "c"), "b": ("b",), "d": ("d",)}
-
-
-def test_devices_of_one_address_share_a_machine_also_where_the_kernel_is_unknown() -> None:
-    assert kernels_of({"a": device("10.0.0.1"), "b": device("10.0.0.2"), "c": device("10.0.0.1")}) == {
-        "a": ("a", "c"),
-        "b": ("b",),
-    }

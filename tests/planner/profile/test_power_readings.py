@@ -6,10 +6,8 @@ from planner.profile.power_readings import (
     average,
     disagreements,
     flagged,
-    parts_watts,
     unavailable,
     uncertainty,
-    whole_watts,
     window_watts,
 )
 from planner.provenance import Provenance
@@ -30,14 +28,6 @@ def test_the_sensor_that_covers_most_counts_if_it_works() -> None:
     read = window_watts(window(gpu=50, board=60))
     assert read == (60, None, Provenance("sensor", ("board",)))
     assert window_watts(window(gpu=0)) is None
-
-
-def test_sensors_of_the_whole_and_of_parts_are_read_apart() -> None:
-    both = window(gpu=30.0, cpu=10.0, module=50.0)
-    whole, parts = whole_watts(both), parts_watts(both)
-    assert whole is not None and whole.watts == 50.0
-    assert parts is not None and parts.watts == 40.0
-    assert whole_watts(window(gpu=30.0)) is parts_watts(window(module=50.0)) is None
 
 
 def test_sensors_that_do_not_work_are_listed_with_the_reason() -> None:

@@ -113,6 +113,14 @@ def test_no_result_is_so_wrong_that_it_ends_the_listing(run: RunFolder, content:
     assert str(run.path) in found.reason
 
 
+def test_a_damaged_line_of_the_log_is_numbered(run: RunFolder) -> None:
+    logged(run, Started(), Progress(7, 60, 1.0, WORKERS))
+    run.events.write_text(run.events.read_text() + "nonsense\n" + run.events.read_text())
+    found = seen(run)
+    assert (found.state, found.steps_made) == (DAMAGED, 7)
+    assert found.reason.startswith(f"{run.events}, line 3: ")
+
+
 def test_runs_are_found_at_any_depth_and_the_oldest_is_first(tmp_path: Path) -> None:
     for name in ("audit/runs/2026-03-01T00-00-00-b", "2026-04-01T00-00-00-c", ".trash/2026-01-01T00-00-00-x"):
         (tmp_path / name).mkdir(parents=True)

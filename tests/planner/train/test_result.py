@@ -9,10 +9,8 @@ from backends.protocol.events import Evaluated, MemberProgress, RunAccount
 from backends.training.stopping import NO_IMPROVEMENT, MetricTarget, StopRule
 from planner.provenance import Provenance
 from planner.train.result import end_of, learning_notes, run_result
-from planner.train.telemetry import Telemetry
-from planner.train.worker_result import WorkerResult, worker_results
+from planner.train.worker_result import WorkerResult
 from profilers.records.json_values import json_value
-from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
 
 METRICS = ("time_s", "power_w", "energy_j", "edp_js")
@@ -124,15 +122,6 @@ def test_the_uncertainty_of_the_energy_is_that_of_all_workers_watts() -> None:
     assert made["predicted"]["energy_uncertainty"] == 0.03
     parts["b"] = worker(50, 40.0)
     assert run_result(two, account(125.0), parts)["measured"]["energy_uncertainty"] is None
-
-
-def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
-    readings = tuple(PowerReading(covers, "sensor", covers, w, 0.0, 5) for covers, w in (("wall", 20.0), ("gpu", 30.0)))
-    told = Telemetry("a")
-    told.windows["a"] += [Window(10.0, {}, readings)] * 3
-    parts = worker_results(plan(planned("a")), account(a=60), told)
-    made = run_result(plan(planned("a")), account(100.0), parts)
-    assert made["notes"] == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,6 @@ def placed(steps: dict[str, float], seed: int = 0) -> tuple[dict[str, list[int]]
     return found, cache
 
 
-def test_shards_are_as_large_as_the_expected_steps_and_share_no_image() -> None:
-    found, _ = placed({"a": 30.0, "b": 10.0})
-    assert {name: len(part) for name, part in found.items()} == {"a": 90, "b": 30}
-    assert sorted(found["a"] + found["b"]) == list(range(120))
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=6), st.integers(0, 2**31 - 1))
 def test_nothing_is_lost_and_the_same_seed_deals_the_same(steps: list[float], seed: int) -> None:

@@ -1,5 +1,7 @@
 """The table of an audit, what is said below it, and its JSON."""
 
+import json
+
 import pytest
 
 from planner.audit.outcome import Outcome, verdict
@@ -27,3 +29,10 @@ def test_measured_stands_beside_predicted_and_the_regret_below(ranked: Recommend
     assert "Number 2 was the best of those measured; the first one is 25.0 % worse." in text
     assert "number 3 was not measured: b cannot be reached" in text
     assert "* emulated" in text and view.WATTS_NOTE in text
+
+
+def test_json_says_the_same(ranked: Recommendation) -> None:
+    told = json.loads(json.dumps(view.to_json(ranked, [FIRST, SECOND], verdict([FIRST, SECOND], ranked.weights))))
+    assert (told["hit"], told["regret"]) == (False, pytest.approx(0.25))
+    assert told["clusters"][0]["error"] == pytest.approx(0.25)
+    assert view.to_json(ranked, [SECOND], None)["hit"] is None

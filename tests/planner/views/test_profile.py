@@ -8,7 +8,7 @@ import pytest
 from planner.profile.file import Profile
 from planner.views import profile
 from planner.views.profile_json import to_json
-from profilers.records.readings import PowerReading, Samples, Window
+from profilers.records.readings import PowerReading, Samples, StreamRate, Window
 from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.screens import WIDTHS, row, shown
@@ -33,6 +33,16 @@ def test_watts_of_an_emulated_device_are_labelled() -> None:
     assert len(rows) == 2  # its steps and its watts
     assert "nameplate, emulated (fleet file, slowdown 4)" in rows[1]
     assert "emulated" not in shown(profile.render(profiles.three(), PATH, verbose=True))
+
+
+@WIDE
+def test_streams_are_shown_by_what_devices_read(width: int) -> None:
+    made = profiles.three().with_device("a", streams={"socket:h:1": StreamRate(38.0, 0.01, 10.0, 3336.0)})
+    text = shown(profile.render(made, PATH, verbose=True), width)
+    assert {"socket:h:1", "38.0", "2.0"} <= set(text.partition("streams of samples")[2].split())
+    assert "streams of samples" not in shown(profile.render(profiles.three(), PATH, verbose=True), width)
+    told = to_json(made, PATH)["devices"]
+    assert told["a"]["streams"]["socket:h:1"]["rate"] == 38.0 and "streams" not in told["b"]
 
 
 MEMORY = StepMemory((BatchMemory(16, 300_000_000), BatchMemory(32, 500_000_000)), too_large=64)
@@ -80,6 +90,19 @@ def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
     (told,) = to_json(sensed, PATH)["devices"]["a"]["timings"]
     assert told["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
     assert told["busy_uncertainty"] == pytest.approx(0.0196, rel=1e-3)
+
+
+def test_a_model_that_was_timed_in_two_frameworks_is_told_twice() -> None:
+    both = profiles.device()._replace(steps=(profiles.step(0.1), profiles.step(0.3, framework="tensorflow")))
+    made = profiles.profile({"a": both})
+    told = to_json(made, PATH)["devices"]["a"]["timings"]
+    assert [(each["model"], each["framework"], round(each["gradient_s"], 3)) for each in told] == [
+        ("net", "torch", 0.1), ("net", "tensorflow", 0.3)
+    ]  # fmt: skip
+    steps = shown(profile.render(made, PATH, verbose=True)).partition("watts")[0]
+    assert [line.split()[:3] for line in steps.splitlines() if line.startswith("a ")] == [
+        ["a", "net", "torch"], ["a", "net", "tensorflow"]
+    ]  # fmt: skip
 
 
 @WIDE

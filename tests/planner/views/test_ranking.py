@@ -41,6 +41,14 @@ def places(found: Any, top: int = 12) -> list[str]:
     return [line.split()[0] for line in text.splitlines()[3:]]
 
 
+def test_nothing_is_marked_as_a_tie_where_nothing_ties_with_the_best() -> None:
+    apart = (*profiles.links("a"), *profiles.links("b"), *profiles.links("c"))
+    found = recommend(profiles.profile(profiles.three().devices, links=apart), asked(EDP))
+    assert [row.standing.tie for row in found.rows(3)] == [True, False, False]
+    assert places(found) == ["1", "2", "3"]
+    assert "= not told apart" not in shown(ranking.render(found, 12, PATH))
+
+
 def test_a_tie_is_marked_on_the_best_and_on_what_ties_with_it() -> None:
     twins = profiles.profile({name: profiles.device(profiles.step(0.4, spread=0.3)) for name in "ab"})
     found = recommend(twins, asked({"time": 1.0}))
@@ -71,6 +79,12 @@ def test_a_spread_that_is_not_known_is_a_dash_and_not_zero() -> None:
     text = in_full(recommend(profiles.three(spread=0.1), asked({"power": 1.0})))
     assert "± energy" in text
     assert "0.0 %" not in text
+
+
+@WIDE
+def test_a_ranking_by_time_needs_no_watts(width: int) -> None:
+    unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
+    assert " - " in shown(ranking.render(recommend(unknown, asked({"time": 1.0})), 0, PATH), width)
 
 
 def test_the_breakdown_and_the_last_line_are_of_the_place_that_is_planned() -> None:

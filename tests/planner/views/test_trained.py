@@ -79,6 +79,12 @@ def test_the_sentence_is_followed_by_how_the_run_ended() -> None:
     assert missed.endswith("It did not reach accuracy=0.5. The run ended early: interrupted.")
 
 
+def test_verbose_adds_each_worker_and_the_metrics_on_the_way() -> None:
+    text = shown(trained.render(result(), RunFolder(PATH), verbose=True))
+    assert "99.6" not in text and "100" in row(text.partition("\nworkers")[2], "a")
+    assert "accuracy: 40.0 % after 50, 50.0 % after 100 steps" in text
+
+
 def test_a_result_on_emulated_devices_is_labelled() -> None:
     text = shown(trained.render(result(source=EMULATED), RunFolder(PATH), verbose=True))
     assert row(text, "measured (emulated)")

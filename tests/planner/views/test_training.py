@@ -13,6 +13,7 @@ from tests.planner.plans import NAMEPLATE, plan, planned
 from tests.planner.screens import WIDTHS, row, shown
 
 WIDE = pytest.mark.parametrize("width", WIDTHS)
+EMULATED = NAMEPLATE._replace(emulated=True, detail="slowdown 4")
 
 
 def progress(source: Provenance = NAMEPLATE) -> TrainingProgress:
@@ -83,6 +84,14 @@ def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixtu
         "parameter server: b was dropped: silent for 10 s",
         "step 1,000: loss 0.2500, accuracy 75.5 %",
     ]
+
+
+def test_emulated_devices_of_a_plan_are_marked_and_the_mark_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with training.training() as view:
+        view.on_plan(plan(planned("a"), planned("b", source=EMULATED)))
+    said, note = capsys.readouterr().err.splitlines()
+    assert said == "net: 100 steps, server on a, workers a, b*; predicted 100 s"
+    assert note.startswith("* emulated")
 
 
 # -- how much is told ------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.strategies import allreduce
 from backends.strategies.topologies.base import SERVER, MessageLoad
 from backends.strategies.topologies.registry import TOPOLOGIES, TopologySpec, group_of, split
 
@@ -58,12 +57,6 @@ def test_traffic_is_what_is_sent_and_as_much_is_received(spec, n, step):
             assert sum(part.messages for part in told) == up_and_down + across
             vectors = up_and_down + across / topology.segments
             assert sum(part.messages * part.share for part in told) == pytest.approx(vectors)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 12])
-def test_a_rings_traffic_is_its_schedule(n):
-    rounds = len(allreduce.arrivals(0, n, n))
-    assert TopologySpec.from_text("ring").build().traffic(0, n) == (MessageLoad(rounds, 1 / n),)
 
 
 @pytest.mark.parametrize("n", range(2, 9))

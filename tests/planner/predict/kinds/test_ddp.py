@@ -66,13 +66,6 @@ def test_a_bucket_waits_for_the_one_before() -> None:
     assert found.step_s == pytest.approx(0.2 + 0.5 + 0.02)
 
 
-def test_bytes_that_arrive_beside_the_backward_pass_delay_it() -> None:
-    """2e6 bytes each way, over in 0.02 s of a pass of 0.1 s: their 4 ms are those of the pass."""
-    stolen = step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, HALFWAY), Bucket(0.0, 1.0)])
-    assert stolen.step_s == pytest.approx(0.3 + 0.004)
-    assert stolen.busy_s == pytest.approx([0.304, 0.304])
-
-
 def test_beside_the_backward_pass_an_exchange_has_the_share_of_one_thread() -> None:
     """Half a core for two threads: 40 ms of it take 0.16 s beside the pass, which loses half."""
     work = compute(0.3, 0.3, cpu=1e-8, delay=2.0)

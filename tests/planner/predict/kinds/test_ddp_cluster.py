@@ -60,12 +60,6 @@ def test_no_exchange_overlaps_with_the_wait_for_a_batch() -> None:
     assert (solved(waiting).cycle_s > solved(found).cycle_s).all()
 
 
-def test_each_of_four_sends_one_and_a_half_times_the_gradient() -> None:
-    found = solved(costs(*[0.1] * 4))
-    assert found.cycle_s[0] == pytest.approx(np.full(4, 0.1 + 1.5e6 / RATE + 0.01))
-    assert found.network_bytes[0] == pytest.approx(np.full(4, 1.5e6))
-
-
 def test_the_slowest_device_sets_the_pace_of_all() -> None:
     found = solved(costs(0.1, 0.5))
     assert found.cycle_s[0] == pytest.approx(np.full(2, 0.5 + 1e6 / RATE + 0.01))
