@@ -29,6 +29,11 @@ def test_a_byte_order_mark_semicolons_quotes_and_empty_lines_do_no_harm(tmp_path
     assert list(table.columns["a"]) == ["x;y", "z"]
 
 
+def test_a_name_that_is_there_twice_gets_a_number(tmp_path: Path) -> None:
+    assert read_csv(written(tmp_path, "a,a,b\n1,2,3\n")).table().names == ("a", "a.1", "b")
+    assert read_csv(written(tmp_path, "a,a.1,a\n1,2,3\n")).table().names == ("a", "a.1", "a.2")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -61,6 +61,11 @@ def test_a_pc_without_cpufreq_and_gpu(plant):
     assert set(found.readers) | set(found.reasons) == set(counters.UNITS)
 
 
+def test_a_machine_without_listed_cores_has_reasons(plant):
+    found = Counters(plant({"proc/cpuinfo": "vendor_id\t: IBM/S390\n"}))
+    assert found.reasons["f_cpu"] == found.reasons["u_cpu"] == "/proc/cpuinfo lists no core"
+
+
 def test_load_is_the_busy_share_between_two_reads(plant):
     tree = plant({"proc/stat": "cpu0 100 10 10 800 80 0 0 0 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n"})
     load = procfs.Load(tree, (0, 1))

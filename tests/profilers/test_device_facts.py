@@ -1,6 +1,7 @@
 """Facts are parsed from recorded texts, and collected on the real machine without its tools."""
 
 import sys
+from importlib import metadata
 
 import pytest
 
@@ -70,6 +71,13 @@ def test_a_jetson(plant, tx2):
     assert found.system.startswith("unknown distribution, ")
 
 
+def test_an_empty_tree_still_gives_facts(tmp_path):
+    found = device_facts.collect(FLEET, str(tmp_path))
+    assert (found.board, found.processor.name, found.gpus, found.sensors) == (None, None, (), ())
+    assert found.memory.total_bytes >= found.memory.available_bytes > 0
+    assert found.processor.usable_cores >= 1 and found.disk_free_bytes > 0
+
+
 def test_this_machine():
     found = json_value(device_facts.collect(FLEET))
     assert found["processor"]["online_cores"] >= found["processor"]["usable_cores"] > 0
@@ -84,3 +92,8 @@ def test_the_output_of_an_absent_or_failing_program_is_empty(tmp_path):
     (tmp_path / "not_executable").write_text("")
     assert device_facts.command_output([str(tmp_path / "none")]) == ""
     assert device_facts.command_output([str(tmp_path / "not_executable")]) == ""
+
+
+def test_installed_packages_have_their_version_and_others_none():
+    found = device_facts.package_versions(["numpy", "no-such-package"])
+    assert found == {"numpy": metadata.version("numpy"), "no-such-package": None}

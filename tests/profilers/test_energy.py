@@ -54,10 +54,21 @@ def test_bins_last_about_a_second_and_are_sixty_at_most(length_s, count):
     assert energy.bin_count(Span(5.0, 5.0 + length_s, 0.1)) == count
 
 
+def test_counters_are_averaged_by_bin():
+    span = Span(0.0, 3.0, 0.5)
+    assert energy.bin_means(span, [0.0, 0.5, 2.5], [1.0, 3.0, 5.0]) == (2.0, None, 5.0)
+
+
 def test_watts_are_averaged_by_bin():
     span, times_s = Span(0.0, 3.0, 0.5), [0.0, 0.5, 1.5, 3.0]
     used_j = energy.cumulative_joules(times_s, [10.0, 10.0, 20.0, 20.0], False)
     assert energy.bin_watts(span, times_s, used_j) == pytest.approx((12.5, 17.5, 20.0))
+
+
+def test_a_bin_without_a_sample_has_no_watts():
+    span, times_s = Span(0.0, 3.0, 0.5), [0.0, 0.5, 2.5, 3.0]
+    used_j = energy.cumulative_joules(times_s, [10.0] * 4, False)
+    assert energy.bin_watts(span, times_s, used_j) == (10.0, None, 10.0)
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 2.0), st.floats(0.0, 100.0)), min_size=2, max_size=50))

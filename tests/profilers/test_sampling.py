@@ -79,6 +79,10 @@ def test_few_failures_are_a_remark_and_many_make_a_sensor_unavailable():
     assert (many.watts, many.source, many.reason) == (None, "unavailable", "4 of 7 reads failed: bus error")
 
 
+def test_one_sample_is_too_few():
+    assert reading_of([(0.0, 10.0)]).reason == "the window was too short to sample it"
+
+
 @pytest.mark.parametrize("meter, values", [(Meter(counts_joules=True), (500.0, 500.0)), (Meter(), (0.0, 0.0))])
 def test_a_sensor_that_stands_still_is_unavailable_instead_of_zero(meter, values):
     reading = reading_of([(float(second), value) for second, value in enumerate(values)], meter)
@@ -142,6 +146,18 @@ def test_the_log_of_a_sensor_replaces_its_reads():
     assert (empty.watts, empty.reason) == (None, "its log holds nothing of this window")
     few = window_series(Meter(log=([], [])), series([(10.0, 1.0), (11.0, 1.0)], failures=1), span)
     assert power_reading(Meter(), few, span).reason == "1 of 3 reads failed: bus error"
+
+
+def test_a_fault_in_a_log_longer_than_a_window_is_found():
+    stuck = Meter(log=([float(second) for second in range(40)], [4.2] * 40))
+    span = Span(30.0, 39.0, 0.1)
+    window = window_series(stuck, series([(30.0, 4.2), (39.0, 4.2)]), span)
+    assert (window.times_s[0], len(window.values)) == (30.0, 10 + 1)
+    reason = power_reading(stuck, window, span).reason
+    assert reason.startswith("it repeats one value: 4.2 W in each of 41 reads over 39.0 s")
+    moving = Meter(log=([float(second) for second in range(40)], [4.1] + [4.2] * 39))
+    window = window_series(moving, series([(30.0, 4.2), (39.0, 4.2)]), span)
+    assert power_reading(moving, window, span).watts == pytest.approx(4.2)
 
 
 def test_a_sample_long_before_a_window_is_not_interpolated():

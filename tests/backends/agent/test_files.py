@@ -85,6 +85,13 @@ def test_what_an_order_names_by_its_path_is_claimed(cache: Path) -> None:
     assert {"model-1", "project-1", "data-1.npz"} == {name for name in claimed(str(cache)) if "claims" not in name}
 
 
+def test_a_file_that_is_gone_can_be_forgotten(cache: Path) -> None:
+    path = files.store("some.bin", b"x")
+    files.remove(path)
+    files.remove(path)
+    assert files.find("some.bin", digest_of(b"x")) is None
+
+
 @pytest.mark.parametrize("damaged", [b"", b"cont", b"contenT", b"content and more"])
 def test_what_is_damaged_is_removed_so_that_it_is_sent_again(cache: Path, damaged: bytes) -> None:
     Path(files.store("data-1.npz", b"content")).write_bytes(damaged)

@@ -164,6 +164,14 @@ def test_one_device_makes_all_steps_and_tells_what_it_spent(member):
     assert (account.done, account.workers["nano"].steps) == (STEPS, STEPS)
 
 
+def test_a_worker_makes_the_steps_of_its_parameter_server(operator, member):
+    server = operator.host(run_spec())
+    worker = operator.worker(member)
+    worker.task.go.set()
+    assert worker.result().spent.steps == STEPS
+    assert server.result().finished
+
+
 def test_peers_make_the_steps_of_their_coordinator(operator, member):
     order = run_spec(strategy=ALLREDUCE, members=2)
     coordinator = operator.host(order)

@@ -107,6 +107,14 @@ def test_a_folder_of_data_that_is_not_there_is_named(tmp_path):
     )
 
 
+def test_told_to_stop_before_it_began_it_does_not_begin():
+    task = KeptTask()
+    task.stopping.set()
+    with pytest.raises(InterruptedError):
+        script.run_script(task, order("print(1)"))
+    assert task.text() == ""
+
+
 def family(task):
     """The process ids of a script and of its child, once both run."""
     until(lambda: "\n" in task.text(), lambda: f"nothing was printed: {task.text('err')}")

@@ -118,6 +118,11 @@ def test_what_is_not_there_is_named(tmp_path, mnist):
         data.load(str(mnist))
 
 
+def test_an_empty_directory_names_the_files_expected(tmp_path):
+    with pytest.raises(ValueError, match="train-images-idx3-ubyte.*data_batch_1.bin.*npz"):
+        data.load(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     "kept, complaint",
     [

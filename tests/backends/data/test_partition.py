@@ -110,6 +110,11 @@ def test_shares_have_the_means_and_the_spread_of_the_dirichlet_distribution(alph
         assert shares.var() == pytest.approx(0.25 / (2 * alpha + 1), rel=0.15)
 
 
+def test_another_seed_divides_otherwise():
+    digests = {Partition("dirichlet", 1.0).divide(TEN, FOUR, seed).digest for seed in range(5)}
+    assert len(digests) == 5
+
+
 @pytest.mark.parametrize(
     ("partition", "labels", "message"),
     [

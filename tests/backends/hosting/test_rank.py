@@ -51,6 +51,16 @@ def test_gradients_are_clipped_when_they_are_averaged(spec):
         np.testing.assert_allclose(replica.weights, alone.weights, rtol=1e-4, atol=1e-6)
 
 
+def test_every_round_counts_as_a_step_of_every_rank(spec):
+    settings = spec(10)
+    accounts = RankThreads(settings, (8, 8, 8)).end()
+    account = accounts[0][0]
+    assert (account.done, account.finished, account.reason) == (10, True, None)
+    assert {name: row.steps for name, row in account.workers.items()} == {"rank0": 4, "rank1": 4, "rank2": 4}
+    assert [spent.steps for _, spent in accounts] == [4, 4, 4]
+    assert saved(settings).meta["step"] == 10
+
+
 def test_the_first_rank_evaluates_and_saves_for_all(spec):
     run = RankThreads(spec(12, evaluate_every=5, checkpoint_every=4), (8, 8))
     run.end()
@@ -127,6 +137,12 @@ def test_ranks_with_different_models_do_not_begin(spec):
     other.variables = other.variables[::-1]
     with pytest.raises(ValueError, match="rank1: its model is not the run's: .* let every device build the same model"):
         RankThreads(spec(8), (8, 8), [Softmax(), other]).end()
+
+
+def test_divergence_in_the_very_last_round_is_no_success(spec):
+    run = RankThreads(spec(6), (8, 8), [Diverging(loss=float("nan")), Softmax()])
+    (account, _), _ = run.end()
+    assert not account.finished and "diverged" in account.reason
 
 
 def test_ranks_whose_exchange_breaks_off_fail(spec):

@@ -46,6 +46,16 @@ def test_the_function_is_called_in_its_folder_with_its_siblings_and_the_folder_o
     assert user_job.call(spec(folder, data=str(tmp_path))) == ("sibling", "beside it", str(tmp_path))
 
 
+def test_a_function_may_be_in_a_package(tmp_path) -> None:
+    folder = project(
+        tmp_path,
+        models____init__="",
+        models__net="from . import size\n\ndef job():\n    return size.WIDTH\n",
+        models__size="WIDTH = 7\n",
+    )
+    assert user_job.call(spec(folder, "models.net")) == 7
+
+
 def test_another_project_with_modules_of_the_same_name_is_loaded_anew(tmp_path) -> None:
     first = project(tmp_path / "a", task="import part\n\ndef job():\n    return part.NAME\n", part="NAME = 'a'\n")
     second = project(tmp_path / "b", task="import part\n\ndef job():\n    return part.NAME\n", part="NAME = 'b'\n")
@@ -117,6 +127,11 @@ def test_metrics_of_another_form_are_refused(metrics) -> None:
 def test_a_function_takes_what_it_is_called_with(name, function, message) -> None:
     with pytest.raises(ValueError, match=message):
         user_job.checked(whole(**{name: function}))
+
+
+def test_a_class_is_no_loss() -> None:
+    with pytest.raises(ValueError, match="its loss is the class SimpleNamespace; give an instance of it"):
+        user_job.checked(whole(loss=SimpleNamespace))
 
 
 # -- errors in the user's code ---------------------------------------------------------------------

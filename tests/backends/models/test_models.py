@@ -37,6 +37,12 @@ def test_multiply_adds_are_those_published(name):
     assert models.multiply_adds(as_published(name)) / 1e6 == pytest.approx(PUBLISHED[name][1], rel=1e-3)
 
 
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_model_with_a_rounded_published_size_is_near_it(name):
+    exact, rounded = COUNTED[name]
+    assert models.parameter_count(models.model(name)) == exact == pytest.approx(rounded, rel=0.08)
+
+
 def test_every_model_of_the_registry_is_covered_here():
     assert set(models.MODELS) == set(PUBLISHED) | set(COUNTED)
     assert all(models.model(name).name == name for name in models.MODELS)

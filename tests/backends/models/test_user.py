@@ -31,6 +31,11 @@ def test_a_model_may_import_its_neighbours(tmp_path: Path, net: str) -> None:
     assert "layers_of_mine" not in sys.modules
 
 
+def test_the_folder_of_a_model_may_be_a_package(tmp_path: Path) -> None:
+    model = write(tmp_path, net="from . import WIDTH\ndef build():\n    return WIDTH\n", __init__="WIDTH = 3\n")
+    assert built(model) == 3
+
+
 def test_neighbours_of_two_models_may_have_one_name(tmp_path: Path) -> None:
     net = "import block\ndef build():\n    return block.SIZE\n"
     small = write(tmp_path / "small", net=net, block="SIZE = 1\n")

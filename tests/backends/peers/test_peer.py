@@ -21,6 +21,21 @@ from tests.backends.replicas import small_replica
 from tests.installed import EACH, MIXED
 from tests.running import HANG_S
 
+#: Synchronous and lossless: all gradients of a step reach everyone within it.
+WHOLE = [
+    ("baseline", 3),
+    ("allreduce", 2),
+    ("allreduce", 3),
+    ("allreduce", 4),
+    ("crossover-hierarchical:topology=groups:count=2,between=all,aggregation=mean", 3),
+    ("crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean", 4),
+    ("dlion:compressor=dense,batching=fixed,knowledge=none", 3),
+    # Two peers have one another's weights in every step, whatever they merge by.
+    ("crossover", 2),
+    ("crossover:topology=random:segments=1", 2),
+    ("crossover-hierarchical", 2),
+    ("sgp", 2),
+]
 PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
 
 
@@ -45,6 +60,12 @@ def test_a_peer_has_lost_its_coordinator_unless_it_was_told_that_the_run_is_over
     assert thread.failure is None if told else thread.failure.startswith("WireError")
     run.stopping.set()
     assert not run.account().finished
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize(("text", "members"), WHOLE)
+def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, text, members, momentum):
+    expect_one_process(tmp_path, text, members, momentum, ("numpy",))
 
 
 @pytest.mark.parametrize("frameworks", [*EACH, MIXED])
@@ -120,6 +141,16 @@ def test_every_preset_learns(tmp_path, name):
     assert account.finished
     assert account.evaluations[-1].metrics[ACCURACY] > 0.8
     assert run.saved().meta["step"] == 90
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_a_single_peer_is_plain_sgd(tmp_path, name):
+    text = (
+        name + ":compressor=dense" + (",batching=fixed,aggregation=mean" if PRESETS[name].batching != "fixed" else "")
+    )
+    run = PeerRun(tmp_path, text, 10, 1, momentum=0.5)
+    (thread,) = run.start_all()
+    np.testing.assert_allclose(thread.end(), train_on_all(10, [shard(0)], 0.5), rtol=1e-5, atol=1e-6)
 
 
 #: One of each kind of exchange.

@@ -26,6 +26,7 @@ from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import run_spec
 
 LAYOUT = Layout((Variable("w", (2,), 0, 2),), (Variable("mean", (1,), 0, 1),))
+OTHER = Layout((Variable("w", (3,), 0, 3),), ())
 
 
 class Run:
@@ -94,6 +95,13 @@ def test_a_peer_that_begins_with_other_weights_takes_those_of_another(tmp_path) 
     assert run.take("a").kind == GIVE
     run.state.give_weights((np.ones(2), np.zeros(2), np.ones(1)))
     assert run.take("b").kind == TAKE
+
+
+def test_a_peer_with_another_model_is_refused(tmp_path) -> None:
+    run = Run(tmp_path)
+    run.join("a")
+    with pytest.raises(ValueError, match="its model is not the run's"):
+        run.join("b", layout=OTHER)
 
 
 def test_the_rate_is_that_of_the_steps_that_all_peers_have_made(tmp_path) -> None:

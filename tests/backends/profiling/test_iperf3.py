@@ -209,3 +209,17 @@ def test_iperf3_tells_what_a_byte_costs_both_processors(shared_data):
     assert iperf3.cpu_s_per_byte(text) == pytest.approx(
         (0.2327 * 3.0011 / 3.3868e9, 0.246 * 3.0011 / 3.3868e9), rel=1e-3
     )
+
+
+@pytest.mark.parametrize(
+    "report",
+    ["", "[]", "{}", json.dumps({"end": {"cpu_utilization_percent": {"host_total": 1.0}, "sum_sent": {}}})],
+)
+def test_a_report_without_it_tells_nothing(report):
+    assert iperf3.cpu_s_per_byte(report) == (None, None)
+
+
+def test_a_share_that_is_none_is_not_told():
+    percent = {"host_total": 0, "remote_total": 50.0}
+    end = {"cpu_utilization_percent": percent, "sum_sent": {"bytes": 100, "seconds": 2.0}}
+    assert iperf3.cpu_s_per_byte(json.dumps({"end": end})) == (None, 0.01)

@@ -97,6 +97,10 @@ def test_a_stream_without_a_pause_is_counted_all_the_same() -> None:
     assert found.rate == pytest.approx(1e4, rel=0.01)
 
 
+def test_a_source_that_is_gone_for_a_while_delivers_less() -> None:
+    assert counted({1.0: 1, 2.0: 30, 8.0: 30}, gone=(4.0, 6.0)).rate == 6.0
+
+
 @pytest.mark.parametrize(
     ("times", "ends", "gone", "told"),
     [

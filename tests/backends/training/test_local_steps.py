@@ -27,6 +27,10 @@ def test_by_time_each_makes_as_many_as_a_round_has_room_for_and_at_least_one() -
     assert of(timed(LocalSpec("time", seconds=2.05), a=0.1, b=0.4, c=9.0), "abc") == [20, 5, 1]
 
 
+def test_one_that_was_not_timed_makes_one_step_in_a_round_of_seconds() -> None:
+    assert of(timed(LocalSpec("time", seconds=2.05), a=0.1), "ab") == [20, 1]
+
+
 def test_a_predicted_step_counts_until_a_round_was_made() -> None:
     for spec, planned, measured in (
         (LocalSpec("time", seconds=2.05), [20, 5], [20, 10]),

@@ -12,6 +12,7 @@ def supply(name, **files):
     return {f"{SUPPLY}{name}/{file}": f"{text}\n" for file, text in files.items()}
 
 
+MAINS = supply("AC", type="Mains", online=0)
 PACK = supply("BAT0", type="Battery", status="Discharging", power_now=12500000)
 
 
@@ -45,6 +46,11 @@ def test_mains_that_come_back_end_the_readings(plant):
 def test_a_battery_beside_a_weak_mains_supply_is_not_read(plant):
     found = battery.discover(plant({**PACK, **supply("AC", type="Mains", online=1)}))
     assert found == ((), (("battery", "it runs on mains power"),))
+
+
+def test_the_battery_of_a_mouse_is_ignored(plant):
+    mouse = supply("hidpp_battery_0", type="Battery", scope="Device", status="Discharging", power_now=1000)
+    assert battery.discover(plant({**MAINS, **mouse})) == ((), ())
 
 
 def test_a_battery_without_power_values_has_a_reason(plant):

@@ -129,3 +129,8 @@ def test_an_unusable_sensor_has_a_reason(meter, reason):
     (facts,) = characteristics.sensor_facts(DiscoveredSensors((meter,), ()), 0.02)
     assert facts.source == "unavailable" and reason in facts.reason
     assert (facts.period_s, facts.noise_w) == (None, None)
+
+
+def test_a_survey_without_sensors_waits_for_nothing(plant, monkeypatch):
+    monkeypatch.setattr(characteristics.time, "sleep", pytest.fail)
+    assert all(facts.reason for facts in characteristics.survey(plant({}).root))

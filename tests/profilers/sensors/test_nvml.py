@@ -91,6 +91,13 @@ def test_joules_are_read_from_an_energy_counter_and_watts_elsewhere(library):
     assert (second.name, second.covers, second.source, second.read()) == ("nvml:1", "gpu", "sensor", 75.5)
 
 
+def test_the_counters_are_those_of_the_first_gpu(library):
+    assert {name: read() for name, read in nvml.candidates(FileTree("/"), library)} == pytest.approx(
+        {"f_gpu": 1455e6, "f_emc": 5001e6, "u_gpu": 0.42, "m_gpu": 3 << 30}
+    )
+    assert [gpu.name() for gpu in nvml.gpus(FileTree("/"), library)] == ["Fake GPU", "Fake GPU"]
+
+
 def test_a_function_missing_in_the_driver_is_a_reason(compiled):
     readers = dict(nvml.candidates(FileTree("/"), compiled()))
     with pytest.raises(Unavailable, match="this driver has no nvmlDeviceGetMemoryInfo"):
@@ -106,6 +113,10 @@ def test_without_a_driver_every_counter_has_the_reason():
     for _, read in nvml.candidates(FileTree("/"), "libno-such.so.1"):
         with pytest.raises(Unavailable, match="no NVIDIA driver here"):
             read()
+
+
+def test_an_emulated_device_does_not_read_the_gpu_of_its_host(tmp_path, library):
+    assert nvml.discover(FileTree(tmp_path), library).sensors == ()
 
 
 def test_an_energy_counter_that_stands_still_is_not_used(compiled, monkeypatch):

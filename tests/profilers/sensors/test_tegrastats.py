@@ -76,3 +76,8 @@ def test_a_missing_rail_fails_the_sum():
     program.line = "GPU 1/1 SYS5V 3/3"
     with pytest.raises(Unavailable, match="no longer states CPU"):
         total.read()
+
+
+def test_other_machines_and_emulated_jetsons_do_not_run_it(plant, tx2):
+    assert tegrastats.discover(plant(tx2)) == ((), ())
+    assert tegrastats.discover(plant({})) == ((), ())
