@@ -224,6 +224,13 @@ def test_a_users_mistake_is_named(framework, own, function, complaint):
         build(framework, f"{own}:{function}")
 
 
+def test_a_users_model_and_data_must_fit(framework, own):
+    with pytest.raises(ValueError, match=r"takes images of \(2, 2, 3\), the data are \(28, 28, 1\)"):
+        build(framework, f"{own}:build", (28, 28, 1))
+    with pytest.raises(ValueError, match="has 5 outputs, the data 10 classes"):
+        build(framework, f"{own}:build", (2, 2, 3), 10)
+
+
 def test_it_tells_errors_for_want_of_memory_from_others(framework):
     backend = base.framework(framework)
     own = __import__(framework)

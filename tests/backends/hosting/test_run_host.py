@@ -129,21 +129,6 @@ def test_heartbeats_keep_a_worker_whose_step_takes_long(tmp_path):
     assert run.members(Silent) == []
 
 
-def test_a_worker_that_waits_for_others_and_falls_silent_is_dropped(tmp_path):
-    run = ServerRun(run_spec(tmp_path, 1))
-    busy = ScriptedWorker(run, "nano")
-    busy.receive_order()
-    waiting = ScriptedWorker(run, "tx2")
-    waiting.stop_beating()
-    run.fall_silent("tx2")
-    run.await_event(Dropped)
-    assert run.members(Dropped) == ["tx2"]
-    busy.push()
-    busy.receive_order()
-    busy.push_scores()
-    assert_whole(run, 1)
-
-
 def test_a_worker_that_returns_again_and_again_makes_each_step_once(tmp_path):
     run = ServerRun(run_spec(tmp_path, 60, checkpoint_every=3))
     computed, visits_over = itertools.count(), threading.Event()

@@ -12,7 +12,7 @@ from backends.frameworks.optimizer import OptimizerSettings
 from backends.jobs.job import ACCURACY
 from backends.network.mailbox import RUN_OVER
 from backends.peers.exchanges import gradients
-from backends.protocol.events import CheckpointWritten, Dropped, Joined, Silent
+from backends.protocol.events import Dropped, Joined, Silent
 from backends.strategies.compatibility import PARTS
 from backends.strategies.presets import PRESETS
 from tests.backends.fakes import train_on_all, train_on_all_with
@@ -250,15 +250,6 @@ def clock_of(*seconds):
         yield now
 
 
-def test_a_slower_peer_gets_smaller_batches(tmp_path):
-    run = PeerRun(tmp_path, "dlion", 240, 2, training_samples=10_000)
-    slow, quick = run.start(0, clock=clock_of(2.0).__next__), run.start(1, clock=clock_of(0.1).__next__)
-    slow.end()
-    quick.end()
-    assert run.account().finished
-    assert slow.batches.batch < quick.batches.batch
-
-
 def test_the_budget_of_transfers_is_the_time_of_recent_gradients(tmp_path):
     """Otherwise a slow first step would have links filled for many steps to come."""
     run, budgets = PeerRun(tmp_path, "dlion:batching=fixed", 12, 2), []
@@ -297,18 +288,6 @@ def test_all_messages_of_a_step_are_made_before_the_first_is_sent(tmp_path):
     assert seen == 3 * ["chosen", "chosen", "sent", "sent"]
 
 
-def test_the_best_peer_sends_its_weights_to_the_others(tmp_path):
-    def sent(knowledge):
-        run = PeerRun(tmp_path, "baseline:knowledge=" + knowledge, 660, 3)
-        for thread in run.start_all():
-            thread.end()
-        return sum(each.bytes for each in run.account().workers.values())
-
-    # After 100 and 200 of 220 steps one peer sends its 39 weights to both others, or to one.
-    nobody, worst, everyone = (sent(whom) for whom in ("none", "best-to-worst", "best-to-all"))
-    assert nobody + 2 * 39 * 4 < worst < everyone
-
-
 def test_a_frozen_peer_is_dropped_and_the_others_go_on(tmp_path):
     run = PeerRun(tmp_path, "allreduce", 1500, 3, heartbeat_s=1.0, evaluate_every=10_000)
     threads = run.start_all()
@@ -318,17 +297,3 @@ def test_a_frozen_peer_is_dropped_and_the_others_go_on(tmp_path):
         thread.end()
     assert run.account().finished
     assert any(isinstance(event, Silent) for event in run.events)
-
-
-def test_equal_weights_are_saved_once_and_different_ones_for_each_peer(tmp_path):
-    def saved_by_peer(text):
-        run = PeerRun(tmp_path, text, 60, 3, checkpoint_every=20, host="pc")
-        for thread in run.start_all():
-            thread.end()
-        assert run.account().finished
-        # One that is due while another is being written is left out.
-        assert len([event for event in run.events if isinstance(event, CheckpointWritten)]) >= 2
-        return {label for label in run.saved().member_states if label.endswith("own")}
-
-    assert saved_by_peer("allreduce") == set()
-    assert saved_by_peer("crossover") == {"nano/own", "pc/own", "tx2/own"}

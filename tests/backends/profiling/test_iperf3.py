@@ -5,7 +5,6 @@ import math
 import os
 import shutil
 import socket
-import statistics
 
 import pytest
 from hypothesis import given
@@ -22,12 +21,6 @@ needs_iperf3 = pytest.mark.skipif(
 )
 #: Seconds of a test that nobody makes.
 SECONDS = 0.1
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    """Silence is noticed soon."""
-    monkeypatch.setattr(iperf3, "SILENCE_LIMIT_S", 0.5)
 
 
 @pytest.fixture
@@ -80,12 +73,6 @@ def test_a_client_that_finds_no_server_says_where_it_looked():
         port = listener.getsockname()[1]
     with pytest.raises(LinkError, match=f"{LOOPBACK}:{port}.*refused"):
         iperf3.send(LOOPBACK, port, SECONDS)
-
-
-def test_a_client_that_hears_nothing_suspects_a_firewall(pretended, impatient):
-    pretended("exec sleep 60")
-    with pytest.raises(LinkError, match=f"{LOOPBACK}:5201 did not end .* firewall"):
-        iperf3.send(LOOPBACK, 5201, seconds=0)
 
 
 # -- either ----------------------------------------------------------------------------------------
@@ -173,13 +160,6 @@ def test_a_short_interval_at_the_end_is_left_out():
 
 def test_where_most_intervals_are_empty_the_total_counts():
     assert iperf3.parse_report(json.dumps(report([(0, 0.1), (150, 0.1), (0, 0.1)]))) == ([150.0], None)
-
-
-@given(st.lists(st.sampled_from([0, 0, 100, 150]), min_size=1, max_size=60))
-def test_no_rate_is_nothing_once_a_ramp_up_is_left_out(counts):
-    values, error = iperf3.parse_report(json.dumps(report([(count, 0.1) for count in counts])))
-    edge = len(values) // 5
-    assert error or statistics.median(values[edge:]) > 0 < statistics.median(values[edge : len(values) - edge])
 
 
 keys = ["intervals", "sum", "bytes", "seconds", "sender", "end", "sum_received", "error"]

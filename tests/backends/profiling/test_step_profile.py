@@ -112,13 +112,6 @@ def test_sensors_are_sampled_beside_a_model_that_is_timed_again_as_they_are_in_a
     assert done == ["start", "stop"]
 
 
-def test_a_stopped_second_visit_is_none(model: str) -> None:
-    job = Job()
-    job.stopping.set()
-    with pytest.raises(InterruptedError, match="stopped after 0 steps"):
-        step_profile.repeat_steps(job, RepeatSteps(ReplicaSpec("torch", model), 4, 0.1))
-
-
 @pytest.mark.e2e
 @by_every_framework
 def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,15 +123,6 @@ def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str, mo
     assert (found.size.parameters, sum(found.size.layers)) == (models.parameter_count(models.model("cipher")),) * 2
     assert len(found.costs.ready) == (len(found.size.layers) if framework == "torch" else 0)
     assert (found.costs.group_cpu_s is None) == (framework == "tensorflow" or found.setup.accelerator == "cuda")
-
-
-@pytest.mark.e2e
-def test_further_sizes_are_timed_and_the_double_one_only_where_steps_are_short(
-    slow: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert [other.batch for other in time_steps(Job(), slow, "torch", 8).other_batches] == [4, 2, 16]
-    monkeypatch.setattr(step_profile, "LONGEST_FOR_DOUBLE_S", 0.0)
-    assert [other.batch for other in time_steps(Job(), slow, "torch", 8).other_batches] == [4, 2]
 
 
 GREEDY = """

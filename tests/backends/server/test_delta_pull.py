@@ -6,12 +6,9 @@ import pytest
 from backends.frameworks.layout import Variable
 from backends.server.delta_pull import DeltaPull
 from backends.strategies.message import DENSE, dense, half, spans, sparse
+from tests.backends.strategies.vectors import floats
 
 VARIABLES = (Variable("a", (2,), 0, 2), Variable("b", (3,), 2, 3), Variable("c", (), 5, 1))
-
-
-def floats(*values):
-    return np.array(values, np.float32)
 
 
 GRADIENT = floats(4, -4, 1, -1, 1, 2)

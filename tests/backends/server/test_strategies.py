@@ -9,7 +9,7 @@ import pytest
 
 from backends.frameworks.optimizer import OptimizerSettings
 from backends.jobs.job import ACCURACY
-from backends.protocol.events import CheckpointWritten, Dropped, Joined, Replaced
+from backends.protocol.events import Dropped, Joined, Replaced
 from backends.protocol.frames import WorkerEvaluation, WorkerStep
 from backends.strategies import sample_streams
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
@@ -160,27 +160,6 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
-    run = ServerRun(plain(tmp_path, 60, checkpoint_every=20))
-    sparse = "top-k:share=0.1"
-    members = [
-        WorkerThread(
-            run,
-            name,
-            batches=DrawnBatches(seed=seed),
-            compressor=CompressorSpec.from_text(sparse).build(Softmax().variables),
-        )
-        for seed, name in enumerate(NAMES)
-    ]
-    for member in members:
-        member.end()
-    assert run.account().finished
-    taken = [event for event in run.events if isinstance(event, CheckpointWritten)]
-    assert len(taken) >= 2
-    assert set(run.saved().member_states) <= set(NAMES)
-    assert all(kept[0].shape == (39,) for kept in run.saved().member_states.values())
-
-
 def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed(tmp_path):
     run = ServerRun(plain(tmp_path, 100))
     first, other = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
@@ -224,21 +203,6 @@ def test_a_worker_that_takes_longer_gets_smaller_batches_and_all_of_them_grow(tm
         quick.push(seconds=0.01 * batches[1])
     assert batches[1] == pytest.approx(3 * batches[0], abs=2)
     assert sum(batches) > 2 * BATCH
-    run.stopping.set()
-    run.account()
-
-
-def test_without_synchronisation_a_worker_that_takes_longer_gets_smaller_batches_too(tmp_path):
-    parts = "batching=dynamic,aggregation=weighted"
-    run = ServerRun(with_parts(tmp_path, 1000, parts, members=2, training_samples=100))
-    slow, quick = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
-    for _ in range(10):
-        slow_batch = slow.receive_order().batch
-        slow.push(seconds=0.03 * slow_batch)
-        for _ in range(3):
-            quick_batch = quick.receive_order().batch
-            quick.push(seconds=0.01 * quick_batch)
-    assert (slow_batch, quick_batch) == (BATCH // 2, BATCH + BATCH // 2)
     run.stopping.set()
     run.account()
 

@@ -8,13 +8,15 @@ import pytest
 from backends.frameworks.layout import Variable
 from backends.network.framing import as_bytes
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
-from backends.strategies.message import buffers, whole
+from backends.strategies.message import whole
 
 VARIABLES = (
     Variable("conv/kernel", (60, 50), 0, 3000),
     Variable("dense/kernel", (20, 25), 3000, 500),
     Variable("dense/bias", (40,), 3500, 40),
 )
+from tests.backends.strategies.vectors import received
+
 SIZE = 3540
 #: Layers differ in scale, as they do.
 SCALES = np.repeat(np.array([100, 10, 1], np.float32), [3000, 500, 40])
@@ -67,14 +69,6 @@ def gradients(count, seed=0):
     drawn = np.random.default_rng(seed).normal(size=(count, SIZE)).astype(np.float32) * SCALES
     drawn.flags.writeable = False
     return drawn
-
-
-def received(message):
-    """What arrives of a message: its head as JSON, and its bytes."""
-    arrived = buffers(message.head, SIZE)
-    for sent, room in zip(as_bytes(message.arrays), as_bytes(arrived.arrays), strict=True):
-        room[:] = sent
-    return arrived
 
 
 def assert_same(found, wanted):

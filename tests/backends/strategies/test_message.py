@@ -8,18 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.network.framing import as_bytes
 from backends.protocol.frames import MessageHead
 from backends.protocol.json_messages import decode, encode_list
 from backends.strategies import message as messages
 from backends.strategies.message import Message, add, buffers, bytes_of, dense, half, put, spans, sparse, whole
+from tests.backends.strategies.vectors import floats, received
 from tests.mutations import MUTATIONS, mutated
 
 VALUES = np.array([1.0, -2.0, 3.0, 0.5, 8.0], np.float32)
-
-
-def floats(*values):
-    return np.array(values, np.float32)
 
 
 def some_of(kind, values, chosen):
@@ -29,14 +25,6 @@ def some_of(kind, values, chosen):
     if kind == messages.SPANS:
         return spans(values, [(int(i), int(i) + 1) for i in np.flatnonzero(chosen)])
     return dense(values) if kind == messages.DENSE else half(values)
-
-
-def received(message):
-    """What arrives of a message: its head as JSON, and its bytes."""
-    arrived = buffers(message.head, message.size)
-    for sent, room in zip(as_bytes(message.arrays), as_bytes(arrived.arrays), strict=True):
-        room[:] = sent
-    return arrived
 
 
 def test_a_dense_message_is_the_vector_itself():

@@ -72,14 +72,6 @@ def test_a_round_that_is_abandoned_leaves_the_weights_as_they_were():
     assert next(asked, None) is None
 
 
-def test_a_kept_round_is_dropped_with_its_weights():
-    rounds = local_updates(Softmax())
-    made = rounds.make(LocalRound(4), 0.1, BATCH)
-    rounds.keep(made)
-    rounds.drop()
-    assert rounds.make(LocalRound(4), 0.1, BATCH) is not made
-
-
 def test_a_loss_that_is_not_finite_ends_the_round():
     replica = Diverging(loss=float("nan"), good=2)
     made = local_updates(replica).make(LocalRound(50), 0.1, BATCH)

@@ -81,17 +81,6 @@ class TestWithTorch:
         assert made["classes"] == [*"0123456789"]
         assert made["code"].splitlines() == made["lines"]
 
-    def test_a_model_file_that_has_changed_is_told(self, planner: Planner, run_folder: Path) -> None:
-        file = Path("examples/tiny.py")
-        file.write_text(file.read_text() + "# as good as ever\n")
-        ran = planner("export", "run", "--to", "model.pt", "--json")
-        (note,) = json.loads(ran.out)["notes"]
-        assert note.startswith("examples/tiny.py has changed since it was trained")
-
-        file.write_text(file.read_text().replace("27", "0x1c"))  # another size, for caches of bytecode
-        problem = planner("export", "run", "--to", "model.pt").problem()
-        assert problem.startswith("cannot export run: checkpoint run/checkpoint.npz is of another model")
-
     def test_an_error_in_a_users_file_names_its_line(self, planner: Planner, run_folder: Path) -> None:
         file = Path("examples/tiny.py")
         lines = file.read_text().splitlines()

@@ -105,15 +105,6 @@ def test_a_network_that_the_fleet_file_trusts_needs_no_option(planner: Planner) 
     assert planner("recommend", "--engine", "torch", "--metric", "time", "--json").code == 0
 
 
-def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
-    done = profiled("recommend", "--csv")
-    rows = list(csv.DictReader(io.StringIO(done.out)))
-    assert (done.code, done.err, len(rows)) == (0, "", 12)
-    edps_js = [float(row["edp_js"]) for row in rows]
-    assert edps_js == sorted(edps_js)
-    assert all(float(row["low"]) <= edp_js * (1 + 1e-9) for row, edp_js in zip(rows, edps_js, strict=True))
-
-
 def test_the_plan_is_of_the_best_or_of_the_place_that_is_chosen(profiled: Planner) -> None:
     ranking = json.loads(profiled("recommend", "--json").out)["ranking"]
     for place in (1, 3):

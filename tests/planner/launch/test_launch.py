@@ -64,13 +64,6 @@ def test_every_rank_runs_in_a_copy_of_the_project_and_knows_its_place(folder: Pa
     assert len(list(folder.glob("cache-*/planner/project-*/made"))) == 2
 
 
-def test_a_plan_of_one_device_has_one_rank(folder: Path) -> None:
-    plan_file(folder / "plan.json", "cipher", NAMES[:1], 10, fingerprint="none")
-    command = launched(folder, "print(os.environ['WORLD_SIZE'])", "pass")
-    assert (command.popen.returncode, command.output) == (0, "[tx2] 1\n"), command.errors
-    assert command.last_line.startswith("the only rank ended with exit code 0")
-
-
 def test_the_first_rank_that_fails_ends_all_with_its_exit_code(folder: Path) -> None:
     command = launched(folder, WAIT, "sys.exit(7)", "--json")
     assert command.popen.returncode == 7
@@ -134,9 +127,3 @@ def test_a_program_that_is_not_on_a_device_is_named(folder: Path) -> None:
     assert command.popen.returncode == 1
     assert "no-such-program: No such file or directory" in command.last_line
     gone(folder)
-
-
-def test_what_stays_here_is_told(folder: Path) -> None:
-    (folder / "net/data").symlink_to("/usr")
-    command = launched(folder, "pass", "pass")
-    assert f"data is a link that leads out of {folder}/net; it is not sent" in command.errors

@@ -37,13 +37,6 @@ def test_every_cluster_is_ranked_best_first() -> None:
     json.dumps(found, allow_nan=False)
 
 
-def test_the_table_holds_a_line_a_cluster() -> None:
-    rows = list(csv.DictReader(io.StringIO(to_csv(recommend(fleet(), asked(TIME))))))
-    assert len(rows) == 12
-    assert rows[0]["workers"] == "a b c"
-    assert float(rows[0]["low"]) <= float(rows[0]["time_s"]) <= float(rows[0]["high"])
-
-
 def test_wherever_watts_are_written_stands_where_they_come_from() -> None:
     slowed = profiles.device(profiles.step(0.6, slowdown=4.0))
     found = recommend(profiles.profile({"a": profiles.device(profiles.step(0.5)), "b": slowed}), asked(EDP))

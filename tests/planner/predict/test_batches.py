@@ -30,6 +30,11 @@ def test_a_growing_batch_is_the_mean_over_its_rounds(rounds: int) -> None:
     )
 
 
+def test_or_over_as_many_rounds_as_so_many_images_take() -> None:
+    images = sum(grown(700)) + 0.5 * grown(701)[-1]
+    assert mean_batch(Strategy.from_text("dlion"), 3, 32, 60_000, images=images) == pytest.approx(images / 700.5 / 3)
+
+
 def test_few_training_images_let_it_grow_little() -> None:
     assert mean_batch(Strategy.from_text("dlion"), 3, 32, 3_000, rounds=10_000) <= 2 * 300 / 3 + 1
     assert notes(RunSettings(strategy=Strategy.from_text("dlion")), RunLength(1000, Learning(3_000))) == [

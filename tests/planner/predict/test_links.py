@@ -41,6 +41,12 @@ def test_a_what_if_faster_than_anything_measured_is_said_to_change_nothing() -> 
     assert note.startswith("--rate a: its links measured 100 Mbit/s at most; a faster network")
 
 
+def test_of_a_what_if_far_slower_than_anything_measured_it_is_said_what_is_not_known() -> None:
+    (note,) = training_of(profiles.profile(TWO), rates={"a": 20 * MBIT}).notes
+    assert note.startswith("--rate a: its links measured 100 Mbit/s at most; on a network more than 4 times slower ")
+    assert training_of(profiles.profile(TWO), rates={"a": 30 * MBIT}).notes == ()
+
+
 @pytest.mark.parametrize(
     ("together", "expected"),
     [(50 * MBIT, 100 * MBIT), (99 * MBIT, math.inf)],

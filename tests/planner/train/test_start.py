@@ -102,6 +102,16 @@ def test_a_step_that_hangs_while_heartbeats_go_on_is_made_by_another(pair: Path,
     gone(pair)
 
 
+def test_a_device_alone_whose_step_hangs_ends_the_run_with_its_checkpoint(pair: Path) -> None:
+    alone = new_plan(pair, "tx2")
+    (pair / "hang").touch()
+    command = start(pair, str(alone), "--checkpoint-every", "2")
+    assert command.ended() == 1
+    message = one_line(command)
+    assert "the agent ends: a step has taken" in message and "--resume" in message
+    gone(pair)
+
+
 def test_an_agent_that_is_stopped_ends_with_the_command_that_is_killed(pair: Path) -> None:
     hold(pair)
     command = start(pair)

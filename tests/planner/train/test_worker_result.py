@@ -125,3 +125,8 @@ def test_an_emulated_device_is_labelled_whatever_its_watts_come_from(watts: floa
 def test_a_worker_s_error_is_the_spread_between_its_windows() -> None:
     part = one(planned("a"), [window(1.0, watts) for watts in (45.0, 55.0, 45.0, 55.0)])
     assert part.watts_error == pytest.approx(5.7735 / 2 / 50)
+
+
+def test_a_worker_that_was_started_again_has_more_than_one_start() -> None:
+    assert one(planned("a"), spent=[TimeSpent(30), TimeSpent(30)]).starts == 2
+    assert one(planned("a")).starts == 1

@@ -13,13 +13,6 @@ def test_the_share_of_waiting_and_the_samples_are_shown() -> None:
     assert row(text, "pc").split()[1] == "-"
 
 
-def test_what_was_stored_and_what_was_malformed_is_shown_where_there_is_some() -> None:
-    plain = shown(stream_table(stream_columns({"tx2": SLOW}, 16.0), "streams"), 160)
-    assert "stored" not in plain and "malformed" not in plain
-    found = shown(stream_table(stream_columns({"tx2": SLOW._replace(stored=5, malformed=2)}, 16.0), "streams"), 160)
-    assert "stored" in found and row(found, "tx2").split()[-2:] == ["5", "2"]
-
-
 def test_the_predicted_share_of_waiting_is_beside_the_measured_one() -> None:
     made = stream_columns({"tx2": SLOW, "pc": SLOW}, 16.0)
     assert "predicted" not in shown(stream_table(made, "streams"), 160)

@@ -3,12 +3,11 @@
 import pytest
 from rich.live import Live
 
-from backends.protocol.events import Dropped, Evaluated, MemberProgress, MemberTelemetry, Progress, Refused, TimeSpent
+from backends.protocol.events import Dropped, Evaluated, MemberProgress, Progress, Refused
 from planner import console
 from planner.provenance import Provenance
 from planner.views import training
 from planner.views.training import TrainingProgress
-from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
 from tests.planner.screens import WIDTHS, row, shown
 
@@ -25,11 +24,6 @@ def progress(source: Provenance = NAMEPLATE) -> TrainingProgress:
     gone = at._replace(connected=False, loss=None)
     view.on_event("a", Progress(80, 100, 20.0, {"a": at, "b": gone}))
     return view
-
-
-def window(*readings: tuple[str, str, float | None], source: str = "sensor") -> MemberTelemetry:
-    power = tuple(PowerReading(name, source, covers, watts, 0.0, 5) for name, covers, watts in readings)
-    return MemberTelemetry(Window(5.0, {}, power), TimeSpent())
 
 
 def live(view: TrainingProgress, width: int = 160) -> str:
@@ -53,20 +47,6 @@ def test_many_refused_connections_are_one_line(capsys: pytest.CaptureFixture[str
     one, many = capsys.readouterr().err.splitlines()[-2:]
     assert one == "server: a connection was refused: 10.0.0.9: TLS handshake failed"
     assert many == "server: 1,281 more connections were refused, the last one: 10.0.0.9: TLS handshake failed"
-
-
-def test_live_watts_count_no_rail_twice() -> None:
-    view = progress()
-    view.on_event("a", window(("board", "board", 9.0), ("cpu", "rail", 5.0), ("gpu", "rail", 2.0)))
-    assert "9.00 W" in row(live(view), "a")
-
-
-def test_what_each_worker_computes_with_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
-    with training.training() as view:
-        view.on_plan(plan(planned("a"), planned("b")))
-        assert "computes with" not in capsys.readouterr().err
-        view.on_plan(plan(planned("a"), planned("b")._replace(framework="tensorflow")))
-    assert "a computes with torch; b computes with tensorflow" in capsys.readouterr().err
 
 
 def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:

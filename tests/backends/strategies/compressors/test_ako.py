@@ -4,13 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.frameworks.layout import Variable
 from backends.strategies.compressors.ako import Ako
 from backends.strategies.message import DENSE, SPANS, bytes_of
-
-
-def variables(size):
-    return (Variable("all", (size,), 0, size),)
+from tests.backends.strategies.vectors import one_variable
 
 
 def budget(size, elements):
@@ -19,7 +15,7 @@ def budget(size, elements):
 
 
 def test_ten_elements_in_four_blocks():
-    compressor = Ako(variables(10), blocks=4)
+    compressor = Ako(one_variable(10), blocks=4)
     sent = [compressor.compress(np.ones(10, np.float32)) for _ in range(4)]
     assert [message.arrays[0].tolist() for message in sent] == [[[0, 3]], [[3, 5]], [[5, 8]], [[8, 10]]]
     assert [message.arrays[1].tolist() for message in sent] == [[1, 1, 1], [2, 2], [3, 3, 3], [4, 4]]
@@ -31,11 +27,11 @@ def test_ten_elements_in_four_blocks():
 
 
 def test_one_block_is_everything():
-    assert Ako(variables(10), blocks=1).compress(np.ones(10, np.float32)).kind == DENSE
+    assert Ako(one_variable(10), blocks=1).compress(np.ones(10, np.float32)).kind == DENSE
 
 
 def test_the_link_decides_how_many_blocks_there_are():
-    compressor = Ako(variables(10), blocks=4)
+    compressor = Ako(one_variable(10), blocks=4)
     assert compressor.compress(np.ones(10, np.float32), budget(10, 5)).arrays[0].tolist() == [[0, 5]]
     assert compressor.compress(np.ones(10, np.float32), budget(10, 3)).arrays[0].tolist() == [[5, 8]]
     assert compressor.compress(np.ones(10, np.float32), float("inf")).arrays[0].tolist() == [[8, 10]]
@@ -45,7 +41,7 @@ def test_the_link_decides_how_many_blocks_there_are():
 @settings(max_examples=80, deadline=None)
 @given(size=some.integers(1, 40), fits=some.lists(some.integers(1, 50), min_size=1, max_size=60))
 def test_blocks_follow_each_other_and_fit_whatever_the_link_can_take(size, fits):
-    compressor = Ako(variables(size))
+    compressor = Ako(one_variable(size))
     at = 0
     for elements in fits:
         limit = budget(size, elements)
@@ -58,7 +54,7 @@ def test_blocks_follow_each_other_and_fit_whatever_the_link_can_take(size, fits)
 
 
 def test_what_it_costs_is_the_mean_over_its_blocks():
-    compressor = Ako(variables(10), blocks=4)
+    compressor = Ako(one_variable(10), blocks=4)
     sent = [compressor.compress(np.ones(10, np.float32)).traffic_bytes for _ in range(4)]
     assert compressor.traffic_bytes() == np.mean(sent)
     assert compressor.traffic_bytes(budget(10, 3)) == np.mean(sent)

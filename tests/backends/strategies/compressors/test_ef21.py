@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from backends.frameworks.layout import consecutive
 from backends.strategies.compressors.ef21 import EF21
 from backends.strategies.compressors.momentum_correction import MomentumCorrection
 from backends.strategies.message import SPARSE, whole
+from tests.backends.strategies.vectors import one_variable
 
 
 def made(size, **options):
-    return EF21(consecutive([("any", (size,))]), **options)
+    return EF21(one_variable(size), **options)
 
 
 def test_the_elements_that_changed_most_are_sent_as_differences():

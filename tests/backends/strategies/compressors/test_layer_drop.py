@@ -6,12 +6,9 @@ import pytest
 from backends.frameworks.layout import Variable
 from backends.strategies.compressors.layer_drop import LayerDrop, threshold
 from backends.strategies.message import DENSE, SPANS, whole
+from tests.backends.strategies.vectors import floats
 
 VARIABLES = (Variable("a", (2,), 0, 2), Variable("b", (3,), 2, 3), Variable("c", (), 5, 1))
-
-
-def floats(*values):
-    return np.array(values, np.float32)
 
 
 #: Means of the absolute values: 4, 1 and 2; L1 norms: 8, 3 and 2.

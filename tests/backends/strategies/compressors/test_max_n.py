@@ -8,16 +8,9 @@ from hypothesis import strategies as some
 from backends.frameworks.layout import Variable
 from backends.strategies.compressors.max_n import LEAST, MaxN
 from backends.strategies.message import DENSE, SPARSE, bytes_of
+from tests.backends.strategies.vectors import floats, one_variable
 
 TWO = (Variable("kernel", (2, 3), 0, 6), Variable("bias", (8,), 6, 8))
-
-
-def variables(size):
-    return (Variable("all", (size,), 0, size),)
-
-
-def floats(*values):
-    return np.array(values, np.float32)
 
 
 def budget(size, entries):
@@ -37,18 +30,18 @@ def test_each_variable_has_its_own_maximum_and_keeps_its_own_rest():
 
 
 def test_one_sends_what_is_within_a_hundredth_of_the_maximum():
-    message = MaxN(variables(6), n=1).compress(floats(1, 2, 100, 98, -99.5, 3))
+    message = MaxN(one_variable(6), n=1).compress(floats(1, 2, 100, 98, -99.5, 3))
     np.testing.assert_array_equal(message.arrays[0], [2, 4])
 
 
 def test_a_hundred_sends_everything():
-    compressor = MaxN(variables(6), n=100)
+    compressor = MaxN(one_variable(6), n=100)
     assert compressor.compress(floats(0, 1, 0, 2, 0, 3)).kind == DENSE
     assert not compressor.residual().any()
 
 
 def test_the_budget_finds_the_largest_n_that_fits():
-    compressor = MaxN(variables(20))
+    compressor = MaxN(one_variable(20))
     values = np.arange(1, 21, dtype=np.float32)  # 0.05, 0.10 … 1 of the maximum
     message = compressor.compress(values, budget(20, 3))
     np.testing.assert_array_equal(message.arrays[0], [17, 18, 19])
@@ -58,7 +51,7 @@ def test_the_budget_finds_the_largest_n_that_fits():
 
 
 def test_of_equal_ones_that_do_not_all_fit_none_goes():
-    compressor = MaxN(variables(10))
+    compressor = MaxN(one_variable(10))
     message = compressor.compress(floats(10, 8, 8, 8, 1, 1, 1, 1, 1, 1), budget(10, 3))
     np.testing.assert_array_equal(message.arrays[0], [0])
 
@@ -66,7 +59,7 @@ def test_of_equal_ones_that_do_not_all_fit_none_goes():
 @settings(max_examples=80, deadline=None)
 @given(size=some.integers(1, 300), share=some.floats(0, 1.2), seed=some.integers(0, 100))
 def test_a_message_fits_its_budget_unless_n_is_at_its_least_and_another_entry_would_not(size, share, seed):
-    compressor = MaxN(variables(size))
+    compressor = MaxN(one_variable(size))
     limit = share * bytes_of(DENSE, size, size)
     values = np.random.default_rng(seed).permutation(np.arange(1, size + 1)).astype(np.float32)
     message = compressor.compress(values, limit)
@@ -107,7 +100,7 @@ def test_a_large_message_is_nearly_full_and_has_none_but_the_nearest(entries, se
 def test_n_is_never_below_its_least_in_a_large_message_either():
     """All are near the largest, so that all go, whatever there is room for."""
     values = np.linspace(0.995, 1.0, 100_009, dtype=np.float32)
-    compressor = MaxN(variables(100_009))
+    compressor = MaxN(one_variable(100_009))
     assert compressor.compress(values, budget(100_009, 40_000)).kind == DENSE
     assert compressor.metrics()["n"] == pytest.approx(LEAST)
 

@@ -9,6 +9,7 @@ from backends.strategies.compressors.power_sgd import PowerSGD
 from backends.strategies.message import whole
 
 VARIABLES = consecutive([("kernel", (60, 50)), ("bias", (40,)), ("conv", (20, 3, 3, 4))])
+SIZE = 60 * 50 + 40 + 720
 
 
 def test_a_matrix_of_that_rank_is_sent_whole_once_its_columns_are_known():
@@ -18,6 +19,12 @@ def test_a_matrix_of_that_rank_is_sent_whole_once_its_columns_are_known():
     sent = whole(made.compress(matrix.astype(np.float32).ravel()))
     np.testing.assert_allclose(sent, matrix.ravel(), atol=1e-4)
     assert np.abs(made.residual()).max() < 1e-4
+
+
+def test_one_dimension_is_sent_as_it_is():
+    given_values = np.arange(SIZE, dtype=np.float32)
+    sent = whole(PowerSGD(VARIABLES).compress(given_values))
+    np.testing.assert_array_equal(sent[3000:3040], given_values[3000:3040])
 
 
 def test_the_next_message_begins_where_the_last_one_ended():

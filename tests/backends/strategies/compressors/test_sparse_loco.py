@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.frameworks.layout import consecutive
 from backends.strategies import quantized
 from backends.strategies.compressors.sparse_loco import SparseLoCo
 from backends.strategies.message import DENSE, bytes_of, sound, whole
+from tests.backends.strategies.vectors import one_variable
 
 
 def made(size, **options):
-    return SparseLoCo(consecutive([("any", (size,))]), **options)
+    return SparseLoCo(one_variable(size), **options)
 
 
 def test_of_each_chunk_the_largest_are_sent_at_two_levels_with_their_signs():

@@ -2,21 +2,13 @@
 
 import numpy as np
 
-from backends.frameworks.layout import Variable
 from backends.strategies.compressors.top_k import TopK
 from backends.strategies.message import DENSE, SPARSE
-
-
-def variables(size):
-    return (Variable("all", (size,), 0, size),)
-
-
-def floats(*values):
-    return np.array(values, np.float32)
+from tests.backends.strategies.vectors import floats, one_variable
 
 
 def test_what_is_too_small_is_kept_and_added_to():
-    compressor = TopK(variables(8), share=0.25)
+    compressor = TopK(one_variable(8), share=0.25)
     message = compressor.compress(floats(0, 5, 0, -7, 1, 2, 3, 0))
     assert message.kind == SPARSE
     np.testing.assert_array_equal(message.arrays[0], [1, 3])
@@ -30,7 +22,7 @@ def test_what_is_too_small_is_kept_and_added_to():
 
 
 def test_from_a_half_on_everything_goes_in_no_more_bytes():
-    compressor = TopK(variables(8), share=0.5)
+    compressor = TopK(one_variable(8), share=0.5)
     message = compressor.compress(floats(1, 2, 3, 4, 5, 6, 7, 8))
     assert message.kind == DENSE
     assert not compressor.residual().any()

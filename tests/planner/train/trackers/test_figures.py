@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from backends.protocol.events import (
     MemberProgress,
@@ -85,32 +82,12 @@ def watts(figures: RunFigures, told: MemberTelemetry) -> list[Figure]:
     return [each for each in figures.of("a", told) if each.name == "worker_power_watts"]
 
 
-def test_watts_tell_where_they_come_from() -> None:
-    (found,) = watts(RunFigures(plan(A)), telemetry(TimeSpent()))
-    assert found.value == 30.0
-    assert found.source == "integrated sensor of the wall plug"
-
-
 def test_watts_without_a_sensor_follow_from_the_plan_at_the_busy_share() -> None:
     (found,) = watts(RunFigures(plan(A)), telemetry(TimeSpent(5, busy_s=4.0, evaluation_s=1.0), watts=None))
     assert found.value == pytest.approx(10.0 + 0.5 * 40.0)  # A draws 10 W idle and 50 W busy
     assert found.source.startswith("nameplate")
     unknown = planned("a", idle_w=None, busy_w=None)
     assert watts(RunFigures(plan(unknown)), telemetry(TimeSpent(5, busy_s=4.0), watts=None)) == []
-
-
-times = st.floats(0.0, 1e6)
-
-
-@given(st.lists(st.tuples(times, times, times, st.floats(0.0, 1.0)), min_size=1))
-def test_shares_lie_between_0_and_1(reports: Any) -> None:
-    figures, spent = RunFigures(plan(A)), TimeSpent()
-    for busy_s, exchange_s, evaluation_s, waited in reports:
-        more = TimeSpent(1, busy_s, exchange_s, evaluation_s, data_s=waited * busy_s)
-        spent = spent.plus(more)
-        found = values(figures.of("a", telemetry(spent)))
-        shares = [value for name, value in found.items() if "share" in name]
-        assert all(-1e-6 <= share <= 1 + 1e-6 for share in shares)
 
 
 @pytest.mark.parametrize("run", ["dynamic-batches", "parameter-server", "peers"])
