@@ -225,11 +225,11 @@ def main(*claim: str) -> None:
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but
     # would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)
-    from backends.agent import malloc, parent_death, script
+    from backends.agent import libc, script
     from backends.agent.verbs import ORDERS  # after the redirection: importing may print
 
-    malloc.keep()
-    parent_death.ask_for(signal.SIGCONT)  # one that was stopped then finds its input closed
+    libc.keep_freed_memory()
+    libc.signal_when_parent_ends(signal.SIGCONT)  # one that was stopped then finds its input closed
     files.claim(archive)  # the archive, from which some modules are imported late
     Agent(Input(0), Output(answers), ORDERS).run()
     script.end_all()  # each leads a process group of its own

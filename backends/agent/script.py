@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Dict, Set
 
-from backends.agent import parent_death
+from backends.agent import libc
 from backends.agent.command import GRACE_S, LEFT_S, TICK_S, pass_on
 from backends.data.folder_content import require_folder
 from backends.jobs.user_job import DATA_VARIABLE
@@ -86,7 +86,7 @@ def _environment(order: RunScript) -> Dict[str, str]:
 
 def _die_with_the_agent() -> None:
     """The system kills the script when the agent is killed, which then cannot do so itself."""
-    parent_death.ask_for(signal.SIGKILL)
+    libc.signal_when_parent_ends(signal.SIGKILL)
 
 
 def _end_when_told(task: Any, group: int, ended: threading.Event) -> None:

@@ -6,12 +6,12 @@ from typing import Dict, List, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.layout import Variable, consecutive
-from backends.profiling.thread_timer import timed
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, add, bytes_of
 from profilers.records.readings import Samples
 from profilers.records.steps import CodecCost
+from profilers.thread_times import timed
 
 #: Messages before the residual has settled; messages that are timed, and seconds for them.
 WARM_UP = 2

@@ -10,12 +10,12 @@ from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import ADAM, LARS, OWN, SGD, OptimizerSettings
 from backends.optimizers import registry
 from backends.optimizers.base import JobOptimizer
-from backends.profiling.thread_timer import timed
 from backends.server.global_model import GlobalModel
 from backends.strategies import message
 from backends.training.compute_clock import clock_of
 from profilers.records.readings import Samples
 from profilers.records.steps import UpdateCost
+from profilers.thread_times import timed
 
 MOMENTUM = 0.9
 #: Small enough that nothing overflows on noise.

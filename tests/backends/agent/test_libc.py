@@ -6,9 +6,9 @@ import pytest
 
 FAULTS = """
 import resource, sys
-from backends.agent import malloc
+from backends.agent import libc
 if "keep" in sys.argv:
-    assert malloc.keep()
+    assert libc.keep_freed_memory()
 def step():
     return [b"x" * 5_000_000 for _ in range(20)]
 step()
