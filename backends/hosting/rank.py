@@ -126,8 +126,7 @@ class Rank(SingleDevice):
     def _step(self, item: WorkItem) -> None:
         super()._step(item)
         if self._counter.take_due_save():
-            self._average_state()
-            self._share_offsets()
+            self._gather_state()
             self._checkpoint_writer.write_in_background(self._snapshot)
         if self._meetings.is_due():
             self._meet()
@@ -198,8 +197,9 @@ class Rank(SingleDevice):
             self._group.average(self._replica.state)
             self._replica.load()
 
-    def _share_offsets(self) -> None:
-        """Let the first rank know how far each has used its stream of samples."""
+    def _gather_state(self) -> None:
+        """Let the first rank know what a checkpoint needs of all, also how far streams are used."""
+        self._average_state()
         if self.spec.run.stream is not None:
             rows = self._group.gather((float(self.stream_offset(self.name)),))
             self._stream_offsets = dict(zip(self._names, map(int, rows[:, 0])))
@@ -226,8 +226,7 @@ class Rank(SingleDevice):
     def end(self, cpu_s: float = 0.0) -> RunAccount:
         """Meet for the last time; the first rank then writes the last checkpoint."""
         if not self._diverged:  # which all know alike, unlike what this rank alone has found
-            self._average_state()
-            self._share_offsets()
+            self._gather_state()
         self._meet()
         self._on_end()
         self._group.close()

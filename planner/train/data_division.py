@@ -11,7 +11,10 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.train.orders import Options
 from planner.train.resume import RUN_REMEDY
-from planner.train.training_data import parts
+
+#: Steps at least assumed of a worker when the data are dealt out. One that is expected to make
+#: none, because the run is shorter than its start, still needs data if it joins.
+FEWEST_STEPS = 1e-3
 
 
 class DataDivision(NamedTuple):
@@ -34,8 +37,14 @@ class DataDivision(NamedTuple):
         return self.partition != IID
 
     def parts(self) -> dict[str, DataPart]:
-        """The part of each device in ``weights``."""
-        return parts(tuple(self.weights), self.weights, self.seed, self.partition)
+        """The part of each device, in proportion to its weight.
+
+        Every sample is then seen about equally often, whatever the speeds. A partition by label
+        keeps to the proportion as far as the labels permit.
+        """
+        names = tuple(self.weights)
+        weights = tuple(max(each, FEWEST_STEPS) for each in self.weights.values())
+        return {name: DataPart(weights, at, self.seed, self.partition, names) for at, name in enumerate(names)}
 
     def held(self, ready: Mapping[str, Ready]) -> "DataDivision":
         """With what members hold that are ready. Raises RunError where they divide differently.

@@ -3,14 +3,14 @@
 import functools
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from backends.data import dataset as data
 from backends.data.partition import own_samples
-from backends.protocol.member_specs import IID, DataPart, ReplicaSpec
+from backends.protocol.member_specs import DataPart, ReplicaSpec
 from backends.protocol.orders import FindFile
 from backends.streams.sample_codec import ArrayCodec, ArrayType
 from planner.agents.client import AgentClient
@@ -23,9 +23,6 @@ from planner.plan.file import Plan
 from planner.train import picture_folders
 
 FIND_TIMEOUT_S = 60.0
-#: Steps at least assumed of a worker when the data are dealt out. One that is expected to make
-#: none, because the run is shorter than its start, still needs data if it joins.
-FEWEST_STEPS = 1e-3
 
 
 class Shard(NamedTuple):
@@ -71,12 +68,10 @@ class TrainingData(ABC):
         """What a checkpoint tells of the data beside the model: JSON values."""
         return {}
 
-    @abstractmethod
-    def check_parts(self, parts: Mapping[str, DataPart]) -> None:
+    def check_parts(self, parts: Mapping[str, DataPart]) -> None:  # noqa: B027 - not where labels are on devices
         """Raises RunError where it is known here that the data cannot be divided so."""
 
-    @abstractmethod
-    def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
+    def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:  # noqa: B027
         """Raises PlannerError where data that are on the devices already do not fit together."""
 
     @abstractmethod
@@ -110,9 +105,6 @@ class ShippedImages(TrainingData):
             self._own(part)
         except ValueError as error:
             raise RunError(f"--partition {part.partition}: {error}") from error
-
-    def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
-        """There are none: all are sent."""
 
     @property
     def sample_bytes(self) -> int:
@@ -150,9 +142,6 @@ class JobData(TrainingData):
     def __init__(self, job: JobReference) -> None:
         self.job = job
 
-    def check_parts(self, parts: Mapping[str, DataPart]) -> None:
-        """Its labels are known on the devices only."""
-
     def check(self, agents: Mapping[str, AgentClient], devices: Mapping[str, Device]) -> None:
         require_equal_data(agents, devices)
 
@@ -171,16 +160,6 @@ def load_dataset(directory: str) -> data.Dataset:
         return picture_folders.read(directory) if picture_folders.present(directory) else data.load(directory)
     except (ValueError, OSError) as error:
         raise RunError(str(error)) from error
-
-
-def parts(workers: Sequence[str], steps: Mapping[str, float], seed: int, partition: str = IID) -> dict[str, DataPart]:
-    """The part of each worker, in proportion to the steps of the usual batch expected of it.
-
-    Every sample is then seen about equally often, whatever the speeds. A partition by label keeps
-    to the proportion as far as the labels permit.
-    """
-    weights, names = tuple(max(steps[name], FEWEST_STEPS) for name in workers), tuple(workers)
-    return {name: DataPart(weights, member, seed, partition, names) for member, name in enumerate(names)}
 
 
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:

@@ -13,7 +13,7 @@ from planner.errors import PlannerError, RecordError
 from planner.plan.file import Plan, load_plan
 from planner.plan.recommend import make_plan, recommend
 from planner.profile.file import Profile
-from planner.train.training_data import parts
+from planner.train.data_division import DataDivision
 from profilers.records.json_values import json_value
 from tests.mutations import MUTATIONS, mutated, written
 from tests.planner import profiles
@@ -88,4 +88,4 @@ def test_a_damaged_plan_is_refused_or_can_be_carried_out(
     path.write_text(written(value))
     with suppress(PlannerError):
         plan = load_plan(path).for_steps(1000)
-        parts(plan.names, {worker.name: worker.steps for worker in plan.workers}, 0)
+        DataDivision("iid", 0, {worker.name: worker.steps for worker in plan.workers}).parts()

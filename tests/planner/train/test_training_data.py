@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from backends.data import dataset
+from backends.protocol.member_specs import IID
 from backends.protocol.orders import AssembleProject, FindFile, FindMissing, StoreFile
 from planner.errors import RunError
 from planner.fleet.device import Device
 from planner.jobs.reference import find_job
-from planner.train.training_data import JobData, Placed, ShippedImages, load_dataset, packed, parts
+from planner.train.data_division import DataDivision
+from planner.train.training_data import JobData, Placed, ShippedImages, load_dataset, packed
 from profilers.records.steps import ComputeSettings
 from tests.planner.plans import plan, planned
 
@@ -65,7 +67,7 @@ def placed(steps: dict[str, float], seed: int = 0) -> tuple[dict[str, list[int]]
     cache: Any = Cache()
     data, names = ShippedImages(numbered()), list(steps)
     found = {}
-    for name, part in parts(names, steps, seed).items():
+    for name, part in DataDivision(IID, seed, steps).parts().items():
         where = data.place(cache, Device(name=name), plan(*map(planned, names)), part, lambda size: None)
         found[name] = dataset.unpack(cache.files[where.train])[0].ravel().tolist()
     return found, cache
@@ -85,7 +87,7 @@ def test_a_device_is_sent_images_of_its_labels_only() -> None:
     cache: Any = Cache()
     names = ["b", "a"]
     found = {}
-    for name, part in parts(names, {"a": 30.0, "b": 10.0}, 0, "labels=5").items():
+    for name, part in DataDivision("labels=5", 0, {"a": 30.0, "b": 10.0}).parts().items():
         where = ShippedImages(of_ten).place(
             cache, Device(name=name), plan(*map(planned, names)), part, lambda size: None
         )
@@ -99,7 +101,7 @@ def test_images_that_cannot_be_divided_are_refused_before_any_device_is_reached(
     with pytest.raises(
         RunError, match="--partition dirichlet=0.0001: it leaves no sample to [ab]; give a larger ALPHA"
     ):
-        ShippedImages(numbered()).check_parts(parts("ab", {"a": 1.0, "b": 1.0}, 0, "dirichlet=0.0001"))
+        ShippedImages(numbered()).check_parts(DataDivision("dirichlet=0.0001", 0, {"a": 1.0, "b": 1.0}).parts())
 
 
 def test_what_a_device_has_is_not_sent_again() -> None:
@@ -123,7 +125,7 @@ def test_a_job_is_sent_with_its_project_and_told_its_part_and_the_folder_of_its_
     job = find_job("task.py:job", tmp_path)
     cache: Any = Cache()
     sizes: list[int] = []
-    part = parts(["a", "b"], {"a": 3.0, "b": 1.0}, 5)["b"]
+    part = DataDivision(IID, 5, {"a": 3.0, "b": 1.0}).parts()["b"]
     compute = ComputeSettings(4, "bf16")
     own = plan(planned("a"), planned("b"), model=job.text, job=True, compute=compute)
     found: Placed = JobData(job).place(cache, Device(name="b", data="/mnt/set"), own, part, sizes.append)
