@@ -3,14 +3,17 @@
 import math
 import queue
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol, TypeVar
 
 from backends.protocol.json_messages import name_of
 from backends.protocol.orders import Go, Stop
 from planner.agents import results
 from planner.agents.answers import Answer, Failure
-from planner.errors import DeviceLostError
+from planner.errors import AgentError, DeviceLostError
+
+Told = TypeVar("Told")
 
 #: Longest wait at a stretch: the main thread sees Ctrl-C that another one took when it wakes.
 TICK_S = 0.2
@@ -60,6 +63,25 @@ class Call:
             self._last = answer
         return answer.event
 
+    def first(self, kind: type[Told], timeout_s: float) -> Told:
+        """The next event, which is to be of this class. Raises as ``result`` where none comes."""
+        event = self.event(timeout_s)
+        if isinstance(event, kind):
+            return event
+        if not self.ended:
+            raise self._silent(timeout_s)
+        self.result()
+        raise AgentError(f"{self._agent.name}: {self.name}: it ended before it was ready")
+
+    @contextmanager
+    def serving(self, kind: type[Told], timeout_s: float) -> Iterator[Told]:
+        """The first event of an order that serves others until the block ends."""
+        try:
+            yield self.first(kind, timeout_s)
+        finally:
+            with suppress(DeviceLostError):
+                self.stop()
+
     @property
     def ended(self) -> bool:
         """Whether the result, or the error, is here."""
@@ -77,11 +99,14 @@ class Call:
                 if on_event is not None:
                     on_event(event)
             elif not self.ended:
-                raise DeviceLostError(f"{self._agent.name}: no answer to `{self.name}` within {timeout_s:g} s")
+                raise self._silent(timeout_s)
         assert self._last is not None, "ended means that the last message is here"
         if self._last.failure is not None:
             raise self._agent.failure(self.name, self._last.failure)
         return results.read(self._order, self._last.result, f"{self._agent.name}: {self.name}")
+
+    def _silent(self, timeout_s: float | None) -> DeviceLostError:
+        return DeviceLostError(f"{self._agent.name}: no answer to `{self.name}` within {timeout_s:g} s")
 
     def go(self) -> None:
         """Let an order that waits for the word go on."""

@@ -3,12 +3,11 @@
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
 from backends.frameworks.base import FRAMEWORKS
-from backends.protocol.events import FolderContent
+from backends.protocol.events import FolderContent, Listening
 from backends.protocol.orders import (
     AwaitReachability,
     CollectFacts,
@@ -207,26 +206,17 @@ def clock_offset_s(agent: AgentClient) -> float:
     return there_s - (before_s + time.time()) / 2
 
 
-class _Listener(NamedTuple):
-    """A port on which a device listens for the probes of others."""
-
-    call: Call
-    address: str
-    port: int
-    token: str
-
-
 def _reachability(devices: Mapping[str, Device], agents: Mapping[str, AgentClient]) -> dict[str, Finding]:
     """Whether all other devices connect to each device's data address; one finding a device."""
     addresses, failed = try_addresses(devices, agents)
-    listeners: dict[str, _Listener] = {}
-    for name, address in addresses.items():
-        with _attributed_to(name, failed):
-            listeners[name] = _open(agents[name], address)
-    answers = _probe_all(agents, listeners, failed)
-    for name, listener in listeners.items():
-        with _attributed_to(name, failed):
-            listener.call.stop()
+    probes: dict[str, ProbeReachability] = {}
+    with ExitStack() as stack:
+        for name, address in addresses.items():
+            with _attributed_to(name, failed):
+                waiting = agents[name].start(AwaitReachability(address))
+                listening = stack.enter_context(waiting.serving(Listening, OPEN_S))
+                probes[name] = ProbeReachability(address, listening.port, listening.token)
+        answers = _probe_all(agents, probes, failed)
     return {
         name: findings.of_error(device, "data plane", failed[name]) if name in failed
         else findings.of_reach(name, [source for source, target in answers if target == name],
@@ -235,27 +225,19 @@ def _reachability(devices: Mapping[str, Device], agents: Mapping[str, AgentClien
     }  # fmt: skip
 
 
-def _open(agent: AgentClient, address: str) -> _Listener:
-    call = agent.start(AwaitReachability(address))
-    event = call.event(OPEN_S)
-    if event is None:
-        call.result(0.0)  # raises what went wrong
-        raise AgentError(f"{agent.name}: listen: it ended before another device connected")
-    return _Listener(call, address, event.port, event.token)
-
-
 def _probe_all(
-    agents: Mapping[str, AgentClient], listeners: Mapping[str, _Listener], failed: dict[str, PlannerError]
+    agents: Mapping[str, AgentClient], probes: Mapping[str, ProbeReachability], failed: dict[str, PlannerError]
 ) -> dict[tuple[str, str], str | None]:
-    """(source, target) -> why the source does not reach the target, or None. All probe at once."""
+    """(source, target) -> why the source does not reach the target, or None. All probe at once.
+
+    probes: by target, what its sources are told.
+    """
     calls: dict[tuple[str, str], Call] = {}
     for source, agent in agents.items():
         with _attributed_to(source, failed):
-            for target, listener in listeners.items():
+            for target, probe in probes.items():
                 if target != source:
-                    calls[source, target] = agent.start(
-                        ProbeReachability(listener.address, listener.port, listener.token)
-                    )
+                    calls[source, target] = agent.start(probe)
     answers: dict[tuple[str, str], str | None] = {}
     for (source, target), call in calls.items():
         with _attributed_to(source, failed):

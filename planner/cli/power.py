@@ -14,8 +14,6 @@ from planner.paths import FLEET
 
 AUTO = "auto"
 MODEL_FILE = "power-model.json"
-#: Shells add this to the number of the signal that ended a command.
-SIGNALLED = 128
 
 app = typer.Typer(
     help="Energy of any command, and models of watts.",
@@ -109,6 +107,7 @@ def measure(
     """
     from planner import console
     from planner.fleet.file import load_fleet
+    from planner.launch.result import exit_code
     from planner.power.measure import measure as measured_on
     from planner.profile.fleet_power import read
     from planner.views import power as view
@@ -120,7 +119,7 @@ def measure(
         found = measured_on(chosen, command, loaded, lambda _, text: typer.echo(text, nl=False, err=True))
     console.show(view.measurement_json(found) if as_json else view.measurement(found))
     if found.returncode:
-        raise typer.Exit(found.returncode if found.returncode > 0 else SIGNALLED - found.returncode)
+        raise typer.Exit(exit_code(found.returncode))
 
 
 @contextmanager

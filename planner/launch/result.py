@@ -40,9 +40,9 @@ class LaunchResult(NamedTuple):
     ranks: tuple[RankEnd, ...]
 
 
-def exit_code(status: int | None) -> int | None:
+def exit_code(status: int) -> int:
     """The exit code for how a process ended: its own, or -n for signal n."""
-    return None if status is None else status if status >= 0 else SIGNALLED - status
+    return status if status >= 0 else SIGNALLED - status
 
 
 def in_words(code: int) -> str:

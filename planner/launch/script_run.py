@@ -110,7 +110,8 @@ class ScriptRun(Life[LaunchResult]):
             return
         for stream in STREAMS:
             self._show(name, stream, rank.output.end(stream))
-        code, stopped_by, now_s = exit_code(rank.order.result), rank.order.stopped_by, self.clock()
+        status, stopped_by, now_s = rank.order.result, rank.order.stopped_by, self.clock()
+        code = None if status is None else exit_code(status)
         rank.end = RankEnd(name, rank.place.rank, code, stopped_by, now_s - self._began_s, rank.folder)
         if stopped_by is None:
             self._failure.ended(name, code != 0, now_s)

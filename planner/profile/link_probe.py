@@ -6,17 +6,17 @@ One probe runs at a time, for devices may share a medium.
 import functools
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, NamedTuple
+from contextlib import ExitStack
+from typing import NamedTuple
 
 from backends.network import framing
 from backends.profiling.throughput import IPERF3, PYTHON
-from backends.protocol.events import MessageTimes
+from backends.protocol.events import Listening, MessageTimes, ThroughputListening
 from backends.protocol.orders import CollectFacts, SendMessages, SendThroughput, ServeMessages, ServeThroughput
-from planner.agents.call import Call, Event
+from planner.agents.call import Call
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
-from planner.errors import AgentError, DeviceLostError, RemoteError
+from planner.errors import AgentError, RemoteError
 from planner.profile import link_curves
 from profilers.records.device import Facts
 from profilers.records.links import IncastProfile, LinkProfile, LinkThroughput
@@ -152,7 +152,7 @@ class LinkProber:
         """One-way times of messages, and what a computation at either end loses."""
         address, lengths = self._addresses[target], self._lengths
         serve = ServeMessages(address, self._authority.identity(framing.SERVER))
-        with _serving(self.agents[target], serve) as ready:
+        with self.agents[target].start(serve).serving(Listening, READY_S) as ready:
             order = SendMessages(
                 address, ready.port, self._authority.identity(source), self._sizes,
                 limit_s=lengths.limit_s, enough_s=lengths.enough_s, turns=lengths.turns, turn_s=lengths.turn_s,
@@ -194,7 +194,7 @@ class LinkProber:
             for target in {target: None for _, target in flows}:
                 count = sum(flow[1] == target for flow in flows)
                 serve = ServeThroughput(self._addresses[target], tool, count, seconds)
-                ready = stack.enter_context(_serving(self.agents[target], serve))
+                ready = stack.enter_context(self.agents[target].start(serve).serving(ThroughputListening, READY_S))
                 listening[target] = iter([(port, ready.token) for port in ready.ports])
             calls = []
             for source, target in flows:
@@ -202,21 +202,6 @@ class LinkProber:
                 order = SendThroughput(self._addresses[target], port, tool, seconds, token)
                 calls.append(self.agents[source].start(order))
             return _results(calls)
-
-
-@contextmanager
-def _serving(agent: AgentClient, order: Any) -> Iterator[Event]:
-    """Run the serving end of a probe, from when it listens until the block ends."""
-    call = agent.start(order)
-    try:
-        ready = call.event(READY_S)
-        if ready is None:
-            call.result(READY_S)
-            raise AgentError(f"{agent.name}: {call.name} ended before it listened")
-        yield ready
-    finally:
-        with suppress(DeviceLostError):
-            call.stop()
 
 
 def _results(calls: Sequence[Call]) -> list[LinkThroughput]:

@@ -107,20 +107,11 @@ class Supervisor:
     def _carry_out(self, call: Call) -> Any:
         """Follow the order to its result."""
         for kind in self._begins_with:
-            self.began[kind] = self._first_event(call, kind)
+            self.began[kind] = call.first(kind, READY_S)
         if self._begins_with:
             self._signals.go.wait()
             call.go()
         return call.result(on_event=self._hear)
-
-    def _first_event(self, call: Call, kind: type[Began]) -> Began:
-        """The next event, which is to be of this class and to come within READY_S."""
-        event = call.event(READY_S)
-        if isinstance(event, kind):
-            return event
-        if call.ended:
-            call.result()  # raises the error that it failed with
-        raise RunError(f"{self.agent.name}: `{call.name}` was not ready within {READY_S:g} s")
 
     def _hear(self, event: Event) -> None:
         self._on_event(event)

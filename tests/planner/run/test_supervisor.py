@@ -97,7 +97,7 @@ class FailingWorker:
     def start(self, order: object) -> "FailingWorker":
         return self
 
-    def event(self, timeout_s: float) -> Event:
+    def first(self, kind: type, timeout_s: float) -> Event:
         return Ready()
 
     def go(self) -> None:
@@ -144,7 +144,7 @@ def test_nobody_is_started_again_when_the_run_is_over() -> None:
 
 def test_an_order_that_fails_before_it_is_ready_is_not_waited_for() -> None:
     class Unready(FailingWorker):
-        def event(self, timeout_s: float) -> Event:
+        def first(self, kind: type, timeout_s: float) -> Event:
             raise self._error
 
     unready: Any = Unready(AgentError("tx2: no memory"))
