@@ -68,7 +68,7 @@ class Rank(SingleDevice):
         self._names = names
         self._is_first = group.rank == 0
         self._meetings = RankMeetings(group, names)
-        self._present = group.size  # ranks whose gradients count
+        self._counting = group.size  # ranks whose gradients count
         self._diverged = False  # as all ranks have agreed
         own = RankBatches(spec, group, batches, lambda: self.batch(self.name))
         super().__init__(spec, replica, own, emit, names[group.rank])
@@ -140,7 +140,7 @@ class Rank(SingleDevice):
         self._complete_round()
 
     def _complete_round(self) -> None:
-        if self.step_queue.complete(self.name, self._present) == self.spec.run.steps:
+        if self.step_queue.complete(self.name, self._counting) == self.spec.run.steps:
             self.clock.end()
 
     def stop(self, reason: str) -> None:
@@ -166,7 +166,7 @@ class Rank(SingleDevice):
         """Go on with what the ranks want, (ranks,), or end the run where none has samples."""
         present = self._batches.agree(wanted)
         if present:
-            self._present = present
+            self._counting = present
         else:
             self.reason = self.reason or STREAMS_ENDED
             self.step_queue.stop()

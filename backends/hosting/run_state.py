@@ -4,12 +4,11 @@ import abc
 import collections
 import math
 import threading
-from typing import Any, DefaultDict, Dict, List, Optional
+from typing import Any, DefaultDict, Dict, Iterable, List, Optional, Tuple
 
 from backends.frameworks.base import Arrays
 from backends.hosting.checkpoint_writer import CheckpointWriter
 from backends.hosting.member_stats import MemberStats
-from backends.hosting.membership import Membership
 from backends.hosting.run_clock import RunClock
 from backends.hosting.step_queue import StepCounter, WorkQueue
 from backends.protocol.events import CheckpointWritten, Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
@@ -46,7 +45,7 @@ class RunState(abc.ABC):
         self._checkpoint_writer = CheckpointWriter(spec.checkpoints.path, self._on_checkpoint)
         self._batch_policy = BATCH_POLICIES[spec.run.strategy.batching](spec)
         self._injection = InjectionSpec.from_text(spec.inject) if spec.inject else None
-        self._membership = Membership(self._batch_policy.set_members)
+        self._present: Tuple[str, ...] = ()  # the names of the members that take part, sorted
         self._stream_offsets: Dict[str, int] = {}  # by member, of the first sample that no step has used
         self._offsets_to_save: Dict[str, int] = {}  # those in the newest checkpoint under way
         self._saved_offsets: Dict[str, int] = {}  # those in the newest that was written
@@ -63,6 +62,11 @@ class RunState(abc.ABC):
         """Mean seconds of an update; None before the first, and if several members update."""
         return None
 
+    def _set_present(self, names: Iterable[str]) -> None:
+        """These members take part from now on."""
+        self._present = tuple(sorted(names))
+        self._batch_policy.set_members(self._present)
+
     def batch(self, name: str) -> int:
         """Samples of a member's next step."""
         with self._lock:
@@ -73,7 +77,7 @@ class RunState(abc.ABC):
         if self._injection is None:
             return None
         with self._lock:
-            return share_of(self._injection, self._membership.names, name, self.batch(name), self.spec.seed, step)
+            return share_of(self._injection, self._present, name, self.batch(name), self.spec.seed, step)
 
     def stream_offset(self, name: str) -> int:
         """Where a member's stream of samples goes on, also for one that left and comes back."""

@@ -42,7 +42,7 @@ class SingleDevice(RunState):
         self._replica = replica
         self._batches = batches
         self.name = name
-        self._membership.join(name)
+        self._set_present([name])
         with_lars = spec.optimizer.kind == LARS
         self._on_host: Optional[FlatOptimizer] = Lars(replica.variables) if with_lars else None
         self._begin()

@@ -14,7 +14,6 @@ import math
 import time
 from typing import Callable, Counter, Dict, NamedTuple, Optional, Set, Tuple
 
-from backends.hosting.membership import Membership
 from backends.hosting.step_queue import StepCounter, WorkQueue
 from backends.network.mailbox import RUN_OVER
 from backends.peers.hand_overs import HandOvers
@@ -39,7 +38,7 @@ class EpochScheduler(WorkQueue):
     """Hands out the steps of all members.
 
     Members that wait for one another make whole rounds, so that the last may exceed the total.
-    membership: of the present epoch; its observers are called under the lock.
+    on_members: called under the lock with the names of the members when an epoch begins.
     expected: members that the first epoch waits for, up to ``patience_s`` after the first joined.
     host: the member on the coordinator's device.
     by_rounds: whether what a member does at once is a round, of any number of steps.
@@ -49,7 +48,7 @@ class EpochScheduler(WorkQueue):
         self,
         counter: StepCounter,
         sync_policy: SyncPolicy,
-        membership: Membership,
+        on_members: Callable[[Tuple[str, ...]], None],
         expected: int = 1,
         patience_s: float = 0.0,
         host: str = "",
@@ -58,7 +57,8 @@ class EpochScheduler(WorkQueue):
     ) -> None:
         super().__init__(counter)
         self._sync_policy = sync_policy
-        self._membership = membership
+        self._on_members = on_members
+        self._members: Tuple[str, ...] = ()  # of the present epoch, in the order of their ranks
         self._expected = expected
         self._patience_s = patience_s
         self._by_rounds = by_rounds
@@ -73,10 +73,6 @@ class EpochScheduler(WorkQueue):
         self._changed = self._broken = False
         self._first_joined_s: Optional[float] = None
         self._evaluating: Dict[str, int] = {}  # one member at most, and the steps when it began
-
-    @property
-    def _members(self) -> Tuple[str, ...]:
-        return self._membership.names
 
     # -- joining and leaving -----------------------------------------------------------------------
 
@@ -226,7 +222,8 @@ class EpochScheduler(WorkQueue):
     def _begin_together(self) -> None:
         if self._changed:
             self.epoch += 1
-            self._membership.replace(self._steps)
+            self._members = tuple(sorted(self._steps))
+            self._on_members(self._members)
             steps = {name: self._steps[name] for name in self._members}
             self._hand_overs.choose_donor(steps, in_step=self._sync_policy.staleness == 0)
             self._steps.update(steps)

@@ -53,7 +53,7 @@ class PeerRunState(HostedRunState):
         self.step_queue = EpochScheduler(
             self._counter,
             spec.run.strategy.sync,
-            self._membership,
+            self._set_present,
             expected=spec.members,
             patience_s=FIRST_EPOCH_WAIT_S if spec.members > 1 else 0.0,
             host=spec.host,

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Callable, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -59,10 +59,6 @@ class ServerState(HostedRunState):
         if spec.checkpoints.resume is not None:
             self._resume_from(spec.checkpoints.resume)
         self.step_queue = StepQueue(self._counter)
-        for observer in (self._aggregator, self._worker_states, self.step_queue, self._forwarding):
-            self._membership.add_observer(observer.set_members)
-        if self._estimates is not None:
-            self._membership.add_observer(self._estimates.set_members)
 
     def _resume_from(self, path: str) -> None:
         saved = checkpoint.read(path)
@@ -72,6 +68,13 @@ class ServerState(HostedRunState):
         flat_optimizer.slots = saved.slots
         self.begin(GlobalModel(saved.layout, saved.weights, flat_optimizer, saved.state))
 
+    def _set_present(self, names: Iterable[str]) -> None:
+        super()._set_present(names)
+        followers: List[Any] = [self._aggregator, self._worker_states, self.step_queue, self._forwarding]
+        for each in (*followers, self._estimates, self._model):
+            if each is not None:
+                each.set_members(self._present)
+
     @property
     def begun(self) -> bool:
         """Whether there are weights."""
@@ -80,7 +83,6 @@ class ServerState(HostedRunState):
     def begin(self, model: GlobalModel) -> None:
         """Begin with this model."""
         self._model = model
-        self._membership.add_observer(model.set_members)
 
     @property
     def model(self) -> GlobalModel:
@@ -91,7 +93,7 @@ class ServerState(HostedRunState):
     def join(self, worker: str, description: Tuple[ArraySpec, ...]) -> Arrays:
         """Add a worker with a state of this description; return the state that it resumes from."""
         with self._lock:
-            self._membership.join(worker)
+            self._set_present({*self._present, worker})
             own = self._worker_states.introduce(worker, description)
             if self._estimates is not None:
                 self._estimates.begin(worker, self.model.layout.parameters, own)
@@ -102,7 +104,7 @@ class ServerState(HostedRunState):
         with self._lock:
             if lost and self._model is not None:
                 self._model.forget_state(name)
-            self._membership.leave(name)
+            self._set_present(set(self._present) - {name})
             self._advance()
 
     def take(self, name: str, gone: Callable[[], bool]) -> WorkItem:
@@ -115,7 +117,7 @@ class ServerState(HostedRunState):
     def _round_plan(self) -> RoundPlan:
         """The round of all workers, if each began one now."""
         done = self.step_queue.done
-        return self._local_steps.plan(self._membership.names, done, self.spec.run.steps - done)
+        return self._local_steps.plan(self._present, done, self.spec.run.steps - done)
 
     def _may_begin(self, worker: str) -> bool:
         return self._aggregator.may_begin(worker) and self._worker_states.may_begin(worker)
