@@ -68,14 +68,15 @@ class RunFailure:
         user's own code has failed, or gives another model on a device.
         """
         failures = {name: reason for name in self._members if (reason := self.of_member(name)) is not None}
+        faulty = [reason for name, reason in failures.items() if isinstance(self._members[name].error, JobError)]
         if self._needs_all:
-            return self._cause([*([] if host_error is None else [str(host_error)]), *failures.values()])
+            of_host = [] if host_error is None else [str(host_error)]
+            return self._cause([*of_host, *faulty, *failures.values()])
         if isinstance(host_error, DeviceLostError):
             return f"the server on {self._device} is lost: {host_error}"
         if host_error is not None:
             return str(host_error)
         unfit = [f"{name}: {each.reason}" for name, each in self._dropped.items() if each.unfit]
-        faulty = [reason for name, reason in failures.items() if isinstance(self._members[name].error, JobError)]
         if unfit or faulty:
             return [*unfit, *faulty][0]
         nobody_works = failures and len(failures) + len(self._left) == len(self._members)

@@ -50,8 +50,9 @@ def test_a_member_without_samples_does_not_work_unless_it_came_back() -> None:
     assert run.reason(None) is None
 
 
-def test_an_error_in_the_users_code_ends_a_run_though_others_work() -> None:
-    run = Judged(needs_all=False)
+@pytest.mark.parametrize("needs_all", [False, True])
+def test_an_error_in_the_users_code_ends_a_run_though_others_work(needs_all: bool) -> None:
+    run = Judged(needs_all)
     run.members["b"].error = JobError("b: KeyError: 'x', at /home/me/train.py:3")
     assert run.reason(None) == "b: KeyError: 'x', at /home/me/train.py:3"
 
@@ -82,6 +83,9 @@ def test_where_all_are_needed_the_one_that_died_is_named_and_not_those_that_miss
     assert run.reason(MISSES_ANOTHER) is None
     run.members["b"].error = DeviceLostError("b: the agent ended")
     assert run.reason(MISSES_ANOTHER) == "b: the agent ended"
+    run.members["b"].error = JobError("b: KeyError: 'x'")
+    run.members["a"].error = DeviceLostError("a: the agent ended")
+    assert run.reason(None) == "b: KeyError: 'x'"
 
 
 def test_an_exchange_that_broke_off_without_a_cause_is_the_reason_in_the_end() -> None:
