@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from backends.strategies.engine import OWN
 from backends.strategies.strategy import PARAMETER_SERVER
-from backends.training.run_settings import RunSettings
 from planner.console import OnProgress
 from planner.errors import PlanError
 from planner.fleet.device import Fleet
@@ -56,6 +55,14 @@ class PlanFirst(NamedTuple):
             if text is not None and text != AUTO:
                 parse(text)
 
+    @property
+    def ranking(self) -> RecommendRequest:
+        """The request by the strategy and the engine, where they are named."""
+        request = self.request
+        if self.strategy is not None and self.strategy != AUTO:
+            request = request.setting(strategy=parse_strategy(self.strategy))
+        return request.by(parse_engine(self.engine)) if self.engine is not None and self.engine != AUTO else request
+
 
 def plan_first(
     asked: PlanFirst, data: TrainingData, fleet: Fleet, on_profile: OnProgress, on_note: Callable[[str], None]
@@ -64,13 +71,13 @@ def plan_first(
     request, settings, job = asked.request, asked.request.settings, data.job
     model = job.text if job else settings.model or MODEL
     request = request.setting(model=model, steps=settings.steps or DEFAULT_STEPS, batch=settings.batch or BATCH)
-    request = request._replace(framework=request.framework or (job.framework if job else None))
-    profile = _profiled(request, data, fleet, on_profile)
     request = request._replace(
-        optimizer=optimizer_of_job(profile, model, request.optimizer),
+        framework=request.framework or (job.framework if job else None),
         allow_plaintext=request.allow_plaintext or fleet.trusted_network,
         learning=Learning(data.samples or 0), errors=newest_errors(Path()),
     )  # fmt: skip
+    profile = _profiled(asked._replace(request=request).ranking, data, fleet, on_profile)
+    request = request._replace(optimizer=optimizer_of_job(profile, model, request.optimizer))
     strategy, engine = asked.strategy or PARAMETER_SERVER.text, asked.engine or OWN
     noted: tuple[str, ...] = ()
     if asked.strategy is None:
@@ -91,8 +98,7 @@ def _profiled(asked: RecommendRequest, data: TrainingData, fleet: Fleet, on_prof
         steps_planned=run.steps, job=data.job, compute=run.compute,
         stream=run.stream if run.stream is not None and run.stream.source != "replay" else None,
     )  # fmt: skip
-    planned = RunSettings(run.model, steps=run.steps, batch=run.batch)
-    more = functools.partial(next_wanted, request=RecommendRequest(asked.weights, planned, framework=asked.framework))
+    more = functools.partial(next_wanted, request=asked)
     profiler = Profiler(fleet, request, Path(PROFILE), on_profile, next_wanted=more)
     profile = profiler.run(Path(PROFILE).with_suffix(".log"))
     if all(device.failed((run.model,)) for device in profile.devices.values()):
