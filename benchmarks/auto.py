@@ -34,7 +34,7 @@ from reporting import parser, show
 from backends.training.run_settings import RunSettings
 from planner.errors import PlannerError
 from planner.json_records import load as load_record
-from planner.plan.strategy_search import EQUAL, Candidate, best_of, candidates
+from planner.plan.strategy_search import EQUAL, Candidate, best_strategy, candidates
 from planner.plan.texts import AUTO
 from planner.predict.request import RecommendRequest
 from planner.predict.sample_efficiency import NONE, REMEDY, SHIPPED, Learning, SampleEfficiencies
@@ -144,7 +144,7 @@ def _of_all(place: Place, out: Path) -> str:
     request = RecommendRequest(
         {"time": 1.0}, RunSettings(steps=place.steps), rates=rates, learning=Learning(place.samples)
     )
-    best = best_of(profile, request, AUTO, known)
+    best = best_strategy(profile, request, AUTO, known)
     workers = len(best.row(1).config.workers)
     return ALONE if workers == 1 else f"{best.inputs_at(1).strategy.text} ({workers})"
 

@@ -2,7 +2,7 @@
 
 from typing import Callable, Optional
 
-from backends.protocol.streams import StreamPosition, StreamStatistics
+from backends.protocol.stream_statistics import StreamPosition, StreamStatistics
 
 
 class SamplesMissing(Exception):

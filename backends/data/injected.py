@@ -3,7 +3,7 @@
 from typing import NamedTuple, Optional, Sequence, Tuple
 
 from backends.protocol.frames import Share
-from backends.protocol.streams import InjectionStatistics
+from backends.protocol.stream_statistics import InjectionStatistics
 
 
 class GivenSamples(NamedTuple):

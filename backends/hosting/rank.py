@@ -24,7 +24,7 @@ from backends.hosting.single_device import SingleDevice
 from backends.hosting.step_queue import WorkItem
 from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, RunAccount
 from backends.protocol.frames import STEP
-from backends.protocol.streams import StreamPosition
+from backends.protocol.stream_statistics import StreamPosition
 from backends.training import checkpoint
 from backends.training.compute_clock import clock_of
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason

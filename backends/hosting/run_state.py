@@ -14,7 +14,7 @@ from backends.hosting.step_queue import StepCounter, WorkQueue
 from backends.protocol.events import CheckpointWritten, Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.protocol.frames import EVALUATE, Scores, Share
 from backends.protocol.json_messages import record
-from backends.protocol.streams import StreamPosition
+from backends.protocol.stream_statistics import StreamPosition
 from backends.strategies.data_injection import InjectionSpec, share_of
 from backends.training import checkpoint
 from backends.training.batch_size import BATCH_POLICIES

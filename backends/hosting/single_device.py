@@ -15,7 +15,7 @@ from backends.optimizers.base import FlatOptimizer
 from backends.optimizers.lars import Lars
 from backends.protocol.events import Emit, Left, MemberProgress, RunAccount, TimeSpent
 from backends.protocol.frames import EVALUATE, FINISH
-from backends.protocol.streams import StreamPosition
+from backends.protocol.stream_statistics import StreamPosition
 from backends.strategies.aggregation_rules import FACTORS, equal
 from backends.training import checkpoint
 from backends.training.compute_clock import clock_of

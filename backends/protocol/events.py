@@ -5,7 +5,7 @@ Events of a run go into its log, and some of their records into result.json and 
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
-from backends.protocol.streams import InjectionStatistics, StreamStatistics
+from backends.protocol.stream_statistics import InjectionStatistics, StreamStatistics
 from profilers import addresses_and_ports
 from profilers.records.readings import Window
 

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.dataloader import default_collate
 
 from backends.data.loader import ArraySamples, ItemSamples
-from backends.data.streams import SampleStream
+from backends.data.sequential_samples import SampleStream
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job, LoadedJob
 from backends.jobs.trial import TRIED, require_batch, require_one, require_pair, require_tensor

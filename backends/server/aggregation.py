@@ -2,7 +2,7 @@
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from backends.protocol.streams import StreamPosition
+from backends.protocol.stream_statistics import StreamPosition
 from backends.strategies.message import Message
 from backends.strategies.synchronisation import SyncPolicy
 

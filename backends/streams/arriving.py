@@ -7,7 +7,7 @@ import time
 from typing import Callable, Deque, List, Optional, Tuple
 
 from backends.data.arrivals import Arrivals, StreamEnded, WaitInterrupted, never
-from backends.protocol.streams import StreamPosition, StreamStatistics
+from backends.protocol.stream_statistics import StreamPosition, StreamStatistics
 from backends.streams.buffer import SampleBuffer
 from backends.streams.sample_codec import SampleCodec
 from backends.streams.source import SampleSource, StreamRecord

@@ -10,7 +10,7 @@ import numpy as np
 from backends.data.injected import GivenSamples, Injection
 from backends.data.loader import BatchSource, SampleSet
 from backends.protocol.frames import Share
-from backends.protocol.streams import InjectionStatistics
+from backends.protocol.stream_statistics import InjectionStatistics
 from backends.streams.sample_codec import ArrayCodec
 
 NO_ARRAYS = "only samples that are tuples of arrays of numbers, read by position, can be given to others"

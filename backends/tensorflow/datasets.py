@@ -5,7 +5,7 @@ from typing import Any, Iterator, Optional, Sequence, Tuple
 import tensorflow as tf
 
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.data.streams import EVEN
+from backends.data.sequential_samples import EVEN
 
 
 class DatasetSamples(EvaluationSet):

@@ -69,8 +69,8 @@ def _with_room_for_servers(inputs: Inputs, training: Training, candidates: Candi
     if inputs.batches.shares is not None:
         shared = shared_batches(inputs, candidates.members(len(inputs.names)))
         batches = shared[np.arange(len(workers)), candidates.hosts]
-    needed = training.server_room.needed_bytes(workers)
-    left = training.server_room.left_bytes(candidates.hosts, batches)
+    needed = training.server_headroom.needed_bytes(workers)
+    left = training.server_headroom.left_bytes(candidates.hosts, batches)
     fits = (workers == 1) | (needed <= left)
     notes = []
     for host in np.unique(candidates.hosts[~fits]):

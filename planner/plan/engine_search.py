@@ -34,7 +34,7 @@ def best_of(
         return replace(_of_both(profile, request, strategy, efficiencies), engine=AUTO)
     chosen = parse_engine(engine)
     if chosen.name == OWN:
-        return strategy_search.best_of(profile, request, strategy, efficiencies)
+        return strategy_search.best_strategy(profile, request, strategy, efficiencies)
     if strategy != PARAMETER_SERVER.text:
         raise PlanError(f"--strategy {strategy}: --engine {engine} has its own exchange; leave one of them out")
     return recommend(profile, request.by(chosen))
@@ -51,7 +51,7 @@ def _of_both(
             learning=by_torch.learning._replace(sample_efficiency=1.0, critical_batch=efficiencies.synchronous.images)
         )
     try:
-        own = strategy_search.best_of(profile, request, strategy, efficiencies)
+        own = strategy_search.best_strategy(profile, request, strategy, efficiencies)
     except PlanError as error:
         try:
             other = recommend(profile, by_torch)

@@ -11,7 +11,7 @@ from planner.predict import cycle
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
 from planner.predict.run import Factors, factors
-from planner.predict.streams import slowest_streams
+from planner.predict.stream_waits import slowest_streams
 
 #: What makes a member's cycle as long as it is; ``OF_OTHER`` is followed by names.
 OWN_STREAM, OF_OTHER, STEPS = "its stream", "the stream of", "its steps"

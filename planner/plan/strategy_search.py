@@ -46,7 +46,7 @@ class Candidate(NamedTuple):
         return self.strategy.text if self.rounds_efficiency is None else self.rounds_efficiency.strategy
 
 
-def best_of(
+def best_strategy(
     profile: Profile, request: RecommendRequest, strategy: str, efficiencies: SampleEfficiencies
 ) -> Recommendation:
     """``recommend`` for the strategy of that text, or the best candidate for ``auto``."""

@@ -19,7 +19,7 @@ from backends.training.run_settings import RunSettings
 from planner.arrays import Bools, Floats, Ints
 from planner.predict.contention import KernelContention
 from planner.predict.gradient_times import GradientTimes, gradient_times
-from planner.predict.memory import StepRoom
+from planner.predict.memory import StepHeadroom
 from planner.predict.messages import encode_s
 from planner.predict.sample_efficiency import Learning, images_factor
 from planner.profile.file import Profile
@@ -187,13 +187,13 @@ def _first_enough(counts: Ints, members: Bools, size: int) -> Ints:
     return high
 
 
-def _shared(rest: Ints, room: Ints) -> Ints:
-    """(C, N): ``rest``, (C,), in proportion to the room of each, (C, N), in whole numbers."""
-    total = np.maximum(1, room.sum(axis=1))[:, None]
-    part = rest[:, None] * room // total
+def _shared(rest: Ints, headroom: Ints) -> Ints:
+    """(C, N): ``rest``, (C,), in proportion to the headroom of each, (C, N), in whole numbers."""
+    total = np.maximum(1, headroom.sum(axis=1))[:, None]
+    part = rest[:, None] * headroom // total
     # What the rounding left, one each: whoever has room has some left, unless there is no rest.
     left = (rest - part.sum(axis=1))[:, None]
-    has_room = room > part
+    has_room = headroom > part
     return np.asarray(part + (has_room & (np.cumsum(has_room, axis=1) <= left)))
 
 
@@ -237,29 +237,35 @@ class BatchShares(NamedTuple):
         return np.clip(round(self.size / len(self.least)), self.least, self.most)
 
 
-def bounds(times: GradientTimes, room: StepRoom) -> tuple[int, int]:
+def bounds(times: GradientTimes, headroom: StepHeadroom) -> tuple[int, int]:
     """The fewest and the most samples of a device; the most is below the fewest where none fit."""
     fewest, most = times.reach
-    return max(fewest, min(LEAST, times.sizes[0])), int(min(most, room.largest()))
+    return max(fewest, min(LEAST, times.sizes[0])), int(min(most, headroom.largest()))
 
 
-def too_small(profile: Profile, steps: Mapping[str, StepProfile], rooms: Mapping[str, StepRoom]) -> dict[str, str]:
+def too_small(
+    profile: Profile, steps: Mapping[str, StepProfile], headroom: Mapping[str, StepHeadroom]
+) -> dict[str, str]:
     """The reason by device whose memory is too small for the fewest samples that it can have."""
     reasons = {}
     for name, step in steps.items():
-        times, room = gradient_times(profile.devices[name], step), rooms[name]
-        shortage = room.shortage(bounds(times, room)[0])
+        times = gradient_times(profile.devices[name], step)
+        shortage = headroom[name].shortage(bounds(times, headroom[name])[0])
         if shortage is not None:
             reasons[name] = f"{step.model}: {shortage.text}"
     return reasons
 
 
 def shares_of_devices(
-    profile: Profile, steps: Mapping[str, StepProfile], rooms: Mapping[str, StepRoom], size: int, strategy: Strategy
+    profile: Profile,
+    steps: Mapping[str, StepProfile],
+    headroom: Mapping[str, StepHeadroom],
+    size: int,
+    strategy: Strategy,
 ) -> BatchShares:
     """The shares of the devices in ``steps``, in that order; none of them is ``too_small``."""
     curves = {name: gradient_times(profile.devices[name], step) for name, step in steps.items()}
-    limits = [bounds(curves[name], rooms[name]) for name in steps]
+    limits = [bounds(curves[name], headroom[name]) for name in steps]
     least, most = np.array(limits).T
     most = np.maximum(least, np.minimum(most, size))
     seconds = np.full((len(steps), int(most.max()) + 1), np.inf)

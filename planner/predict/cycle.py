@@ -18,7 +18,7 @@ from backends.strategies.engine import TORCH, Engine
 from backends.strategies.local_updates import LocalSpec
 from backends.strategies.strategy import Strategy
 from planner.arrays import Bools, Floats, Ints
-from planner.predict import streams
+from planner.predict import stream_waits
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
 from planner.predict.kinds import async_server, barrier, ddp, gossip, rounds
@@ -160,7 +160,7 @@ def least_cycles_s(inputs: Inputs, candidates: Candidates) -> Floats:
     if inputs.streams is None:
         return np.zeros(members.shape)
     arrive_s = batches(inputs, candidates) / inputs.streams.rate
-    return streams.least_cycles(arrive_s, _steps(inputs, candidates), members, _together(inputs))
+    return stream_waits.least_cycles(arrive_s, _steps(inputs, candidates), members, _together(inputs))
 
 
 def waiting_shares(inputs: Inputs, candidates: Candidates, free_s: Floats) -> Floats:
@@ -170,7 +170,7 @@ def waiting_shares(inputs: Inputs, candidates: Candidates, free_s: Floats) -> Fl
     """
     if inputs.streams is None:
         return np.zeros(free_s.shape)
-    return streams.waiting_shares(
+    return stream_waits.waiting_shares(
         free_s, least_cycles_s(inputs, candidates), batches(inputs, candidates) / inputs.streams.rate,
         gradients_s(inputs, candidates), _steps(inputs, candidates), candidates.members(len(inputs.names)),
         _together(inputs),

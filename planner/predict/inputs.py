@@ -16,7 +16,7 @@ from planner.predict.buckets import TorchBuckets
 from planner.predict.contention import KernelContention
 from planner.predict.links import Pairs
 from planner.predict.messages import MessageBytes
-from planner.predict.streams import StreamRates
+from planner.predict.stream_waits import StreamRates
 from planner.provenance import Provenance
 
 

@@ -70,7 +70,7 @@ class Further(NamedTuple):
     def of_member(cls, step: StepProfile, strategy: Strategy, engine: Engine) -> "Further":
         """Of a member of a cluster: ranks update as a device alone does, peers on their processor.
 
-        The workers of a server keep nothing; what that keeps is in ``ServerRoom``.
+        The workers of a server keep nothing; what that keeps is in ``ServerHeadroom``.
         """
         optimizer = strategy.optimizer.name
         if engine.name == TORCH:
@@ -105,7 +105,7 @@ def _kept(optimizer: str) -> int:
     return sum(name != UPDATES for name in SLOT_NAMES[optimizer])
 
 
-class Room(NamedTuple):
+class Memory(NamedTuple):
     """One memory of a device: what it is called, the line of a step, and the bytes available."""
 
     name: str
@@ -147,49 +147,49 @@ class Shortage(NamedTuple):
         return f"{found}; the largest batch that fits is {self.largest}: {remedy}"
 
 
-class StepRoom:
+class StepHeadroom:
     """Which batch sizes of a model fit into a device; all that nothing is known against."""
 
     def __init__(self, step: StepProfile, available_bytes: float, further: Further = NOTHING) -> None:
         """available_bytes: of main memory."""
         self._too_large = None if step.memory is None else step.memory.too_large
-        self.rooms = [] if step.memory is None else _rooms(step.memory, available_bytes, further)
+        self.memories = [] if step.memory is None else _memories(step.memory, available_bytes, further)
 
     @classmethod
-    def on(cls, device: DeviceProfile, step: StepProfile, further: Further = NOTHING) -> "StepRoom":
+    def on(cls, device: DeviceProfile, step: StepProfile, further: Further = NOTHING) -> "StepHeadroom":
         """That of a timed model on its device."""
         return cls(step, math.inf if device.facts is None else float(device.facts.memory.available_bytes), further)
 
     def largest(self) -> float:
         """The largest batch size that fits, a whole number; infinite where none is known."""
         below = math.inf if self._too_large is None else self._too_large - 1.0
-        return min([below, *(room.line.largest(room.usable_bytes) for room in self.rooms)])
+        return min([below, *(memory.line.largest(memory.usable_bytes) for memory in self.memories)])
 
     def shortage(self, batch: int) -> Shortage | None:
         """Why a batch size does not fit; None where it does."""
         if batch <= self.largest():
             return None
         largest = int(self.largest())
-        short = [room for room in self.rooms if room.line.at(batch) > room.usable_bytes]
+        short = [memory for memory in self.memories if memory.line.at(batch) > memory.usable_bytes]
         if not short:
             return Shortage(HOST, batch, None, 0.0, largest)
-        room = max(short, key=lambda each: each.line.at(batch) / each.available_bytes)
-        return Shortage(room.name, batch, room.line.at(batch), room.available_bytes, largest)
+        memory = max(short, key=lambda each: each.line.at(batch) / each.available_bytes)
+        return Shortage(memory.name, batch, memory.line.at(batch), memory.available_bytes, largest)
 
     @property
-    def main_memory(self) -> Room | None:
+    def main_memory(self) -> Memory | None:
         """The processor's memory; None where it is unknown."""
-        return next((room for room in self.rooms if room.name != ACCELERATOR), None)
+        return next((memory for memory in self.memories if memory.name != ACCELERATOR), None)
 
 
-def too_small(rooms: Mapping[str, StepRoom], steps: Mapping[str, StepProfile], batch: int) -> dict[str, str]:
+def too_small(headroom: Mapping[str, StepHeadroom], steps: Mapping[str, StepProfile], batch: int) -> dict[str, str]:
     """The reason by device in ``steps`` whose memory is too small for a batch size."""
-    found = {name: rooms[name].shortage(batch) for name in steps}
+    found = {name: headroom[name].shortage(batch) for name in steps}
     return {name: f"{steps[name].model}: {short.text}" for name, short in found.items() if short}
 
 
-class ServerRoom(NamedTuple):
-    """Which devices have room for a parameter server beside their own work as one of its workers.
+class ServerHeadroom(NamedTuple):
+    """Which devices have headroom for a parameter server beside their work as one of its workers.
 
     free_bytes, sample_bytes: (N,), main memory besides that of an empty step, infinite where it is
         unknown, and what each sample of a step takes of it.
@@ -202,18 +202,18 @@ class ServerRoom(NamedTuple):
     worker_bytes: float
 
     @classmethod
-    def among(cls, profile: Profile, steps: Mapping[str, StepProfile], strategy: Strategy) -> "ServerRoom":
+    def among(cls, profile: Profile, steps: Mapping[str, StepProfile], strategy: Strategy) -> "ServerHeadroom":
         """That of the devices in ``steps``, in that order.
 
         A server has weights, what the optimizer keeps and a checkpoint's copies of both, and the
         last gradient of each worker. Where workers send differences, it also has their sums, and
         copies of these that wait for the others.
         """
-        rooms = [StepRoom.on(profile.devices[name], step).main_memory for name, step in steps.items()]
+        memories = [StepHeadroom.on(profile.devices[name], step).main_memory for name, step in steps.items()]
         size = next(iter(steps.values())).size
         return cls(
-            np.array([math.inf if room is None else room.usable_bytes - room.line.base_bytes for room in rooms]),
-            np.array([0.0 if room is None else room.line.sample_bytes for room in rooms]),
+            np.array([math.inf if each is None else each.usable_bytes - each.line.base_bytes for each in memories]),
+            np.array([0.0 if each is None else each.line.sample_bytes for each in memories]),
             2.0 * ((1 + _kept(strategy.shared_kind)) * size.parameter_bytes + size.state_bytes),
             float((3 if strategy.compressor.sends_differences else 1) * size.parameter_bytes + size.state_bytes),
         )
@@ -227,7 +227,7 @@ class ServerRoom(NamedTuple):
         return np.asarray(self.any_bytes + self.worker_bytes * workers)
 
 
-def _rooms(memory: StepMemory, host_available_bytes: float, further: Further) -> list[Room]:
+def _memories(memory: StepMemory, host_available_bytes: float, further: Further) -> list[Memory]:
     host = [(each.batch, float(each.host_bytes)) for each in memory.batches if each.host_bytes is not None]
     gpu = [(each.batch, float(each.accelerator_bytes)) for each in memory.batches if each.accelerator_bytes is not None]
     if memory.is_shared:
@@ -242,7 +242,7 @@ def _rooms(memory: StepMemory, host_available_bytes: float, further: Further) ->
             (ACCELERATOR, fit(gpu), further.accelerator, available_bytes),
         ]
     return [
-        Room(name, line._replace(base_bytes=line.base_bytes + more), available)
+        Memory(name, line._replace(base_bytes=line.base_bytes + more), available)
         for name, line, more, available in lines
         if line and math.isfinite(available)
     ]

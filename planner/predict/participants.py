@@ -6,9 +6,9 @@ from typing import NamedTuple
 from backends.strategies.engine import TORCH
 from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
-from planner.predict import batches, memory, messages, streams
+from planner.predict import batches, memory, messages, stream_waits
 from planner.predict.buckets import has_nccl
-from planner.predict.memory import Further, StepRoom
+from planner.predict.memory import Further, StepHeadroom
 from planner.predict.request import RecommendRequest
 from planner.predict.timings import pick_framework, timed_steps
 from planner.profile.file import DeviceProfile, Profile
@@ -19,12 +19,12 @@ from profilers.records.steps import StepProfile
 class Participants(NamedTuple):
     """Timings of those that can, by device, and reasons of those that cannot, by what is lacking.
 
-    batch: images of a step that is planned. rooms: for steps in memory, of all that were timed.
+    batch: images of a step that is planned. headroom: for steps in memory, of all that were timed.
     """
 
     steps: dict[str, StepProfile]
     batch: int
-    rooms: dict[str, StepRoom]
+    headroom: dict[str, StepHeadroom]
     untimed: dict[str, str]
     unable: dict[str, str] = {}
     too_small: dict[str, str] = {}
@@ -60,14 +60,16 @@ def participants(profile: Profile, model: str, request: RecommendRequest) -> Par
     if settings.clip_norm is not None:
         steps = {name: messages.clipping(step, engine) for name, step in steps.items()}
     planned = settings.batch or next((step.planned_batch for step in steps.values()), 1)
-    rooms = {
-        name: StepRoom.on(profile.devices[name], step, Further.of_member(step, settings.strategy, engine))
+    headroom = {
+        name: StepHeadroom.on(profile.devices[name], step, Further.of_member(step, settings.strategy, engine))
         for name, step in steps.items()
     }
-    too_small = batches.too_small(profile, steps, rooms) if shares_batch else memory.too_small(rooms, steps, planned)
+    too_small = (
+        batches.too_small(profile, steps, headroom) if shares_batch else memory.too_small(headroom, steps, planned)
+    )
     steps = _without(steps, too_small)
-    no_stream = {} if settings.stream is None else streams.unknown_rates(profile, steps, settings.stream)
-    found = Participants(_without(steps, no_stream), planned, rooms, untimed, unable, too_small, no_stream)
+    no_stream = {} if settings.stream is None else stream_waits.unknown_rates(profile, steps, settings.stream)
+    found = Participants(_without(steps, no_stream), planned, headroom, untimed, unable, too_small, no_stream)
     if no_stream and not found.steps:
         raise PlanError(f"--stream: {'; '.join(dict.fromkeys(no_stream.values()))}")
     return found

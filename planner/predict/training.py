@@ -10,14 +10,14 @@ from backends.strategies.engine import TORCH
 from backends.strategies.strategy import Strategy
 from backends.training.run_settings import RunSettings
 from planner.arrays import Floats
-from planner.predict import batches, buckets, contention, links, memory, messages, streams
+from planner.predict import batches, buckets, contention, links, memory, messages, stream_waits
 from planner.predict.batches import TRAINING_SAMPLES, Batches, RunLength
 from planner.predict.gradient_times import gradient_times, image_s
 from planner.predict.inputs import Devices, Errors, Inputs, Watts
-from planner.predict.memory import Further, ServerRoom, StepRoom
+from planner.predict.memory import Further, ServerHeadroom, StepHeadroom
 from planner.predict.participants import Participants, nobody, participants
 from planner.predict.request import RecommendRequest
-from planner.predict.streams import StreamRates
+from planner.predict.stream_waits import StreamRates
 from planner.predict.timings import pick
 from planner.predict.watts import wattage
 from planner.profile import data_wait
@@ -41,7 +41,7 @@ class Training(NamedTuple):
     what_if: options that ask for something else than what was profiled.
     notes: what may change what the operator does, the most important first; details: how the
         inputs came about.
-    server_room: the main memory of hosts of a parameter server.
+    server_headroom: the main memory of hosts of a parameter server.
     evaluation_s: of one sample of the test set, NaN where it is unknown.
     """
 
@@ -53,7 +53,7 @@ class Training(NamedTuple):
     what_if: tuple[str, ...]
     notes: tuple[str, ...]
     details: tuple[str, ...]
-    server_room: ServerRoom
+    server_headroom: ServerHeadroom
     evaluation_s: Floats
 
 
@@ -80,7 +80,7 @@ def prepare(profile: Profile, request: RecommendRequest) -> tuple[Inputs, Traini
 def _inputs(profile: Profile, found: Participants, request: RecommendRequest) -> Inputs:
     steps, names, timed, settings = found.steps, tuple(found.steps), list(found.steps.values()), request.settings
     caps = {name: links.cap_bytes_per_s(profile.devices[name], request.rates.get(name)) for name in names}
-    arrivals = None if settings.stream is None else streams.of_devices(profile, steps, settings)
+    arrivals = None if settings.stream is None else stream_waits.of_devices(profile, steps, settings)
     run, made = _batches(profile, found, request, arrivals)
     usual = [found.batch] * len(steps) if made.shares is None else made.shares.even().tolist()
     pairs, link_error = links.of_pairs(profile, steps, caps)
@@ -125,7 +125,7 @@ def _batches(
     samples = request.learning.training_samples or next(iter(steps.values())).setup.samples or TRAINING_SAMPLES
     run = RunLength(settings.steps, request.learning._replace(training_samples=samples))
     if request.global_batch is not None:
-        shares = batches.shares_of_devices(profile, steps, found.rooms, request.global_batch, settings.strategy)
+        shares = batches.shares_of_devices(profile, steps, found.headroom, request.global_batch, settings.strategy)
         return run, Batches(found.batch, batches.of_global(shares.size, len(steps), found.batch, run), shares)
     arriving = None
     if settings.strategy.batching == "stream":
@@ -165,7 +165,7 @@ def _training(
 ) -> Training:
     steps, first = found.steps, next(iter(found.steps.values()))
     alone = {
-        name: StepRoom.on(profile.devices[name], step, Further.alone(step, made.strategy.optimizer.name))
+        name: StepHeadroom.on(profile.devices[name], step, Further.alone(step, made.strategy.optimizer.name))
         for name, step in steps.items()
     }
     evaluation_s = [step.costs.evaluation_s for step in steps.values()]
@@ -180,7 +180,7 @@ def _training(
         what_if=(*(f"--rate {name}" for name in request.rates), *batch_asked),
         notes=tuple(_notes(profile, steps, made, request.rates)),
         details=tuple(_details(profile, steps, made, settings)),
-        server_room=ServerRoom.among(profile, steps, made.strategy),
+        server_headroom=ServerHeadroom.among(profile, steps, made.strategy),
         evaluation_s=_array(math.nan if each is None else each for each in evaluation_s),
     )
 
@@ -204,7 +204,7 @@ def _notes(profile: Profile, steps: Steps, made: Inputs, rates: Mapping[str, flo
 def _details(profile: Profile, steps: Steps, made: Inputs, settings: RunSettings) -> Iterable[str]:
     yield from batches.notes(settings, made.run)
     if made.streams is not None:
-        yield from streams.notes(profile, steps, made.streams, made.batches.arriving is not None)
+        yield from stream_waits.notes(profile, steps, made.streams, made.batches.arriving is not None)
     yield from contention.notes(profile.devices, steps)
     if settings.compute.precision != FP32:
         yield f"steps compute in {settings.compute.precision}, as they were profiled; weights and gradients stay {FP32}"

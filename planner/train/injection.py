@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backends.protocol.streams import InjectionStatistics
+from backends.protocol.stream_statistics import InjectionStatistics
 from backends.strategies.data_injection import InjectionSpec
 from backends.strategies.engine import TORCH
 from planner.errors import PlanError

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backends.protocol.events import Built, MemberTelemetry, TimeSpent
-from backends.protocol.streams import InjectionStatistics, StreamStatistics
+from backends.protocol.stream_statistics import InjectionStatistics, StreamStatistics
 from planner.agents.call import Event
 from planner.run.supervisor import MemberRestarted
 from planner.train.events import MemberEnded

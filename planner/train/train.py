@@ -25,7 +25,7 @@ from planner.train.plan_fit import check_fit
 from planner.train.result import end_of, learning_notes, run_result
 from planner.train.resume import RUN_REMEDY, require_checkpoint, require_resumable
 from planner.train.start import TrainingRun
-from planner.train.streams import stream_notes
+from planner.train.stream_results import stream_notes
 from planner.train.trackers.request import TrackerRequest
 from planner.train.training_data import JobData, ShippedImages, TrainingData, load_dataset
 from planner.train.worker_result import worker_results

@@ -11,7 +11,7 @@ from planner.plan.file import Plan, PlannedWorker
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.train.injection import injected_result
-from planner.train.streams import stream_result
+from planner.train.stream_results import stream_result
 from planner.train.telemetry import Telemetry
 from power_models import nameplate
 from profilers.records.readings import MODEL, UNAVAILABLE, Window

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from planner.predict.memory import StepRoom
+from planner.predict.memory import StepHeadroom
 from planner.predict.watts import wattage
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import uncertainty
@@ -89,12 +89,12 @@ def memory_figures(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
     """
     assert timed.memory is not None, "the caller asked"
     at_batch = next((each for each in timed.memory.batches if each.batch == timed.batch), None)
-    room = StepRoom.on(device, timed)
-    largest = room.largest()
+    headroom = StepHeadroom.on(device, timed)
+    largest = headroom.largest()
     return {
         "host_bytes": at_batch and at_batch.host_bytes,
         "accelerator_bytes": at_batch and at_batch.accelerator_bytes,
-        "sample_bytes": round(sum(each.line.sample_bytes for each in room.rooms)) if room.rooms else None,
+        "sample_bytes": round(sum(each.line.sample_bytes for each in headroom.memories)) if headroom.memories else None,
         "largest_batch": int(largest) if math.isfinite(largest) else None,
     }
 

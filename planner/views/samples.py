@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.protocol.streams import InjectionStatistics
+from backends.protocol.stream_statistics import InjectionStatistics
 from planner.train.injection import injected_result
 from planner.units import bytes_text
 from planner.views.tables import TextTable

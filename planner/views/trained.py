@@ -15,7 +15,7 @@ from planner.units import joules, number, percent, seconds, watts
 from planner.views.advice import named
 from planner.views.notes import few, legend
 from planner.views.samples import injection_table, partition_table
-from planner.views.streams import stream_table
+from planner.views.stream_table import stream_table
 from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from planner.views.training import metric_text
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from backends.jobs.job import ACCURACY
 from backends.protocol import events
 from backends.protocol.json_messages import encode
-from backends.protocol.streams import InjectionStatistics, StreamStatistics
+from backends.protocol.stream_statistics import InjectionStatistics, StreamStatistics
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.agents.call import Event
 from planner.console import Detail, device_output, ends, plain
@@ -25,7 +25,7 @@ from planner.train.events import LogFailed, MemberGivenUp
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, number, percent, seconds, watts
 from planner.views.samples import injection_columns, injection_table
-from planner.views.streams import stream_columns, stream_table
+from planner.views.stream_table import stream_columns, stream_table
 from planner.views.tables import EMULATED_NOTE, TextTable, marked
 from profilers.records.readings import Window
 

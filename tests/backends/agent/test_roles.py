@@ -15,7 +15,7 @@ from backends.frameworks.optimizer import OptimizerSettings
 from backends.network import framing
 from backends.protocol.events import Built, Joined, Listening, MemberTelemetry, Ready
 from backends.protocol.member_specs import HostAddress, InjectionOrder, MemberSpec, ReplicaSpec
-from backends.protocol.streams import InjectionStatistics
+from backends.protocol.stream_statistics import InjectionStatistics
 from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_orders import HostRun, RunPeer, RunWorker, TrainAlone

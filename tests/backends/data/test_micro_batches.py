@@ -6,7 +6,7 @@ import pytest
 from backends.data.background import BackgroundLoader
 from backends.data.loader import ArraySamples, BatchLoader
 from backends.data.micro_batches import BatchPart, SplitBatch, in_parts, parts_of
-from backends.data.streams import SampleStream
+from backends.data.sequential_samples import SampleStream
 
 
 def loader(batch: int) -> BatchLoader:

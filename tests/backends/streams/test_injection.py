@@ -12,7 +12,7 @@ from backends.data.arrivals import Arrivals, never
 from backends.data.injected import NO_INJECTION
 from backends.data.loader import ArraySamples, BatchLoader, ItemSamples
 from backends.data.micro_batches import SplitBatch, in_parts
-from backends.data.streams import SampleStream
+from backends.data.sequential_samples import SampleStream
 from backends.protocol.frames import Share
 from backends.streams.injection import InjectedBatches, SampleInjection, codec_of
 from backends.streams.sample_codec import ArrayCodec

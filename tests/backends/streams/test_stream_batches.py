@@ -9,7 +9,7 @@ import pytest
 
 from backends.data.arrivals import WaitInterrupted
 from backends.data.loader import ArraySamples, ItemSamples
-from backends.data.streams import SampleStream
+from backends.data.sequential_samples import SampleStream
 from backends.frameworks.optimizer import GradientSettings
 from backends.hosting.single_device import SingleDevice
 from backends.protocol.events import Joined, Left, MemberProgress

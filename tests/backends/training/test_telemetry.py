@@ -6,7 +6,7 @@ import pytest
 
 from backends.data.arrivals import Arrivals
 from backends.protocol.events import MemberTelemetry, TimeSpent
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.stream_statistics import StreamStatistics
 from backends.training.telemetry import TelemetrySender
 from profilers.records.readings import Window
 from tests.running import HANG_S

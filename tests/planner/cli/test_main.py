@@ -68,7 +68,7 @@ def test_ctrl_c_is_one_line_and_130(profiled: Planner, monkeypatch: pytest.Monke
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("planner.plan.strategy_search.best_of", interrupt)
+    monkeypatch.setattr("planner.plan.strategy_search.best_strategy", interrupt)
     assert profiled("recommend").problem(code=130) == "stopped"
 
 

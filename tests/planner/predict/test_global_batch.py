@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from backends.strategies.strategy import Strategy
 from planner.predict.batches import divide, shares_of_devices, too_small
 from planner.predict.contention import of_steps
-from planner.predict.memory import StepRoom
+from planner.predict.memory import StepHeadroom
 from planner.profile.file import Profile
 from profilers.records.steps import BatchMemory, BatchTiming, Contention, StepMemory, StepProfile
 from tests.planner import profiles
@@ -74,8 +74,8 @@ def test_devices_as_fast_as_one_another_have_as_much_even_where_time_does_not_gr
     assert divide(flat, np.array([1, 1]), np.array([40, 40]), np.ones((1, 2), bool), 40).tolist() == [[20, 20]]
 
 
-def rooms(fleet: Profile, steps: Mapping[str, StepProfile]) -> dict[str, StepRoom]:
-    return {name: StepRoom.on(fleet.devices[name], each) for name, each in steps.items()}
+def headroom(fleet: Profile, steps: Mapping[str, StepProfile]) -> dict[str, StepHeadroom]:
+    return {name: StepHeadroom.on(fleet.devices[name], each) for name, each in steps.items()}
 
 
 def step(gradient_s: float, **changes: object) -> StepProfile:
@@ -85,7 +85,7 @@ def step(gradient_s: float, **changes: object) -> StepProfile:
 def test_a_device_four_times_as_fast_has_four_times_as_many() -> None:
     steps = {"a": step(0.1), "b": step(0.4)}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 80, RING)
+    shares = shares_of_devices(fleet, steps, headroom(fleet, steps), 80, RING)
     (found,) = shares.batches(np.array([[True, True]]), of_steps(steps))
     assert found.tolist() == [64, 16]
     assert shares.gradients(np.array([found])) == pytest.approx(np.array([[0.2, 0.2]]))
@@ -96,7 +96,7 @@ def test_a_device_that_others_on_its_kernel_slow_down_has_fewer_beside_them() ->
     beside = Contention(("a", "b"), 3.0, 0.0)
     steps = {"a": step(0.1, contention=beside), "b": step(0.1, contention=beside._replace(factor=1.0)), "c": step(0.1)}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 64, RING)
+    shares = shares_of_devices(fleet, steps, headroom(fleet, steps), 64, RING)
     found = shares.batches(np.array([[True, True, False], [True, False, True]]), of_steps(steps))
     assert found.tolist() == [[16, 48, 0], [32, 0, 32]]
 
@@ -104,7 +104,7 @@ def test_a_device_that_others_on_its_kernel_slow_down_has_fewer_beside_them() ->
 def test_seconds_that_no_sample_changes_count_as_well() -> None:
     steps = {"a": step(0.1), "b": step(0.1, copy_s=seconds(0.1))}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 64, RING)
+    shares = shares_of_devices(fleet, steps, headroom(fleet, steps), 64, RING)
     assert shares.batches(np.array([[True, True]]), of_steps(steps)).tolist() == [[48, 16]]
 
 
@@ -112,20 +112,20 @@ def test_bounds_are_what_can_be_predicted_and_what_fits() -> None:
     tight = StepMemory((BatchMemory(16, 3000 * MB), BatchMemory(32, 3400 * MB)))
     steps = {"a": step(0.1), "b": step(0.1, memory=tight), "once": changed(step(0.1), half_batch_s=seconds(1, count=0))}
     fleet = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
-    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 1000, RING)
+    shares = shares_of_devices(fleet, steps, headroom(fleet, steps), 1000, RING)
     assert shares.least.tolist() == [4, 4, 32]
     fits = math.floor((0.9 * 2**32 - 2600 * MB) / (25 * MB))
     assert shares.most.tolist() == [128, fits, 32]
     assert shares.possible(np.array([[True, True, False], [True, True, True]])).tolist() == [False, False]
     alone = np.array([[True, False, False], [False, False, True]])
-    assert shares_of_devices(fleet, steps, rooms(fleet, steps), 100, RING).possible(alone).tolist() == [True, False]
+    assert shares_of_devices(fleet, steps, headroom(fleet, steps), 100, RING).possible(alone).tolist() == [True, False]
 
 
 def test_noise_that_makes_more_samples_faster_is_smoothed() -> None:
     noisy = step(0.1, other_batches=(BatchTiming(64, seconds(0.09)),))
     fleet = profiles.profile({"a": profiles.device(noisy), "b": profiles.device(noisy)})
     steps = {"a": noisy, "b": noisy}
-    shares = shares_of_devices(fleet, steps, rooms(fleet, steps), 100, RING)
+    shares = shares_of_devices(fleet, steps, headroom(fleet, steps), 100, RING)
     (found,) = shares.batches(np.array([[True, True]]), of_steps(steps))
     assert found.sum() == 100
 
@@ -134,5 +134,5 @@ def test_a_device_into_which_not_even_the_fewest_fit_is_named() -> None:
     full = step(0.1, memory=StepMemory((BatchMemory(16, 5000 * MB), BatchMemory(32, 6000 * MB))))
     fleet = profiles.profile({"a": profiles.device(), "b": profiles.device(full)})
     steps = {"a": step(0.1), "b": full}
-    found = too_small(fleet, steps, rooms(fleet, steps))
+    found = too_small(fleet, steps, headroom(fleet, steps))
     assert list(found) == ["b"] and "batch 4 needs 4.25 GB of its memory" in found["b"]

@@ -16,8 +16,8 @@ from planner.predict.memory import (
     SHARED,
     Further,
     MemoryLine,
-    ServerRoom,
-    StepRoom,
+    ServerHeadroom,
+    StepHeadroom,
     fit,
 )
 from profilers.records.steps import BatchMemory, StepMemory
@@ -31,8 +31,8 @@ def memory(*sizes: int, gpu: bool = False, **changes: object) -> StepMemory:
     return made._replace(**changes)
 
 
-def room(found: StepMemory | None, available: float = 1000 * MB) -> StepRoom:
-    return StepRoom(profiles.step(memory=found), available)
+def headroom(found: StepMemory | None, available: float = 1000 * MB) -> StepHeadroom:
+    return StepHeadroom(profiles.step(memory=found), available)
 
 
 def test_one_size_has_no_slope() -> None:
@@ -59,25 +59,25 @@ def test_where_nothing_grows_any_batch_fits_or_none() -> None:
 
 
 def test_the_scarcer_of_both_memories_counts() -> None:
-    found = room(memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB))
-    assert [each.name for each in found.rooms] == [HOST, ACCELERATOR]
+    found = headroom(memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB))
+    assert [each.name for each in found.memories] == [HOST, ACCELERATOR]
     assert found.largest() == (90 - 50) / 4
 
 
 def test_an_integrated_gpu_takes_its_memory_from_the_processors() -> None:
-    found = room(memory(4, 8, gpu=True, is_shared=True, accelerator_available_bytes=10**12), 200 * MB)
-    assert [each.name for each in found.rooms] == [SHARED]
+    found = headroom(memory(4, 8, gpu=True, is_shared=True, accelerator_available_bytes=10**12), 200 * MB)
+    assert [each.name for each in found.memories] == [SHARED]
     assert found.largest() == (180 - 150) / 6
-    assert room(memory(4, 8, is_shared=True)).rooms == []  # the GPU's part is not known
+    assert headroom(memory(4, 8, is_shared=True)).memories == []  # the GPU's part is not known
 
 
 def test_a_size_that_did_not_fit_is_a_bound_whatever_the_line_says() -> None:
-    assert room(memory(4, 8, too_large=16)).largest() == 15
-    assert room(memory(4, too_large=8)).largest() == 7
+    assert headroom(memory(4, 8, too_large=16)).largest() == 15
+    assert headroom(memory(4, too_large=8)).largest() == 7
 
 
 def test_a_shortage_names_the_memory_what_it_takes_and_the_remedy() -> None:
-    found = room(memory(4, 8), 200 * MB)
+    found = headroom(memory(4, 8), 200 * MB)
     assert found.shortage(40) is None
     short = found.shortage(64)
     assert short is not None and short.text == (
@@ -87,12 +87,12 @@ def test_a_shortage_names_the_memory_what_it_takes_and_the_remedy() -> None:
 
 
 def test_a_shortage_names_the_scarcest_memory() -> None:
-    short = room(memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB), 220 * MB).shortage(64)
+    short = headroom(memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB), 220 * MB).shortage(64)
     assert short is not None and (short.name, short.largest) == (ACCELERATOR, 10)
 
 
 def test_a_shortage_that_was_seen_has_no_bytes() -> None:
-    short = room(memory(4, 8, too_large=16)).shortage(16)
+    short = headroom(memory(4, 8, too_large=16)).shortage(16)
     assert short is not None and short.text == (
         "batch 16 ran out of memory when it was profiled; the largest batch that fits is 15: --batch-size 15, or "
         "profile with --micro-batch 15"
@@ -102,13 +102,13 @@ def test_a_shortage_that_was_seen_has_no_bytes() -> None:
 def test_a_server_has_what_a_step_leaves_on_its_host() -> None:
     known = profiles.step(memory=memory(4, 8), parameter_bytes=10 * MB, state_bytes=MB, batch=8)
     devices = {"known": profiles.device(known), "unknown": profiles.device(known._replace(memory=None))}
-    found = ServerRoom.among(
+    found = ServerHeadroom.among(
         profiles.profile(devices), {"known": known, "unknown": known._replace(memory=None)}, PARAMETER_SERVER
     )
     left = found.left_bytes(np.array([0, 0, 1]), np.array([8, 20, 8]))
     assert left == pytest.approx([(1 - MARGIN) * 2**32 - 116 * MB, (1 - MARGIN) * 2**32 - 140 * MB, math.inf])
     assert found.needed_bytes(np.array([1, 3])) == pytest.approx([53 * MB, 75 * MB])
-    adding_up = ServerRoom.among(
+    adding_up = ServerHeadroom.among(
         profiles.profile(devices), {"known": known}, PARAMETER_SERVER.with_part("compressor", "ef21")
     )
     assert adding_up.needed_bytes(np.array([1])) == pytest.approx([73 * MB])
@@ -116,7 +116,7 @@ def test_a_server_has_what_a_step_leaves_on_its_host() -> None:
 
 @pytest.mark.parametrize("unknown", [None, memory(4), StepMemory((BatchMemory(4, None), BatchMemory(8, None)))])
 def test_what_is_not_known_forbids_nothing(unknown: StepMemory | None) -> None:
-    assert room(unknown).largest() == math.inf
+    assert headroom(unknown).largest() == math.inf
 
 
 #: Of a model of 10 MB, measured with SGD, whose momentum is an array of 10 MB.
@@ -171,6 +171,6 @@ def test_what_a_jobs_own_optimizer_keeps_was_measured_and_what_others_keep_was_n
 def test_the_largest_batch_leaves_room_for_what_a_run_keeps() -> None:
     step = profiles.step(memory=memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB))
     for further, largest in ((Further(), 10), (Further(accelerator=20 * MB), 5), (Further(host=800 * MB - 8 * MB), 4)):
-        assert StepRoom(step, 1000 * MB, further).largest() == largest
+        assert StepHeadroom(step, 1000 * MB, further).largest() == largest
     shared = profiles.step(memory=memory(4, 8, gpu=True, is_shared=True))
-    assert StepRoom(shared, 200 * MB, Further(6 * MB, 12 * MB)).largest() == 5 - 3
+    assert StepHeadroom(shared, 200 * MB, Further(6 * MB, 12 * MB)).largest() == 5 - 3

@@ -74,7 +74,7 @@ def test_a_job_with_its_own_optimizer_is_predicted_with_the_one_that_is_used(
 def test_a_server_with_adam_takes_an_array_more_and_its_copy() -> None:
     fleet = profiles.profile({"a": profiles.device(TIMED)})
     plain, adam = (
-        training_of(fleet, strategy=Strategy.from_text(f"parameter-server:optimizer={name}")).server_room
+        training_of(fleet, strategy=Strategy.from_text(f"parameter-server:optimizer={name}")).server_headroom
         for name in ("sgd", "adam")
     )
     assert adam.any_bytes - plain.any_bytes == 2 * PLAIN.size.parameter_bytes

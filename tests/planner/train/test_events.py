@@ -8,7 +8,7 @@ import pytest
 
 from backends.protocol import events
 from backends.protocol.json_messages import name_of
-from backends.protocol.streams import InjectionStatistics, StreamStatistics
+from backends.protocol.stream_statistics import InjectionStatistics, StreamStatistics
 from planner.train.events import RUN_EVENTS
 from profilers.records.readings import PowerReading, Reading, Window
 

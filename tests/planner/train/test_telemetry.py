@@ -3,7 +3,7 @@
 import pytest
 
 from backends.protocol.events import MemberTelemetry, TimeSpent
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.stream_statistics import StreamStatistics
 from planner.run.supervisor import MemberRestarted
 from planner.train.telemetry import Telemetry
 from profilers.records.readings import Window

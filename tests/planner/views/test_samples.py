@@ -1,6 +1,6 @@
 """A row a device with what it gave to others and received, while a run goes on and at its end."""
 
-from backends.protocol.streams import InjectionStatistics
+from backends.protocol.stream_statistics import InjectionStatistics
 from planner.views.samples import injection_columns, injection_table
 from tests.planner.screens import row, shown
 

@@ -1,7 +1,7 @@
 """A row a device with its stream of samples, while a run goes on and at its end."""
 
-from backends.protocol.streams import StreamStatistics
-from planner.views.streams import stream_columns, stream_table
+from backends.protocol.stream_statistics import StreamStatistics
+from planner.views.stream_table import stream_columns, stream_table
 from tests.planner.screens import row, shown
 
 SLOW = StreamStatistics(38.0, 64, 640, 8.0, 700, 640, 60, 90, 0, 0, 0)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.stream_statistics import StreamStatistics
 from backends.training import checkpoint
 from backends.training.stopping import STREAMS_ENDED
 from planner.train.orders import Options
-from planner.train.streams import stream_notes, stream_result
+from planner.train.stream_results import stream_notes, stream_result
 from tests.installed import needs
 from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training
 from tests.planner.plans import plan, planned, replan, streamed, with_settings

@@ -12,11 +12,11 @@ from backends import models
 from backends.strategies.strategy import Strategy
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
-from planner.predict import streams as stream_rates
+from planner.predict import stream_waits as stream_rates
 from planner.predict.cycle import batches, shared_batches, waiting_shares
 from planner.predict.inputs import Inputs
 from planner.predict.run import Predictions
-from planner.predict.streams import StreamRates, least_cycles, unknown_rates
+from planner.predict.stream_waits import StreamRates, least_cycles, unknown_rates
 from planner.profile.file import Profile
 from profilers.records.readings import StreamRate
 from profilers.records.steps import Contention

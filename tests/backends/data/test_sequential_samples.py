@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.data.streams import SampleStream, owners
+from backends.data.sequential_samples import SampleStream, owners
 
 
 def stream(count: int) -> SampleStream:

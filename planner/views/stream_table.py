@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from backends.protocol.streams import StreamStatistics
-from planner.train.streams import stream_result
+from backends.protocol.stream_statistics import StreamStatistics
+from planner.train.stream_results import stream_result
 from planner.units import number, percent
 from planner.views.tables import TextTable
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from backends.protocol.streams import StreamStatistics
+from backends.protocol.stream_statistics import StreamStatistics
 from backends.strategies import sample_streams
 from planner.plan.file import Plan, PlannedStream
 from planner.train.orders import Options
