@@ -19,7 +19,7 @@ from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 from planner.train.events import MemberEnded, MemberGivenUp, RunEnded, Stopping, TimeOver
 from planner.train.run_failure import RunFailure
-from planner.train.telemetry import Telemetry
+from planner.train.telemetry import MemberReports
 
 STOP_S = 60.0
 DRAIN_S = 5.0
@@ -51,14 +51,14 @@ class RunMonitor(Life[RunAccount]):
 
     def __init__(
         self, server: ServerProcess, members: Mapping[str, Supervisor], fetcher: CheckpointFetcher,
-        telemetry: Telemetry, reporter: EventReporter, signals: Signals,
+        reports: Mapping[str, MemberReports], reporter: EventReporter, signals: Signals,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         super().__init__(signals, clock)
         self._server = server
         self._members = members
         self._fetcher = fetcher
-        self._telemetry = telemetry
+        self._reports = reports
         self._reporter = reporter
         self._order = server.order
         self.orders[server.order.name] = server.order
@@ -80,7 +80,8 @@ class RunMonitor(Life[RunAccount]):
         told = self._end_of_member(source) if event is None else event
         if told is None:
             return
-        self._telemetry.add(source, told)
+        if source in self._reports:
+            self._reports[source].add(told)
         self._failure.hear(told)
         if isinstance(told, Joined) and told.member in self._members:  # the first rank is a member and the host
             self._joined.add(told.member)

@@ -34,7 +34,7 @@ from planner.train.event_log import EventReporter, Observer, OnEvent
 from planner.train.events import Reaching, Sending, Started
 from planner.train.monitor import RunMonitor, ServerProcess, remove
 from planner.train.orders import Options
-from planner.train.telemetry import Telemetry
+from planner.train.telemetry import MemberReports
 from planner.train.training_data import TrainingData
 
 #: The coordinator of peers, in a run's events.
@@ -44,7 +44,7 @@ COORDINATOR = "coordinator"
 class TrainingRun:
     """One run of a plan.
 
-    telemetry: of the workers; it fills while they run.
+    reports: of the workers; they fill while these run.
     startup_s: seconds until all members were ready; None before, and with agents that are used
         again.
     observers: write the run's events besides its log; closed with the run.
@@ -69,7 +69,7 @@ class TrainingRun:
         self._signals = Signals()
         self._members: dict[str, Supervisor] = {}  # that are not the host as well
         self._addresses: dict[str, str] = {}
-        self.telemetry = Telemetry(plan.names)
+        self.reports = {name: MemberReports() for name in plan.names}
         self.startup_s: float | None = None
 
     def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> RunAccount:
@@ -89,7 +89,7 @@ class TrainingRun:
                 server = self._start(resume, fetcher)
                 if not self._pool_is_lent:
                     self.startup_s = time.monotonic() - began_s
-                monitor = RunMonitor(server, self._members, fetcher, self.telemetry, self._reporter, self._signals)
+                monitor = RunMonitor(server, self._members, fetcher, self.reports, self._reporter, self._signals)
                 return monitor.run(lasting_s)
         finally:
             self._signals.over.set()

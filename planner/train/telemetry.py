@@ -1,47 +1,41 @@
-"""Telemetry collects what the members of a run report about themselves."""
+"""What the members of a run report about themselves is collected, member by member."""
 
-from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from backends.protocol.events import Built, MemberTelemetry, TimeSpent
-from backends.protocol.stream_statistics import InjectionStatistics, StreamStatistics
 from planner.agents.call import Event
 from planner.run.supervisor import MemberRestarted
 from planner.train.events import MemberEnded
 from profilers.records.readings import Window
 
+#: Of a member that has not reported since it was started.
+NO_REPORT = MemberTelemetry(Window(0.0, {}, ()), TimeSpent())
 
-class Telemetry:
-    """What members have reported, by name.
 
-    windows: what a member's sensors measured, in turn.
-    spent: where its time went, one entry for each time it was started.
-    streams: the newest figures of its stream of samples, one entry for each time it was started.
-    injected: likewise, of the samples that it gave to others and received.
+@dataclass
+class MemberReports:
+    """What one member has reported.
+
+    windows: what its sensors measured, in turn.
+    starts: its newest report from each time it was started.
     built_s: seconds that its model took to build.
-    compressors: figures of its compressor at the end, such as the CNC ratio.
+    compressor: figures of its compressor at the end, such as the CNC ratio.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.windows: dict[str, list[Window]] = {name: [] for name in names}
-        self.spent: dict[str, list[TimeSpent]] = {name: [TimeSpent()] for name in self.windows}
-        self.streams: dict[str, dict[int, StreamStatistics]] = {name: {} for name in self.windows}
-        self.injected: dict[str, dict[int, InjectionStatistics]] = {name: {} for name in self.windows}
-        self.built_s: dict[str, float] = {}
-        self.compressors: dict[str, dict[str, Any]] = {}
+    windows: list[Window] = field(default_factory=list)
+    starts: list[MemberTelemetry] = field(default_factory=lambda: [NO_REPORT])
+    built_s: float | None = None
+    compressor: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, name: str, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Collect an event of this member; other events than those of its work are ignored."""
         if isinstance(event, MemberTelemetry):
-            self.windows[name].append(event.window)
-            self.spent[name][-1] = event.spent
-            if event.stream is not None:
-                self.streams[name][len(self.spent[name])] = event.stream
-            if event.injected is not None:
-                self.injected[name][len(self.spent[name])] = event.injected
+            self.windows.append(event.window)
+            self.starts[-1] = event
         elif isinstance(event, MemberRestarted):
-            self.spent[name].append(TimeSpent())
+            self.starts.append(NO_REPORT)
         elif isinstance(event, Built):
-            self.built_s[name] = event.build_s
+            self.built_s = event.build_s
         elif isinstance(event, MemberEnded):
-            self.compressors[name] = event.account.compressor
+            self.compressor = event.account.compressor

@@ -111,7 +111,7 @@ def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = m
     save(plan, folder.plan)
     save(run.options, folder.options)
     account = run.run(resume, lasting_s)
-    result = run_result(plan, account, worker_results(plan, account, run.telemetry))
+    result = run_result(plan, account, worker_results(plan, account, run.reports))
     result.update(end_of(account, orders.stop_rule(run.options)))
     if run.startup_s is not None:
         result["startup_s"] = run.startup_s

@@ -12,7 +12,7 @@ from planner.profile.power_readings import WindowWatts, average, disagreements, 
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.train.injection import injected_result
 from planner.train.stream_results import stream_result
-from planner.train.telemetry import Telemetry
+from planner.train.telemetry import MemberReports
 from power_models import nameplate
 from profilers.records.readings import MODEL, UNAVAILABLE, Window
 
@@ -49,7 +49,7 @@ class WorkerResult(NamedTuple):
     injected: Mapping[str, Any] | None = None
 
 
-def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str, WorkerResult]:
+def worker_results(plan: Plan, account: RunAccount, reports: Mapping[str, MemberReports]) -> dict[str, WorkerResult]:
     """The result of each worker.
 
     Watts come from sensors, averaged over the windows by their length. Where there are none, they
@@ -60,21 +60,20 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
     """
     result = {}
     for planned in plan.workers:
-        name = planned.name
-        columns = zip(*told.spent[name], strict=True)
+        name, told = planned.name, reports[planned.name]
+        columns = zip(*(start.spent for start in told.starts), strict=True)
         _, busy_s, exchange_s, evaluation_s, cpu_s, _, data_s = map(math.fsum, columns)
         if name == plan.server:
             cpu_s += account.cpu_s
         loaded_s = busy_s + evaluation_s + cpu_s / planned.cores
-        measured = average(told.windows[name])
+        measured = average(told.windows)
         found = watts(planned, measured, loaded_s / account.elapsed_s if account.elapsed_s else 0.0)
         steps = account.workers[name].steps if name in account.workers else 0
         result[name] = WorkerResult(
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
-            disagreements(measured), len(told.spent[name]), told.built_s.get(name),
-            told.compressors.get(name, {}), data_s,
-            stream_result(list(told.streams[name].values()), account.elapsed_s, planned.stream),
-            injected_result(list(told.injected[name].values())),
+            disagreements(measured), len(told.starts), told.built_s, told.compressor, data_s,
+            stream_result([start.stream for start in told.starts if start.stream], account.elapsed_s, planned.stream),
+            injected_result([start.injected for start in told.starts if start.injected]),
         )  # fmt: skip
     return result
 

@@ -22,7 +22,7 @@ from planner.run.supervisor import Signals, Supervisor
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 from planner.train.monitor import RunMonitor, ServerProcess
-from planner.train.telemetry import Telemetry
+from planner.train.telemetry import MemberReports
 
 STEPS = 30
 DONE = RunAccount(STEPS, STEPS, 1.0, {}, True)
@@ -128,7 +128,9 @@ class Run:
         order = Supervisor("tx2", self.agent, call, signals, on_event=self.fetcher.hear)
         server = ServerProcess(order, (str(self.there), "resume.npz"), stops_all, ranks is not None)
         members = ranks or workers or {}
-        self.monitor = RunMonitor(server, members, self.fetcher, Telemetry(["tx2"]), self.reporter, signals, clock)
+        self.monitor = RunMonitor(
+            server, members, self.fetcher, {"tx2": MemberReports()}, self.reporter, signals, clock
+        )
 
     @property
     def files_removed(self) -> bool:

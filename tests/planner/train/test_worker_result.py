@@ -7,7 +7,7 @@ import pytest
 from backends.protocol.events import MemberProgress, RunAccount, TimeSpent
 from planner.plan.file import PlannedWorker
 from planner.provenance import Provenance
-from planner.train.telemetry import Telemetry
+from planner.train.telemetry import NO_REPORT, MemberReports
 from planner.train.worker_result import WorkerResult, worker_results
 from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
@@ -25,13 +25,10 @@ def account(elapsed_s: float = 100.0, **steps: int) -> RunAccount:
     return RunAccount(total, total, elapsed_s, members, True)
 
 
-def telemetry(names: str, windows: Any = (), spent: Any = ()) -> Telemetry:
+def telemetry(names: str, windows: Any = (), spent: Any = ()) -> dict[str, MemberReports]:
     """Of members that all reported the same."""
-    told = Telemetry(names)
-    for name in names:
-        told.windows[name] += windows
-        told.spent[name] = list(spent) or told.spent[name]
-    return told
+    starts = [NO_REPORT._replace(spent=each) for each in spent or [TimeSpent()]]
+    return {name: MemberReports(list(windows), starts) for name in names}
 
 
 def one(worker: PlannedWorker, windows: Any = (), spent: Any = (), elapsed_s: float = 100.0) -> WorkerResult:
