@@ -507,6 +507,11 @@ def test_its_scheduler_makes_a_step_with_it(tmp_path) -> None:
     assert fresh._own._optimizer.param_groups[0]["lr"] == 0.05
 
 
+def test_a_job_without_one_cannot_be_asked_for_it(tmp_path) -> None:
+    with pytest.raises(ValueError, match="the job has no optimizer of its own; choose one with --optimizer"):
+        own_steps(loaded(tmp_path, "plain"), 1)
+
+
 @pytest.mark.parametrize(
     ("kind", "wanted"),
     [("torch", "torch.optim optimizer"), pytest.param("tensorflow", "Keras optimizer", marks=needs("tensorflow"))],
@@ -540,6 +545,11 @@ def test_a_loss_without_a_gradient_is_refused(tmp_path, kind) -> None:
 def test_test_samples_that_do_not_fit_are_found_before_the_first_step(tmp_path) -> None:
     with pytest.raises(JobFailure, match="shapes cannot be multiplied"):
         loaded(tmp_path, "other_test_samples")
+
+
+def test_a_damaged_state_is_refused(tmp_path) -> None:
+    with pytest.raises(ValueError, match="the state of the job's optimizer cannot be read"):
+        own_steps(loaded(tmp_path, "adam"), 1, np.zeros(20, np.uint8))
 
 
 @pytest.mark.parametrize(

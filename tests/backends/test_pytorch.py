@@ -258,3 +258,7 @@ def test_a_users_hook_sees_the_gradients_themselves_whatever_the_rate(hooked):
     hooked.gradient((images, labels), rate=1e-4)
     hooked.fetch()
     np.testing.assert_allclose(hooked.gradients, 1e-4 * plain, rtol=1e-5)
+
+
+def test_a_constant_that_holds_infinities_is_no_state(hooked):
+    assert [place.name for place in hooked.state_variables] == ["mean"]

@@ -13,6 +13,7 @@ from backends.models.layers import (
     Conv,
     Dense,
     Depthwise,
+    Dropout,
     Flatten,
     MaxPool,
     Model,
@@ -184,6 +185,19 @@ def test_sizes_that_come_out_even_nowhere_are_the_same_as_in_torch(tensorflow):
     assert found.evaluate(batch) == (pytest.approx(loss, rel=1e-4), pytest.approx(metrics))
 
 
+def test_dropout_keeps_the_mean_and_drops_the_share(tensorflow):
+    import tensorflow as tf
+
+    description = Model("dropping", (10, 10, 10), 1000, (Flatten(), Dropout(0.25)), "nowhere")
+    network = tensorflow.layers.Described(description, 1)
+    images = tf.ones((50, 10, 10, 10))
+    kept = network(images, True, tf.constant(0)).numpy()
+    assert set(np.unique(kept)) == {np.float32(0), np.float32(1 / 0.75)}
+    assert np.mean(kept == 0) == pytest.approx(0.25, abs=0.01)
+    assert not np.array_equal(kept, network(images, True, tf.constant(1)).numpy())
+    np.testing.assert_array_equal(network(images, False, tf.constant(0)), 1)
+
+
 def test_a_second_build_with_other_threads_goes_on_with_the_first_ones(tensorflow):
     """TensorFlow takes no other number of threads once it has computed."""
     import tensorflow as tf
@@ -266,6 +280,14 @@ def test_a_users_keras_model_trains_and_tells_its_running_statistics(tensorflow,
     replica.state[:] = before
     replica.load()
     assert replica.evaluate(batch) == scores
+
+
+@pytest.mark.parametrize("function", ["keras", "module"])
+def test_a_users_model_starts_from_its_seed_and_has_the_same_names_again(tensorflow, own, function):
+    replicas = [tensorflow.build(f"{own}:{function}", seed=seed) for seed in (1, 1, 2)]
+    assert replicas[0].variables == replicas[1].variables
+    np.testing.assert_array_equal(replicas[0].weights, replicas[1].weights)
+    assert not np.array_equal(replicas[0].weights, replicas[2].weights)
 
 
 def test_a_users_own_gradient_sees_them_as_they_are_whatever_the_rate(tensorflow, own):

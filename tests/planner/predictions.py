@@ -48,8 +48,4 @@ def index(predictions: Predictions, inputs: Inputs, members: str, host: str) -> 
 
 
 def known(*gradients_s: float, rates: dict[str, float] | None = None, **changes: object) -> Inputs:
-    devices = {
-        name: profiles.device(profiles.step(gradient_s, **changes))
-        for name, gradient_s in zip("abcdef", gradients_s, strict=False)
-    }
-    return inputs_of(profiles.profile(devices, rates))
+    return inputs_of(profiles.fleet(*gradients_s, rates=rates, **changes))

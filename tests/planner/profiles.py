@@ -1,6 +1,7 @@
 """Profiles made up for tests: round numbers, no noise unless asked for, all records."""
 
 from collections.abc import Iterable, Mapping
+from string import ascii_lowercase
 from typing import Any
 
 from backends.strategies.compressors.registry import COMPRESSORS
@@ -125,6 +126,12 @@ def profile(
     """A whole profile; ``rates`` are the devices' own links, bytes/s."""
     made = Profile(SCHEMA, "0.0", 0.0, dict(devices), links(devices, rates), incasts, {"links": 5.0})
     return made._replace(**changes)
+
+
+def fleet(*gradients_s: float, rates: Mapping[str, float] | None = None, **changes: Any) -> Profile:
+    """Devices a, b, c, ... whose gradients take so long; changes: of their steps."""
+    devices = {name: device(step(each, **changes)) for name, each in zip(ascii_lowercase, gradients_s, strict=False)}
+    return profile(devices, rates)
 
 
 def three(slowdown: float = 1.0, spread: float = 0.0) -> Profile:

@@ -10,7 +10,6 @@ from profilers.file_tree import fail
 from profilers.records.readings import UNAVAILABLE
 from profilers.sampling import CPU_SHARE, MAX_PERIOD_S, Sampler, SamplingPeriod, power_reading, window_series
 from profilers.sensors.base import Sensor
-from profilers.sensors.battery import Batteries
 from profilers.time_series import TimeSeries
 
 INA = "sys/bus/i2c/drivers/ina3221x/0-0041/iio:device1/"
@@ -110,14 +109,6 @@ def test_a_stuck_sensor_is_flagged_despite_earlier_changes():
     window.times_s, window.values = [2.0 + index / 10.0 for index in range(40)], [4.2] * 40
     reason = power_reading(Meter(), window, Span(2.0, 5.9, 0.1)).reason
     assert reason.startswith("it repeats one value: 4.2 W in each of 40 reads")
-
-
-def test_a_battery_may_repeat_itself_for_a_minute():
-    battery = Meter()
-    battery.repeat_limit_s = Batteries.repeat_limit_s
-    assert reading_of([(index / 2.0, 7.31) for index in range(100)], battery, period_s=0.5).watts == pytest.approx(7.31)
-    flagged = reading_of([(index / 2.0, 7.31) for index in range(130)], battery, period_s=0.5)
-    assert flagged.reason.startswith("it repeats one value")
 
 
 def test_gaps_are_counted_and_remarked():

@@ -98,15 +98,6 @@ def test_steps_do_not_count_until_a_repeat_is_told_to_begin():
     assert ("ready", 2) in steps.stages
 
 
-@pytest.mark.parametrize("after, warmup, timed, window", [(7, 7, 0, []), (14, 12, 2, [12, 14])])
-def test_a_stopped_measurement_returns_its_steps(after, warmup, timed, window):
-    steps = Steps(itertools.repeat(0.1))
-    times = steptime.measure(steps, "adaptive", steps.hooks(stop_after=after))
-    assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (warmup, timed)
-    assert times.reason == "stopped" and not times.precise
-    assert steps.window == window
-
-
 def test_the_window_is_closed_when_a_step_fails():
     steps = Steps([0.1] * 20)  # StopIteration at the 21st
     with pytest.raises(StopIteration):

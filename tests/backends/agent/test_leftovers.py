@@ -42,6 +42,17 @@ def remove(*names: str) -> dict[str, str]:
     return remove_entries(None, RemoveEntries(names))
 
 
+def test_entries_have_their_kind_size_and_age(cache: Path) -> None:
+    find_cache(None, FindCache())
+    os.utime(cache / DATA, (1.0, 1.0))
+    found = listed()
+    assert {name: (entry.kind, entry.size_bytes, entry.in_use) for name, entry in found.items()} == {
+        DATA: ("data", 5, False),
+        MODEL: ("model", 3, False),
+    }
+    assert found[DATA].unused_s > 1e9 > found[MODEL].unused_s >= 0.0
+
+
 def test_what_is_not_ours_is_neither_listed_nor_removed(cache: Path) -> None:
     find_cache(None, FindCache())
     for name in ("notes.txt", "data-of-mine", "run-2026", "runs"):

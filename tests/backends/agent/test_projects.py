@@ -53,6 +53,14 @@ def test_files_lie_in_one_folder_with_their_contents_and_permissions(cache: Path
     assert os.access(Path(folder, "run.sh"), os.X_OK) and not os.access(Path(folder, "train.py"), os.X_OK)
 
 
+def test_a_folder_that_is_whole_is_used_again_with_what_was_written_in_it():
+    listed = stored("train.py", b"1")
+    folder = Path(assembled(listed))
+    (folder / "weights.pt").write_bytes(b"trained")
+    assert assembled(listed) == str(folder)
+    assert (folder / "weights.pt").read_bytes() == b"trained"
+
+
 @pytest.mark.parametrize("damage", ["changed", "removed", "linked", "under a linked folder"])
 def test_a_folder_that_is_not_whole_is_set_aside_and_made_anew(cache: Path, tmp_path: Path, damage: str):
     listed = stored("parts/net.py", b"1")

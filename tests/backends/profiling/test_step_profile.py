@@ -112,9 +112,18 @@ def test_sensors_are_sampled_beside_a_model_that_is_timed_again_as_they_are_in_a
     assert done == ["start", "stop"]
 
 
+def test_a_stopped_second_visit_is_none(model: str) -> None:
+    job = Job()
+    job.stopping.set()
+    with pytest.raises(InterruptedError, match="stopped after 0 steps"):
+        step_profile.repeat_steps(job, RepeatSteps(ReplicaSpec("torch", model), 4, 0.1))
+
+
 @pytest.mark.e2e
 @by_every_framework
-def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_profile_of_every_framework_is_whole_and_tells_which_it_was(
+    framework: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(step_parts, "LONGEST_GRADIENT_S", 60.0)  # however busy this machine is
     found = time_steps(Job(), "cipher", framework, 4)
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 3

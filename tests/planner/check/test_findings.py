@@ -65,7 +65,16 @@ def test_a_jetson_needs_the_wheel_of_its_jetpack(python: str, jetpack: str) -> N
     assert f"NVIDIA's torch wheel for {jetpack} " in findings.install_remedy(DEVICE, facts, ["torch"])
 
 
+def test_a_jetson_in_a_container_is_known_by_its_kernel() -> None:
+    facts = FACTS._replace(system="Ubuntu 18.04, Linux 4.9.253-tegra", python="3.6.9")
+    assert findings.install_remedy(DEVICE, facts, ["torch", "tensorflow"]) == (
+        "install NVIDIA's torch or tensorflow wheel for JetPack 4 and Python 3.6 "
+        "(the last: torch 1.10, tensorflow 2.7), not pip's own"
+    )
+
+
 ON_CPU = {"version": "2.4", "accelerator": "cpu", "device": "x"}
+ABSENT = {"error": "it is not installed"}
 
 
 def test_a_gpu_left_unused_is_a_warning() -> None:
@@ -80,6 +89,21 @@ def test_a_framework_that_was_not_started_is_told_as_such() -> None:
     facts = FACTS._replace(frameworks={"torch": {"version": "2.4"}, "tensorflow": {"version": "2.6.2"}})
     finding = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU})
     assert (finding.status, finding.detail) == ("ok", "torch 2.4 on cpu, tensorflow 2.6.2 installed, not started")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "answer", "enough"),
+    [
+        ((), ON_CPU, True),
+        (("RTX 3060",), {**ON_CPU, "accelerator": "cuda"}, True),
+        (("RTX 3060",), ON_CPU, False),
+        ((), ABSENT, False),
+    ],
+)
+def test_one_framework_is_enough_where_it_leaves_no_gpu_unused(
+    gpus: tuple[str, ...], answer: dict[str, str], enough: bool
+) -> None:
+    assert findings.suffices(FACTS._replace(gpus=gpus), answer) is enough
 
 
 def test_a_framework_that_is_there_and_does_not_start_is_a_warning_beside_one_that_does() -> None:

@@ -172,6 +172,10 @@ def test_connection_lost_on_the_way_keeps_what_was_found_before(checked: CheckRe
     assert of_device["framework"].status == "skipped"
 
 
+def test_declared_watts_stand_in_for_a_sensor(checked: CheckReport) -> None:
+    assert found(checked, "here")["power"].status == "ok"
+
+
 def test_as_json(checked: CheckReport) -> None:
     data = checked.to_json()
     assert data["able"] == checked.able

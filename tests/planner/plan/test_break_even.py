@@ -24,7 +24,7 @@ def test_longer_rounds_pay_on_slower_links():
 
 
 def test_where_no_cluster_ever_pays_the_note_says_so():
-    profile = profiles.profile({"a": profiles.device(profiles.step(0.001)), "b": profiles.device(profiles.step(2.0))})
+    profile = profiles.fleet(0.001, 2.0)
     assert rate_note(profile, request("baseline")) == [
         "with baseline, a device alone is better at the measured rates of the links and below"
     ]

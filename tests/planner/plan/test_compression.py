@@ -38,9 +38,7 @@ def test_less_is_sent_where_links_hold_up_computing() -> None:
 @pytest.mark.parametrize("strategy", [SYNCHRONOUS, "parameter-server:compressor=", "baseline:compressor="])
 def test_the_quickest_cluster_takes_at_most_a_tenth_longer_than_with_the_least(strategy: str) -> None:
     """Also where workers wait for nobody, and where another cluster becomes the quickest."""
-    fleet = profiles.profile(
-        {name: profiles.device(profiles.step(each)) for name, each in zip("abcd", GRADIENTS_S, strict=True)}
-    )
+    fleet = profiles.fleet(*GRADIENTS_S)
     request = asked(TIME, steps=1000)
 
     def quickest_s(share: str) -> float:

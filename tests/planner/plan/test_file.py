@@ -24,8 +24,7 @@ EDP = asked({"edp": 1.0})
 
 
 def fleet() -> Profile:
-    devices = {name: profiles.device(profiles.step(each, spread=0.02)) for name, each in (("a", 0.5), ("b", 0.6))}
-    return profiles.profile(devices)
+    return profiles.fleet(0.5, 0.6, spread=0.02)
 
 
 def test_a_plan_survives_its_file(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from tests.planner.predictions import inputs_of
 
 
 def predictions(*gradients_s: float) -> Predictions:
-    made = {name: profiles.device(profiles.step(each)) for name, each in zip("abcd", gradients_s, strict=False)}
-    known = inputs_of(profiles.profile(made))
+    known = inputs_of(profiles.fleet(*gradients_s))
     return predict(known, enumerate_clusters(known.names, known.pairs.reachable), 1000)
 
 

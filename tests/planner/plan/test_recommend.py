@@ -19,11 +19,7 @@ TIME, EDP = {"time": 1.0}, {"edp": 1.0}
 
 
 def fleet(**changes: object) -> Profile:
-    devices = {
-        name: profiles.device(profiles.step(each, spread=0.02))
-        for name, each in zip("abc", (0.5, 0.6, 2.0), strict=True)
-    }
-    return profiles.profile(devices, **changes)
+    return profiles.fleet(0.5, 0.6, 2.0, spread=0.02)._replace(**changes)
 
 
 def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_error() -> None:

@@ -19,8 +19,7 @@ TIME, EDP = {"time": 1.0}, {"edp": 1.0}
 
 
 def fleet() -> Profile:
-    seconds = (("a", 0.5), ("b", 0.6), ("c", 2.0))
-    return profiles.profile({name: profiles.device(profiles.step(each, spread=0.02)) for name, each in seconds})
+    return profiles.fleet(0.5, 0.6, 2.0, spread=0.02)
 
 
 def test_every_cluster_is_ranked_best_first() -> None:
@@ -35,6 +34,13 @@ def test_every_cluster_is_ranked_best_first() -> None:
     times = [row["time_s"] for row in found["ranking"]]
     assert times == sorted(times)
     json.dumps(found, allow_nan=False)
+
+
+def test_the_table_holds_a_line_a_cluster() -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(recommend(fleet(), asked(TIME))))))
+    assert len(rows) == 12
+    assert rows[0]["workers"] == "a b c"
+    assert float(rows[0]["low"]) <= float(rows[0]["time_s"]) <= float(rows[0]["high"])
 
 
 def test_wherever_watts_are_written_stands_where_they_come_from() -> None:

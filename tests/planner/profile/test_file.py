@@ -63,11 +63,7 @@ def test_a_model_is_timed_in_every_framework() -> None:
     assert device()._replace(took_s=took_s).timing_s("net") == 7.0
 
 
-WHOLE = json_value(
-    profiles.profile(
-        {name: profiles.device(profiles.step(each)) for name, each in (("a", 0.1), ("b", 0.2), ("c", 0.3))}
-    )
-)
+WHOLE = json_value(profiles.fleet(0.1, 0.2, 0.3))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from planner.runs.summary import (
     RUNNING,
     SILENT_S,
     RunSummary,
+    find_runs,
     summary,
 )
 from planner.train.event_log import EventReporter
@@ -118,3 +119,14 @@ def test_a_damaged_line_of_the_log_is_numbered(run: RunFolder) -> None:
     found = seen(run)
     assert (found.state, found.steps_made) == (DAMAGED, 7)
     assert found.reason.startswith(f"{run.events}, line 3: ")
+
+
+def test_runs_are_found_at_any_depth_and_the_oldest_is_first(tmp_path: Path) -> None:
+    for name in ("audit/runs/2026-03-01T00-00-00-b", "2026-04-01T00-00-00-c", ".trash/2026-01-01T00-00-00-x"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.copytree(GOLDEN / "peers", tmp_path / "deep" / "2026-02-01T00-00-00-a")
+    (tmp_path / "plan.json").write_text("{}")
+    assert [run.path.name[-1] for run in find_runs(tmp_path)] == ["a", "b", "c"]
+    assert [run.path.name for run in find_runs(GOLDEN / "peers")] == ["peers"]
+    (empty,) = (summary(run, 0.0) for run in find_runs(tmp_path / "audit"))
+    assert (empty.state, empty.name) == (DAMAGED, "2026-03-01T00-00-00-b")

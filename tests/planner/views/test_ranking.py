@@ -30,12 +30,6 @@ def in_full(found: Any, place: int = 1) -> str:
     return shown(ranking.render(found, 0, PATH, place, verbose=True))
 
 
-def test_the_planned_cluster_is_shown_worker_by_worker_if_verbose() -> None:
-    found = recommend(profiles.three(), asked(EDP))
-    assert "α time" in in_full(found) and "bottleneck" in in_full(found)
-    assert "α time" not in shown(ranking.render(found, 0, PATH))
-
-
 def places(found: Any, top: int = 12) -> list[str]:
     text = shown(ranking.render(found, top, PATH)).split("\n\n")[1]
     return [line.split()[0] for line in text.splitlines()[3:]]
@@ -55,12 +49,6 @@ def test_a_tie_is_marked_on_the_best_and_on_what_ties_with_it() -> None:
     assert found.row(2).standing.tie
     assert places(found)[:2] == ["1=", "2="]
     assert "= not told apart from the best" in shown(ranking.render(found, 12, PATH))
-
-
-def test_watts_of_the_best_are_labelled_where_they_are_emulated() -> None:
-    found = recommend(profiles.three(slowdown=4.0), asked(EDP, server="c"))
-    breakdown = in_full(found).partition("workers of the best cluster")[2]
-    assert "nameplate, emulated (fleet file, slowdown 4)" in row(breakdown, "c*")
 
 
 @WIDE

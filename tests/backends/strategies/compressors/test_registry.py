@@ -38,13 +38,6 @@ def test_options_take_the_place_of_defaults():
     assert CompressorSpec.from_text("max-n:n=5").build(VARIABLES).n == 5.0
 
 
-def test_a_wrapper_takes_its_own_options_and_those_of_what_it_wraps():
-    made = CompressorSpec.from_text("adaptive:delta=0.1,of=max-n,n=5").build(VARIABLES)
-    assert made.delta == 0.1
-    assert made.of.n == 5.0
-    assert CompressorSpec.from_text("adaptive:share=0.2").build(VARIABLES).of.count == 11
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [

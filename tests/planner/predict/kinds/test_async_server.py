@@ -63,17 +63,6 @@ def test_something_of_a_processor_is_always_left() -> None:
     assert solved(demand_s, [0.0, 1.0], [0.0, 5.0])[0] == pytest.approx(1 / (1 - MOST_STOLEN), rel=1e-5)
 
 
-def test_clusters_are_solved_together_as_each_by_itself() -> None:
-    demand_s = np.repeat(demands(3, link_in=0.2, processor=0.1), 2, axis=0)
-    delay_s = np.array([[0.5, 1.0, 1.5], [0.5, 1.0, 1.5]])
-    members = np.array([[True, True, True], [True, False, True]])
-    both, _ = steady_state(Stations(demand_s * members[..., None], delay_s, np.zeros((2, 3))), members)
-    assert both[0] == pytest.approx(solved(demand_s[:1], delay_s[0].tolist()), rel=1e-5)
-    pair = demands(2, link_in=0.2, processor=0.1)
-    assert both[1, [0, 2]] == pytest.approx(solved(pair, [0.5, 1.5]), rel=1e-5)
-    assert np.isinf(both[1, 1])
-
-
 fleets = st.lists(
     st.tuples(*[st.floats(0.0, 1.0)] * 4, st.floats(0.1, 5.0)), min_size=1, max_size=5
 ).map(np.array)  # fmt: skip

@@ -12,14 +12,13 @@ from tests.planner import profiles
 from tests.planner.predictions import inputs_of, solve
 from tests.planner.requests import asked
 
-TWO = {"a": profiles.device(), "b": profiles.device(profiles.step(0.2))}
 LAYERS = (200_000, 25_000, 20_000, 5_000)
 ASYNCHRONOUS = "parameter-server"
 SYNCHRONOUS = ASYNCHRONOUS + ":sync=synchronous"
 
 
 def both(strategy):
-    found = inputs_of(profiles.profile(TWO), strategy=Strategy.from_text(strategy), steps=1)
+    found = inputs_of(profiles.fleet(0.1, 0.2), strategy=Strategy.from_text(strategy), steps=1)
     return found, Candidates(np.array([3]), np.array([0]))
 
 
@@ -38,9 +37,8 @@ def test_batches_dealt_by_speed_make_a_round_as_long_as_all_take_together() -> N
 
 @pytest.mark.parametrize("strategy", [ASYNCHRONOUS, SYNCHRONOUS])
 def test_each_cluster_s_batches_are_dealt_among_its_own_members(strategy: str) -> None:
-    devices = {name: profiles.device(profiles.step(s)) for name, s in (("a", 0.1), ("b", 0.2), ("c", 2.0))}
     dynamic = strategy + ("," if ":" in strategy else ":") + "batching=dynamic"
-    found = inputs_of(profiles.profile(devices), strategy=Strategy.from_text(dynamic), steps=1)
+    found = inputs_of(profiles.fleet(0.1, 0.2, 2.0), strategy=Strategy.from_text(dynamic), steps=1)
     many = Candidates(np.array([7, 3, 1, 6, 3]), np.array([2, 1, 0, 1, 0]))
     together = solve(found, many)
     for i in range(5):

@@ -149,8 +149,7 @@ def test_every_hop_of_a_ring_has_the_latency_of_its_slowest_link() -> None:
 
 
 def test_a_slow_link_of_one_that_is_ready_early_is_not_waited_for_from_the_last_on() -> None:
-    devices = {"a": profiles.device(profiles.step(0.1)), "b": profiles.device(profiles.step(0.5))}
-    found = inputs_of(profiles.profile(devices), strategy=Strategy.from_text("baseline"))
+    found = inputs_of(profiles.fleet(0.1, 0.5), strategy=Strategy.from_text("baseline"))
     rate = found.pairs.bytes_per_s.copy()
     rate[0, 1] = 1e6 / 0.42  # from a, who has computed at 0.1 s
     slow = with_inputs(found, bytes_per_s=rate)

@@ -31,8 +31,7 @@ def steps(text: str, exchange_s: float = 0.0) -> list[float]:
 
 def three(strategy: str, **changes: object) -> Inputs:
     """1 MB at 100 Mbit/s; steps of 0.11, 0.21 and 0.26 s."""
-    made = [profiles.device(profiles.step(each, **changes)) for each in (0.1, 0.2, 0.25)]
-    return inputs_of(profiles.profile(dict(zip("abc", made, strict=True))), strategy=Strategy.from_text(strategy))
+    return inputs_of(profiles.fleet(0.1, 0.2, 0.25, **changes), strategy=Strategy.from_text(strategy))
 
 
 def cycles(costs: Inputs, mask: int = 7) -> Cycles:
@@ -111,9 +110,7 @@ def test_rounds_around_a_server_that_waits_for_nobody_end_when_each_has_exchange
 
 
 def test_the_plan_has_the_rounds_that_were_chosen_for_its_cluster() -> None:
-    made = profiles.profile(
-        {name: profiles.device(profiles.step(each)) for name, each in zip("ab", (0.1, 0.2), strict=True)}
-    )
+    made = profiles.fleet(0.1, 0.2)
     ranked = recommend(made, asked({"time": 1.0}, steps=10_000, strategy=Strategy.from_text("diloco")))
     place = next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 2)
     plan = make_plan(ranked, "fleet.toml", place)
@@ -124,7 +121,7 @@ def test_the_plan_has_the_rounds_that_were_chosen_for_its_cluster() -> None:
 
 
 def test_what_the_exchange_may_miss_counts_less_the_longer_a_round_is() -> None:
-    made = profiles.profile({name: profiles.device(profiles.step(0.1)) for name in "ab"})
+    made = profiles.fleet(0.1, 0.1)
     noisy = made._replace(links=tuple(each._replace(bytes_per_s=profiles.seconds(1.25e7, 0.5)) for each in made.links))
 
     def uncertainty(every: int) -> float:
@@ -138,7 +135,7 @@ def test_what_the_exchange_may_miss_counts_less_the_longer_a_round_is() -> None:
 
 
 def test_recommend_tells_what_a_round_is() -> None:
-    made = profiles.profile({name: profiles.device(profiles.step(each)) for name, each in (("a", 0.1), ("b", 0.2))})
+    made = profiles.fleet(0.1, 0.2)
     strategy = Strategy.from_text("local-sgd:local=time:seconds=2.2")
     ranked = recommend(made, asked({"time": 1.0}, steps=10_000, strategy=strategy))
     (note,) = [note for note in ranked.details if "a round of" in note]
