@@ -1,7 +1,6 @@
 """What ranks print arrives in pieces and is shown in whole lines."""
 
 import re
-from typing import NamedTuple
 
 OUT, ERR = "out", "err"
 STREAMS = (OUT, ERR)
@@ -12,14 +11,6 @@ TRACEBACK = "Traceback (most recent call last)"
 #: torch.distributed puts a prefix before each line of an exception.
 _FILE = re.compile(r'^((?:\[rank\d+\]:)?\s*File ")([^"]+)(", line \d+)')
 _PREFIX = re.compile(r"^\[rank\d+\]: ?")
-
-
-class OutputLine(NamedTuple):
-    """One line that a rank has printed. ``stream``: out or err."""
-
-    name: str
-    stream: str
-    text: str
 
 
 class LineSplitter:

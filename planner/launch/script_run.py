@@ -12,7 +12,7 @@ from planner.agents.pool import AgentPool, in_parallel
 from planner.agents.project import Project, send_project
 from planner.errors import DeviceLostError
 from planner.launch.failure_cause import FirstFailure
-from planner.launch.output import ERR, STREAMS, OutputLine, RankOutput
+from planner.launch.output import ERR, STREAMS, RankOutput
 from planner.launch.ranks import PlacedRank, environment
 from planner.launch.result import INTERRUPTED, LaunchResult, RankEnd, exit_code, in_words
 from planner.run.life import Life
@@ -25,9 +25,9 @@ STOP_S = 15.0
 
 
 class LaunchCallbacks(NamedTuple):
-    """Called with every line of the ranks, and with remarks on the launch."""
+    """Called with each line of a rank, behind its name and ``out`` or ``err``, and with remarks."""
 
-    on_line: Callable[[OutputLine], None]
+    on_line: Callable[[str, str, str], None]
     on_note: Callable[[str], None]
 
 
@@ -103,7 +103,7 @@ class ScriptRun(Life[LaunchResult]):
         for text in lines:
             if stream == ERR:
                 self._failure.printed(name, text, self.clock())
-            self._on_line(OutputLine(name, stream, text))
+            self._on_line(name, stream, text)
 
     def _note_end(self, name: str, rank: RunningRank) -> None:
         if rank.end is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from planner.console import Detail, device_output, plain
-from planner.launch.output import ERR, OutputLine
+from planner.launch.output import ERR
 from planner.launch.result import LaunchResult
 from planner.launch.script_run import LaunchCallbacks
 from profilers.records.json_values import json_value
@@ -22,9 +22,9 @@ def ranks(detail: Detail, all_to_errors: bool) -> Iterator[LaunchCallbacks]:
     """
     console = Console(quiet=True) if detail is Detail.QUIET else plain(stderr=True)
 
-    def on_line(line: OutputLine) -> None:
-        stream = sys.stderr if all_to_errors or line.stream == ERR else sys.stdout
-        print(f"[{line.name}] {line.text}", file=stream, flush=True)
+    def on_line(name: str, stream: str, line: str) -> None:
+        output = sys.stderr if all_to_errors or stream == ERR else sys.stdout
+        print(f"[{name}] {line}", file=output, flush=True)
 
     def on_note(text: str) -> None:
         console.print(text, soft_wrap=True)
