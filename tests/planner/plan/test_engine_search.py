@@ -38,18 +38,6 @@ def found(engine: str, profile: Profile | None = None, strategy: str = SERVER) -
     return best_of(profile or fleet(), TIME, engine, strategy, NONE)
 
 
-def test_the_plan_of_an_engine_names_it() -> None:
-    plan = make_plan(found("torch:hook=fp16"), "fleet.toml")
-    assert (plan.run.engine.text, len(plan.workers), plan.run.strategy.text) == ("torch:hook=fp16", 4, "allreduce")
-    assert make_plan(found("planner"), "fleet.toml").run.engine.text == OWN
-
-
-def test_a_device_alone_needs_no_engine() -> None:
-    alone = found("torch", fleet(gradient_s=0.001))
-    assert len(alone.row(1).config.workers) == 1
-    assert make_plan(alone, "fleet.toml").run.engine.text == OWN
-
-
 def rows(ranked: Recommendation) -> list[Row]:
     return [ranked.row(place) for place in range(1, len(ranked) + 1)]
 

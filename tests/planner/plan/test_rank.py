@@ -26,11 +26,6 @@ def test_weights_that_do_not_fit_are_named_with_the_metrics(text: str) -> None:
         parse_weights(text)
 
 
-def test_weights_must_not_all_be_zero() -> None:
-    with pytest.raises(PlanError, match="at least one weight"):
-        parse_weights("time=0,power=0")
-
-
 def test_time_and_energy_in_equal_parts_are_edp() -> None:
     time, power = exponents({"time": 1, "energy": 1})
     assert time / power == 2

@@ -242,12 +242,6 @@ def test_the_metric_is_named_as_it_was_asked_for() -> None:
     assert metric_name({"time": 0.0, "energy": 0.7}) == "energy"
 
 
-def test_twelve_devices_are_ranked() -> None:
-    devices = {f"d{i}": profiles.device(profiles.step(0.1 + 0.01 * i)) for i in range(12)}
-    found = recommend(profiles.profile(devices), asked(EDP))
-    assert len(found) == 12 * 2**11
-
-
 def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
     gradients_s = {"a": 0.5, "x": 0.3, "b": 0.6, "y": 1.0, "c": 2.0}
     devices = {name: profiles.device(profiles.step(each, spread=0.02)) for name, each in gradients_s.items()}
@@ -290,15 +284,6 @@ def test_the_energy_of_every_cluster_has_an_uncertainty_whatever_the_metric() ->
         assert row.standing.energy_uncertainty == pytest.approx((high / low) ** 0.5 - 1)
         assert rows[row.config].standing.energy_uncertainty == pytest.approx(row.standing.energy_uncertainty)
     assert make_plan(by_time, "fleet.toml").energy_uncertainty == by_time.row(1).standing.energy_uncertainty
-
-
-def test_the_time_of_a_plan_has_an_uncertainty_whatever_the_metric() -> None:
-    by_time, by_energy = (recommend(fleet(), asked({metric: 1.0})) for metric in ("time", "energy"))
-    low, high = by_time.row(1).standing.interval
-    expected = pytest.approx((high / low) ** 0.5 - 1)
-    assert make_plan(by_time, "fleet.toml").time_uncertainty == expected
-    same = next(place for place in range(1, 13) if by_energy.row(place).config == by_time.row(1).config)
-    assert make_plan(by_energy, "fleet.toml", same).time_uncertainty == expected
 
 
 def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_for() -> None:

@@ -133,11 +133,6 @@ def test_devices_on_the_machine_of_the_hub_have_one_loopback_and_no_incast() -> 
     assert Outstanding.with_hub("b", "abc", [("b", "a")], beside="abc").pairs == (("b", "c"),)
 
 
-def test_every_probe_has_a_name() -> None:
-    some = Outstanding((("b", "a"), ("a", "b")), (("b", "in"),))
-    assert some.names == ("b -> a", "a -> b", "b, all in")
-
-
 # -- measured --------------------------------------------------------------------------------------
 
 

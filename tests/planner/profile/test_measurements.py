@@ -14,7 +14,3 @@ def test_the_fastest_device_is_the_hub() -> None:
 def test_one_whose_links_were_measured_stays_the_hub() -> None:
     links = (profiles.link("c", "b"), profiles.link("b", "c"), profiles.link("c", "a"), profiles.link("a", "c"))
     assert hub_of(THREE._replace(links=links), ["a", "b", "c"]) == "c"
-
-
-def test_without_devices_there_is_none() -> None:
-    assert hub_of(THREE, []) is None

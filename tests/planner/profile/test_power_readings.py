@@ -68,11 +68,6 @@ def found(**covers: float) -> tuple[str, ...]:
     return disagreements(window(**covers))
 
 
-def test_sensors_that_agree_are_not_mentioned() -> None:
-    assert found(wall=100.0, board=90.0, module=80.0, gpu=50.0, cpu=20.0) == ()
-    assert found(wall=100.0, board=104.0) == ()
-
-
 @pytest.mark.parametrize(
     ("covers", "note"),
     [

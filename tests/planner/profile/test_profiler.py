@@ -206,12 +206,6 @@ def test_a_chosen_device_that_fails_is_an_error_though_others_were_measured_befo
     assert device(pair, "desktop")["error"] is None
 
 
-def test_an_unknown_model_is_named_with_the_nearest(pair: Path) -> None:
-    called = call(pair, "profile", "--model", "ciphr")
-    assert called.code == 1
-    assert "ciphr" in called.last_line and "cipher" in called.last_line
-
-
 def test_a_model_file_with_a_mistake_is_named_with_its_line(pair: Path) -> None:
     (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
     errors = [str(device.error) for device in profiled(pair).devices.values()]

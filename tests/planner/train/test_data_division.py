@@ -8,7 +8,7 @@ import pytest
 from backends.protocol.events import Ready
 from backends.protocol.member_specs import DataPart
 from planner.errors import PlanError, RunError
-from planner.json_records import load, save
+from planner.json_records import save
 from planner.paths import RunFolder
 from planner.train.data_division import DataDivision, data_division
 from planner.train.orders import Options
@@ -58,10 +58,6 @@ def test_another_partition_or_seed_divides_anew(before: RunFolder, other: dict[s
 
 def test_a_run_that_was_not_divided_by_label_divides_by_its_plan(tmp_path: Path) -> None:
     assert data_division(BOTH, FEW, RunFolder(tmp_path)).weights == {"a": 75.0, "b": 25.0}
-
-
-def test_what_members_hold_is_in_the_record(before: RunFolder) -> None:
-    assert load(DataDivision, before.partition).labels == {"a": {"0": 30}, "b": {"1": 10}}
 
 
 def test_members_that_divide_differently_are_refused() -> None:

@@ -93,11 +93,6 @@ def test_rounds_go_on_with_their_own_inner_optimizer_only(tmp_path: Path, before
     assert not refused or "its local steps are by" in str(told)
 
 
-def test_a_folder_that_does_not_exist_is_not_resumed(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"none: the folder does not exist; give --resume a run folder that"):
-        require_checkpoint(RunFolder(tmp_path / "none"))
-
-
 def test_a_file_is_not_resumed(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RecordError, match=r"file: the folder is no directory; give --resume a run folder that"):

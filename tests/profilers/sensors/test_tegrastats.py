@@ -69,6 +69,12 @@ def test_discovery_ends_the_program():
     assert program.closed
 
 
+@pytest.mark.parametrize("line, reason", [(None, "cannot be run"), ("RAM 1/2MB CPU [1%@102]", "no rail")])
+def test_a_program_without_rails_has_a_reason(line, reason):
+    found = tegrastats.discover_totals(Program(line))
+    assert found.sensors == () and reason in found.missing[0][1]
+
+
 def test_a_missing_rail_fails_the_sum():
     program = Program("GPU 1/1 CPU 2/2 SYS5V 3/3")
     (total,) = tegrastats.discover_totals(program).sensors
