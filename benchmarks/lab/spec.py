@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 
 from planner.errors import suggest
 from planner.fleet import toml_file
-from planner.fleet.quantities import parse_duration, parse_rate, parse_size
+from planner.fleet.quantities import parse_duration, parse_rate, quantity
 
 #: Minimum share of a core: below it, a device waits 25 ms and more for its next quota
 #: (``cgroups.LEAST_US``).
@@ -71,7 +71,8 @@ def _known(value: str, info: ValidationInfo) -> str:
 
 
 def _size(value: Any) -> int:
-    size = parse_size(_text(value))
+    text = _text(value)
+    size = quantity(text, text.strip(), {"kb": 1e3, "mb": 1e6, "gb": 1e9}, "a size", "2gb")
     if size <= 0:
         raise ValueError("should be above zero")
     return round(size)

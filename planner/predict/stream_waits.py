@@ -5,7 +5,7 @@ seconds. What arrives while it computes and exchanges is kept, so that the wait 
 in steady state a step of t seconds takes max(t, b / p), and the buffer grows by p less b a step.
 Where workers wait for one another, the slowest stream holds all of them up.
 
-Workers that wait for samples are elsewhere taken to load a server as much as if they did not.
+A server is taken to be loaded as if its workers did not wait for samples.
 """
 
 import math

@@ -17,15 +17,15 @@ LEAST_S, FEWEST = 1.0, 3
 
 
 def window_s(steps_s: Iterable[float]) -> float:
-    """Seconds in which devices whose steps take so long alone are to compute together."""
+    """Seconds for which devices compute together. steps_s: of a step of each, alone."""
     return max(LEAST_S, FEWEST * max(steps_s))
 
 
 def together(calls: Mapping[str, Call], silence_s: float) -> tuple[dict[str, Repeat], dict[str, RemoteError]]:
     """What devices measured while all of them computed, and why others did not.
 
-    calls: ``RepeatSteps`` that wait for the word, by device. They get it once none is left that is
-    still to begin. silence_s: after which a device counts as hung.
+    calls: ``RepeatSteps`` that wait for the word, by device. They get it once all have begun.
+    silence_s: after which a device counts as hung.
     """
     for call in calls.values():
         await_ready(call, silence_s)

@@ -74,7 +74,7 @@ def average(windows: Sequence[Window]) -> Window:
 def disagreements(window: Window) -> tuple[str, ...]:
     """How two sensors of the same whole, or a part and its whole, contradict each other.
 
-    GPUs and processors are parts of a module, that of a board, and that of what a wall plug feeds.
+    A wall plug feeds a board, a board a module, and a module its GPUs and processors.
     """
     works = list(filter(_works, window.power))
     return (*_differing(works), *_exceeding(works))

@@ -53,23 +53,19 @@ class Transport(NamedTuple):
 
     tree_below_bytes: smaller messages go along trees.
     hop_s: seconds that the hosts add to each hop, besides the link's latency.
-    copy_s_per_byte: of an exchange between steps: into one buffer, and back into the weights.
-    connect_s: once in a run, in the first all-reduce.
     """
 
     tree_below_bytes: int
     hop_s: float
-    copy_s_per_byte: float
-    connect_s: float
 
 
 #: gloo has rings only. Its links' latency and processor time are measured, by device.
-GLOO = Transport(tree_below_bytes=0, hop_s=0.0, copy_s_per_byte=0.0, connect_s=0.0)
+GLOO = Transport(tree_below_bytes=0, hop_s=0.0)
 #: NCCL over TCP, on nodes with a data centre's GPU each (benchmarks/gpu_clusters.py fits and tests
 #: it). The size where it leaves trees is not identified: buckets of 25 MiB took them, messages of
 #: 118 MiB did not. In a hop a chunk is copied from GPU to host and back, which wakes two threads:
-#: 0.1 to 1 ms. A byte is copied at 2 to 20 GB/s. To connect takes from 0.4 to 0.8 s there.
-NCCL = Transport(tree_below_bytes=64 << 20, hop_s=0.5e-3, copy_s_per_byte=0.13e-9, connect_s=0.58)
+#: 0.1 to 1 ms.
+NCCL = Transport(tree_below_bytes=64 << 20, hop_s=0.5e-3)
 
 
 @functools.lru_cache(maxsize=64)
@@ -127,7 +123,7 @@ def _parent(place: int, n: int) -> int:
 def _other(place: int, n: int) -> int:
     """The rank at a place of the second tree: mirrored, or shifted where n is odd.
 
-    So who is inside one tree is a leaf of the other.
+    An inner node of one tree is a leaf of the other.
     """
     return n - 1 - place if n % 2 == 0 else (place + 1) % n
 

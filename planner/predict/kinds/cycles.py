@@ -49,8 +49,8 @@ class Served(NamedTuple):
 def served(inputs: Inputs, members: Bools, hosts: Ints) -> Served:
     """Exchanges with servers on ``hosts``, (C,), of ``members``, (C, N); 0 for no member.
 
-    Each has two messages and an order, which only the remote workers do not share with the server.
-    A server's messages steal from the worker beside it, which itself does not compute meanwhile.
+    Each has two messages and an order. The server's processor pays its end of all of them, and both
+    ends of those of the worker beside it, which does not compute during its own messages.
     """
     pairs, devices, (up, down) = inputs.pairs, inputs.devices, inputs.message[:2]
     order_s = order_cpu_s(inputs)

@@ -3,8 +3,8 @@
 The problem: a round of member i is one step of another kind of exchange whose gradient takes the
 h_i steps that it makes alone; T_i is the round's cycle over h_i. Where neither steps nor seconds
 are named, a round is so long that its exchange takes a tenth of it (``EXCHANGE_SHARE``), but no
-longer than ``MOST_CHOSEN`` steps of the member by whose speed the others make theirs, and so that a
-run has ``FEWEST_ROUNDS``.
+longer than ``MOST_CHOSEN`` steps of the reference member, and so that a run has ``FEWEST_ROUNDS``.
+The reference is the slowest member where all make equally many steps, else the fastest.
 """
 
 from typing import NamedTuple
@@ -19,8 +19,7 @@ class Rounds(NamedTuple):
     """The rounds of C candidates of N devices.
 
     steps: (C, N) local steps of each member; 1 for no member.
-    seconds: (C,) that a round's computing is planned to take; every: (C,) steps of the member by
-        whose speed the others make theirs.
+    seconds: (C,) that a round's computing is planned to take; every: (C,) steps of the reference.
     """
 
     steps: Floats
