@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from planner.errors import PlanError
 from planner.plan.recommend import recommend
 from planner.plan.recommendation import Recommendation, Row
+from planner.predict.interval import RECORDED
 from planner.predict.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.profile.measurements import LinkWanted, StepsWanted, Wanted
 
 #: Rows whose order matters.
 FIRST = 5
-#: A gradient whose relative standard error is smaller is known well enough.
-LEAST_ERROR = 0.01
+#: A gradient is known well enough where its relative standard error is less than this part of what
+#: a device's step differs between its profile and a run anyway: more steps would hardly tell more.
+ENOUGH = 1 / 3
 #: Seconds that profiling may take in any case, and as a share of the best cluster's training.
 MINUTE_S, SHARE = 60.0, 0.1
 
@@ -60,5 +62,5 @@ def _steps(ranked: Recommendation, rows: Sequence[Row]) -> list[Wanted]:
     """The workers of these clusters whose gradients are not known well, the worst first."""
     names = {name for row in rows for name in row.config.workers}
     errors = dict(zip(ranked.inputs.names, ranked.inputs.errors.gradient.tolist(), strict=True))
-    unsure = sorted((name for name in names if errors[name] >= LEAST_ERROR), key=lambda name: -errors[name])
+    unsure = sorted((name for name in names if errors[name] >= ENOUGH * RECORDED.step), key=lambda name: -errors[name])
     return [StepsWanted(name, ranked.settings.model) for name in unsure]

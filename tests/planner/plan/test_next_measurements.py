@@ -42,3 +42,7 @@ def test_nothing_more_is_measured_once_the_budget_is_spent() -> None:
     assert wanted(profile, spent_s=20.0) is not None
     assert wanted(profile, spent_s=20.0, budget_s=10.0) is None
     assert wanted(profile, spent_s=1e9) is None
+
+
+def test_a_gradient_that_is_known_better_than_a_run_repeats_it_is_not_timed_again() -> None:
+    assert wanted(fleet(0.05)) is None
