@@ -49,6 +49,11 @@ def test_correlated_samples_increase_the_error():
     assert 1.0 < energy.relative_error(watts, 10.0, 0.0) / alone < 1.8
 
 
+def test_the_error_of_equal_samples_is_unknown():
+    assert energy.relative_error([5.0] * 10, 5.0, 0.0) is None
+    assert energy.relative_error([5.0], 5.0, 0.0) is None
+
+
 @pytest.mark.parametrize("length_s, count", [(0.3, 0), (1.2, 1), (9.6, 10), (600.0, 60)])
 def test_bins_last_about_a_second_and_are_sixty_at_most(length_s, count):
     assert energy.bin_count(Span(5.0, 5.0 + length_s, 0.1)) == count

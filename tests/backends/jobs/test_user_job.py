@@ -134,6 +134,11 @@ def test_a_class_is_no_loss() -> None:
         user_job.checked(whole(loss=SimpleNamespace))
 
 
+@pytest.mark.parametrize(("classes", "names"), [(None, ()), (2, ("0", "1")), (["cat", "dog"], ("cat", "dog"))])
+def test_classes_are_names_or_their_number(classes, names) -> None:
+    assert user_job.checked(whole(classes=classes)).class_names == names
+
+
 # -- errors in the user's code ---------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """What of a user's folder belongs to a model: its file and what that imports, and nothing else."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,8 @@ def test_a_fingerprint_follows_what_is_imported(tmp_path: Path) -> None:
     assert models.fingerprint(model) == first
     write(tmp_path, block="two")
     assert models.fingerprint(model) != first
+
+
+def test_the_fingerprint_of_a_single_file_is_what_it_always_was(tmp_path: Path) -> None:
+    model = write(tmp_path, net="import os\n")
+    assert models.fingerprint(model) == hashlib.sha256(b"build\nimport os\n").hexdigest()[:12]

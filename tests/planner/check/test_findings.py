@@ -52,6 +52,13 @@ def test_no_power_sensor_says_why() -> None:
     assert finding.remedy == "set idle_watts and max_watts in the fleet file"
 
 
+def test_power_sensors_are_told_with_what_they_cover_and_how_they_behave() -> None:
+    slow = SensorFacts("battery", "sensor", "board", None, None)
+    finding = findings.of_power(DEVICE, (NVML, slow, SILENT))
+    assert finding.status == "ok"
+    assert finding.detail == "nvml:0 (gpu, counter, new every 0.1 s, noise 1.5 W); battery (board, sensor)"
+
+
 def test_a_meter_that_the_operator_named_and_that_is_silent_is_a_warning() -> None:
     finding = findings.of_power(DEVICE, (NVML, PLUG))
     assert (finding.status, finding.detail) == ("warning", "meter:shelly:plug: plug does not answer")
@@ -104,6 +111,13 @@ def test_one_framework_is_enough_where_it_leaves_no_gpu_unused(
     gpus: tuple[str, ...], answer: dict[str, str], enough: bool
 ) -> None:
     assert findings.suffices(FACTS._replace(gpus=gpus), answer) is enough
+
+
+def test_a_device_with_no_framework_hears_how_to_install_either() -> None:
+    facts = FACTS._replace(frameworks={"torch": ABSENT, "tensorflow": ABSENT})
+    none = findings.of_frameworks(DEVICE, facts, {"torch": ABSENT, "tensorflow": ABSENT})
+    assert none.status == "failed"
+    assert none.remedy == "install it there: python3 -m pip install torch, or python3 -m pip install tensorflow"
 
 
 def test_a_framework_that_is_there_and_does_not_start_is_a_warning_beside_one_that_does() -> None:

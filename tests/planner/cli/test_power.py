@@ -74,6 +74,14 @@ def test_evaluate_holds_a_model_against_other_rows(power: Planner) -> None:
     assert "line 2: outside of what was fitted: core_frequency" in shown.out
 
 
+def test_other_values_than_the_constant_ones_are_warned_of(power: Planner) -> None:
+    write("data.csv")
+    power("fit", "data.csv", "--target", "average_power", *FEWEST)
+    write("other.csv", nothing=np.ones(60))
+    shown = power("evaluate", "power-model.json", "other.csv").out
+    assert "extrapolated: nothing in 60 lines, fitted on 0 only" in shown
+
+
 def test_models_are_listed_and_described(power: Planner) -> None:
     from power_models.registry import MODELS
 

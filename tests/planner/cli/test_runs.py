@@ -30,6 +30,13 @@ def test_runs_of_an_earlier_version_are_listed(with_runs: Planner) -> None:
     assert "tx2*" in ran.out
 
 
+def test_the_same_as_json(with_runs: Planner) -> None:
+    runs = json.loads(with_runs("runs", "--json").out)["runs"]
+    assert [run["name"] for run in runs] == sorted(NAMES)
+    assert {run["state"] for run in runs} == {"finished"}
+    assert runs[0]["measured"]["time_s"] > 0
+
+
 def test_a_damaged_run_is_told_and_hides_no_other(with_runs: Planner) -> None:
     Path("runs/peers/result.json").write_text("{")
     ran = with_runs("runs")
@@ -52,3 +59,7 @@ def test_runs_are_put_side_by_side_in_the_order_named(with_runs: Planner) -> Non
 
 def test_where_there_are_no_runs_the_remedy_is_named(planner: Planner) -> None:
     assert planner("runs").problem().startswith("runs: there is no such folder; name a run folder")
+
+
+def test_a_single_run_is_counted_as_one(with_runs: Planner) -> None:
+    assert with_runs("runs", "runs/peers").out.startswith("1 run\n")

@@ -47,6 +47,15 @@ def test_what_the_fleet_file_says_of_a_device_is_kept() -> None:
     )
 
 
+def test_members_of_a_node_share_the_variables_on_which_they_agree() -> None:
+    a, b = on("big"), on("big")
+    a["interpreter"] = Interpreter(environment={"X": "1", "Y": "1"})
+    b["interpreter"] = Interpreter(environment={"X": "1", "Y": "2"})
+    a["data"] = b["data"] = "/mnt/set"
+    line = torchrun(ranks(a=a, b=b), TRAIN, "here").splitlines()[-1]
+    assert {"X=1", "PLANNER_DATA=/mnt/set"} <= set(shlex.split(line)) and "Y=" not in line
+
+
 @pytest.mark.parametrize(
     ("command", "end"),
     [

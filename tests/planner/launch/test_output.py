@@ -35,6 +35,13 @@ def test_a_traceback_names_the_file_of_this_machine() -> None:
     assert with_own_paths(f"[rank1]:{line}", there, here).startswith('[rank1]:  File "/home/user/net/train.py"')
 
 
+@pytest.mark.parametrize(
+    "line", ["saved /cache/project-1/model.pt", '  File "/cache/project-12/a.py", line 3', '  File "/usr/a.py", line 3']
+)
+def test_other_paths_stay_as_they_are(line: str) -> None:
+    assert with_own_paths(line, "/cache/project-1", "/home/user/net") == line
+
+
 RAISED = """Traceback (most recent call last):
   File "train.py", line 3, in main
     load()

@@ -12,6 +12,8 @@ import paramiko
 import pytest
 
 from planner.errors import DeviceLostError
+from planner.fleet.device import Device
+from planner.remote import connect
 from planner.remote.base import Process, Remote
 from planner.remote.local import LocalRemote, Pipe
 from planner.remote.ssh import SshRemote
@@ -162,6 +164,10 @@ def test_a_local_process_that_does_not_listen_is_killed_with_its_children(
 def test_ctrl_c_does_not_reach_a_local_process() -> None:
     process = LocalRemote("device").spawn([PYTHON, "-c", "import os; print(os.getpid() == os.getsid(0))"])
     assert read_all(process) == b"True\n"
+
+
+def test_connect_chooses_by_the_device() -> None:
+    assert isinstance(connect(Device(name="here")), LocalRemote)
 
 
 def test_whoever_closes_a_stopped_local_process_second_also_finds_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:

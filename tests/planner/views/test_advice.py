@@ -1,6 +1,8 @@
 """One sentence says what to train on, and one what the nearest alternative costs."""
 
-from planner.views.advice import Offer, advice
+import pytest
+
+from planner.views.advice import Offer, advice, named
 
 BEST = Offer("tx2 alone", 109.0, 1300.0)
 FAST = Offer("tx1 + tx2", 87.0, 1950.0)
@@ -33,3 +35,8 @@ def test_what_saves_less_than_a_tenth_is_no_alternative() -> None:
 def test_without_watts_only_times_are_told() -> None:
     unknown = [each._replace(energy_j=None) for each in (BEST, FAST)]
     assert advice(*unknown, BEST, None) == "Train on tx2 alone: 109 s. tx1 + tx2 would take 87.0 s."
+
+
+@pytest.mark.parametrize(("names", "text"), [(["a"], "a alone"), (["a", "b"], "a + b"), (list("abcde"), "5 devices")])
+def test_many_devices_are_counted_instead_of_named(names: list[str], text: str) -> None:
+    assert named(names) == text

@@ -3,11 +3,12 @@
 import pytest
 from rich.live import Live
 
-from backends.protocol.events import Dropped, Evaluated, MemberProgress, Progress, Refused
+from backends.protocol.events import Dropped, Evaluated, MemberProgress, MemberTelemetry, Progress, Refused, TimeSpent
 from planner import console
 from planner.provenance import Provenance
 from planner.views import training
 from planner.views.training import TrainingProgress
+from profilers.records.readings import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
 from tests.planner.screens import WIDTHS, row, shown
 
@@ -24,6 +25,11 @@ def progress(source: Provenance = NAMEPLATE) -> TrainingProgress:
     gone = at._replace(connected=False, loss=None)
     view.on_event("a", Progress(80, 100, 20.0, {"a": at, "b": gone}))
     return view
+
+
+def window(*readings: tuple[str, str, float | None], source: str = "sensor") -> MemberTelemetry:
+    power = tuple(PowerReading(name, source, covers, watts, 0.0, 5) for name, covers, watts in readings)
+    return MemberTelemetry(Window(5.0, {}, power), TimeSpent())
 
 
 def live(view: TrainingProgress, width: int = 160) -> str:
@@ -47,6 +53,12 @@ def test_many_refused_connections_are_one_line(capsys: pytest.CaptureFixture[str
     one, many = capsys.readouterr().err.splitlines()[-2:]
     assert one == "server: a connection was refused: 10.0.0.9: TLS handshake failed"
     assert many == "server: 1,281 more connections were refused, the last one: 10.0.0.9: TLS handshake failed"
+
+
+def test_live_watts_that_are_not_known_are_a_dash() -> None:
+    view = progress()
+    view.on_event("a", window(("board", "board", None)))
+    assert " W" not in row(live(view), "a")
 
 
 def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,6 +59,12 @@ def test_a_message_fits_its_budget_unless_n_is_at_its_least_and_another_entry_wo
     assert message.kind == DENSE or n == pytest.approx(LEAST) or message.traffic_bytes + 8 + digits > limit
 
 
+def test_a_larger_n_costs_more():
+    costs = [MaxN(one_variable(10_000), n=n).traffic_bytes() for n in (0.85, 5, 10, 50, 90, 100)]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1] / 100
+
+
 PLACES = (("a", 0, 60_000), ("b", 60_000, 40_000), ("c", 100_000, 9))
 LAYERS = tuple(Variable(name, (size,), start, size) for name, start, size in PLACES)
 
