@@ -111,7 +111,7 @@ def group_cpu_s(replica: TorchReplica, draw: Callable[[], Callable[[Any], Any]])
     """
     if replica.accelerator != "cpu":
         return None
-    from backends.pytorch.torch_group import own_cpu_s
+    from backends.pytorch.group_cpu_time import own_cpu_s
 
     return own_cpu_s(replica, draw)
 

@@ -3,20 +3,17 @@
 import contextlib
 import datetime
 import functools
-import gc
 import inspect
 import os
 import socket
-import statistics
 import threading
 import time
-from typing import Any, Callable, Collection, Dict, Iterator, Optional, Sequence
+from typing import Any, Dict, Iterator, Optional, Sequence
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
@@ -33,90 +30,23 @@ WAIT_S = 1800.0
 CONNECT_S = 30.0
 #: Longest wait of the first member until all others have left.
 LEAVE_S = 10.0
-#: Pairs of gradients, without and with DistributedDataParallel: fewest and most that are timed, and
-#: seconds for all but the fewest; and first ones that are not timed, for it fills its buckets anew
-#: after the first.
-FEWEST_PAIRS, MOST_PAIRS, PAIRS_S, WARM_PAIRS = 3, 7, 0.5, 2
 #: Seconds after which an ended group is freed. That joins its threads while it holds the lock of
 #: the interpreter, and just after the last work one of them may still be waiting for this lock.
 FREED_AFTER_S = 1.0
 #: Parts of the messages of errors that come from the exchange and not from the model.
 _SOURCES = ("gloo", "NCCL", "ProcessGroup", "c10d", "TCPStore", "socket")
 
-#: Computes the gradient of a part of a batch: part, rate, weight decay, whether it adds, is last.
-ComputePart = Callable[[Any, float, float, bool, bool], float]
-#: Draws a batch; gives a function that computes its gradient in parts.
-Draw = Callable[[], Callable[[ComputePart], Any]]
-
 
 def rehearse() -> None:
     """Make a step of a group of one, for torch imports much at its first use."""
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
-        _wrapped(nn.Linear(1, 1))(torch.zeros(1, 1)).sum().backward()
+        wrapped(nn.Linear(1, 1))(torch.zeros(1, 1)).sum().backward()
     finally:
-        _end_group()
+        end_group()
 
 
-def own_cpu_s(replica: TorchReplica, draw: Draw) -> Optional[float]:
-    """Processor seconds that DistributedDataParallel adds to a gradient: its copies and its hooks.
-
-    A gradient is taken alone and in a group of one by turns. The threads of the exchange do not
-    count: what they do depends on the other members. None where it cannot be measured: gloo does
-    not find this device's own name, the job has a group of its own, or the model leaves parameters
-    unused.
-    """
-    alone = replica.training_loss
-    try:
-        return _in_group_of_one(replica, draw)
-    except Exception:  # noqa: BLE001 - also of the job's own code; a prediction can do without
-        return None
-    finally:
-        replica.training_loss = alone
-        gc.collect()  # hooks of a module that failed would meet the next gradient
-
-
-def _in_group_of_one(replica: TorchReplica, draw: Draw) -> float:
-    before = thread_times.thread_ids()
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    try:
-        threads, alone = thread_times.thread_ids() - before, replica.training_loss
-        module = _wrapped(_TrainingLoss(replica, _waits_for_nobody))
-        hook = (None, default_hooks.allreduce_hook)
-        module.register_comm_hook(BucketReduction(hook, 1.0, False, threads, _waits_for_nobody), reduce_bucket)
-        compute = functools.partial(_gradient, replica)
-
-        def added_s() -> float:
-            replica.training_loss = alone
-            alone_s = _cpu_s(draw(), compute, ())
-            replica.training_loss = module
-            return _cpu_s(draw(), compute, threads) - alone_s
-
-        for _ in range(WARM_PAIRS):
-            added_s()
-        began_s, found = time.monotonic(), [added_s() for _ in range(FEWEST_PAIRS)]
-        while len(found) < MOST_PAIRS and time.monotonic() - began_s < PAIRS_S:
-            found.append(added_s())
-    finally:
-        _end_group()
-    return max(0.0, statistics.median(found))
-
-
-def _waits_for_nobody(waits: bool) -> None:
-    """A group of one."""
-
-
-def _cpu_s(take: Callable[[ComputePart], Any], compute: ComputePart, without: Collection[int]) -> float:
-    """Processor seconds of this process for a gradient but for those of some threads."""
-    threads_s, process_s = thread_times.cpu_s_by_thread(without), time.process_time()
-    take(compute)
-    process_s = time.process_time() - process_s
-    return process_s - sum(
-        used_s - threads_s[thread] for thread, used_s in thread_times.cpu_s_by_thread(threads_s).items()
-    )
-
-
-def _gradient(
+def gradient_of_part(
     replica: TorchReplica, part: object, rate: float, weight_decay: float, adds: bool, is_last: bool
 ) -> float:
     """The gradient of a part of a batch, which is exchanged with that of the last part."""
@@ -127,7 +57,7 @@ def _gradient(
         return replica.gradient(part, rate, weight_decay, adds)
 
 
-def _end_group(*others: Any) -> None:
+def end_group(*others: Any) -> None:
     """End the default group and others, and free them later; the process does not end before."""
     ended = [dist.group.WORLD, *others]
     dist.destroy_process_group()
@@ -169,7 +99,7 @@ class TorchGroup(ProcessGroup):
         hook = hook_of(self._settings, self.backend)
         self._reduction = BucketReduction(hook, weight, on_gpu, self._threads, on_wait)
         with _broken():
-            module = _wrapped(_TrainingLoss(replica, on_wait))
+            module = wrapped(TrainingLoss(replica, on_wait))
             # Before its second forward pass it tells all members the order of its buckets.
             module.register_forward_pre_hook(lambda *_: on_wait(True))
             module.register_comm_hook(self._reduction, reduce_bucket)
@@ -188,7 +118,7 @@ class TorchGroup(ProcessGroup):
         if is_last:
             self._reduction.begin()
         with _broken():
-            return _gradient(replica, batch, rate, weight_decay, adds, is_last)
+            return gradient_of_part(replica, batch, rate, weight_decay, adds, is_last)
 
     def exchange(self) -> ExchangeTime:
         assert self._reduction is not None, "a gradient was computed"
@@ -222,7 +152,7 @@ class TorchGroup(ProcessGroup):
                 self._await_departures()
             else:
                 self._beats.add("left", 1)
-        _end_group(self._control)
+        end_group(self._control)
 
     def _await_departures(self) -> None:
         """The first member, which holds the store, leaves last."""
@@ -231,7 +161,7 @@ class TorchGroup(ProcessGroup):
             time.sleep(0.005)
 
 
-class _TrainingLoss(nn.Module):
+class TrainingLoss(nn.Module):
     """The loss of a batch as a module, for DistributedDataParallel sees a forward pass only."""
 
     def __init__(self, replica: TorchReplica, on_wait: OnWait) -> None:
@@ -252,7 +182,7 @@ def _keep_buffers() -> Dict[str, bool]:
     return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
 
 
-def _wrapped(module: nn.Module) -> DistributedDataParallel:
+def wrapped(module: nn.Module) -> DistributedDataParallel:
     return DistributedDataParallel(module, **_keep_buffers())
 
 

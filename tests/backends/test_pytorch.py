@@ -93,16 +93,16 @@ def test_what_a_group_adds_to_a_gradient_is_measured_and_the_replica_computes_al
 
 
 def test_of_a_batch_in_parts_a_group_exchanges_once(pytorch, monkeypatch):
-    from backends.pytorch import torch_group
+    from backends.pytorch import group_cpu_time
     from backends.pytorch.bucket_reduction import BucketReduction
 
     reduced = []
     done = BucketReduction.backward_done
     monkeypatch.setattr(BucketReduction, "backward_done", lambda self: (reduced.append(1), done(self))[1])
     replica = pytorch.build("cipher")
-    torch_group.own_cpu_s(replica, drawn(replica, split(batch_for(replica), 2)))
-    pairs = len(reduced) - torch_group.WARM_PAIRS
-    assert torch_group.FEWEST_PAIRS <= pairs <= torch_group.MOST_PAIRS
+    group_cpu_time.own_cpu_s(replica, drawn(replica, split(batch_for(replica), 2)))
+    pairs = len(reduced) - group_cpu_time.WARM_PAIRS
+    assert group_cpu_time.FEWEST_PAIRS <= pairs <= group_cpu_time.MOST_PAIRS
 
 
 def test_a_device_on_which_gloo_does_not_start_tells_nothing_of_it(pytorch, monkeypatch):
