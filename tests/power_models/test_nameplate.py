@@ -23,6 +23,12 @@ def test_it_is_fitted_by_what_a_device_draws_when_more_or_less_busy() -> None:
     assert set(model.loads) == {"u_cpu", "u_gpu"}, "memory in use draws nothing"
 
 
+def test_two_watts_that_somebody_wrote_down_are_a_model() -> None:
+    model = Nameplate(4.0, 14.0, {"u_cpu": 1.0, "gpu_util": 100.0})
+    table = Table.of({"u_cpu": [0.1, 0.2, "", 1.5], "gpu_util": [50, "", "", 0]})
+    assert model.predict(table).values.tolist() == pytest.approx([9.0, 6.0, 9.0, 14.0]), "unknown: half busy"
+
+
 def test_it_needs_a_utilisation_and_watts() -> None:
     table = Table.of({"u_cpu": [0.1, 0.9], "u_gpu": [0.5, 0.5]})
     with pytest.raises(Unsuitable, match="no column of utilisation"):

@@ -265,6 +265,12 @@ def test_shards_are_disjoint_complete_and_proportional(count, weights, seed):
     assert all((a == b).all() for a, b in zip(parts, data.shards(count, weights, seed), strict=True))
 
 
+@pytest.mark.parametrize("weights", [[], [1, 0], [1, -1], [1, float("nan")], [float("inf")]])
+def test_shards_refuse_weights_that_mean_nothing(weights):
+    with pytest.raises(ValueError, match="positive weights"):
+        data.shards(10, weights, 0)
+
+
 @given(some.integers(1, 20), some.integers(1, 50), some.integers(0, 5))
 def test_batches_draw_every_image_once_an_epoch_and_resume_anywhere(count, batch, skipped):
     images, labels = np.arange(count, dtype=np.uint8).reshape(-1, 1, 1, 1), np.arange(count)

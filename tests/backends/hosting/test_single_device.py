@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from backends.data.loader import ArraySamples
-from backends.frameworks.optimizer import OptimizerSettings
+from backends.frameworks.optimizer import MOMENTUM, OptimizerSettings
 from backends.hosting.single_device import SingleDevice
 from backends.protocol.events import Diverged
 from backends.strategies import sample_streams
@@ -23,6 +23,7 @@ from tests.backends.fakes import (
     arrays_of,
     images,
     run_spec,
+    train_on_all_with,
 )
 from tests.backends.replicas import NORMALISED, small_replica
 from tests.backends.server_run import ServerRun, WorkerThread
@@ -160,6 +161,20 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
 
 
 # -- parts of a strategy that one device has too ---------------------------------------------------
+
+
+def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
+    plan = {
+        "optimizer": OptimizerSettings(2.0, 0.5, 0.01, "lars"),
+        "schedule": RateSchedule(),
+        "strategy": Strategy.from_text("sgp:optimizer=lars"),
+    }
+    _, _, _, half = train(run_spec(tmp_path, 4, **plan))
+    _, _, _, rest = train(run_spec(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
+    np.testing.assert_allclose(
+        rest.weights, train_on_all_with(plan["optimizer"], 10, [DrawnBatches()]), rtol=1e-4, atol=1e-6
+    )
+    assert half.slots[MOMENTUM].any()
 
 
 def test_a_global_batch_grows_on_one_device_and_survives_a_break(tmp_path):

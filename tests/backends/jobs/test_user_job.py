@@ -129,6 +129,13 @@ def test_a_function_takes_what_it_is_called_with(name, function, message) -> Non
         user_job.checked(whole(**{name: function}))
 
 
+def test_a_forward_may_take_whether_it_is_called_in_training() -> None:
+    for forward in (lambda model, batch, training: 1, lambda model, batch, *, training: 1):
+        assert user_job.checked(whole(forward=forward)).forward is forward
+    with pytest.raises(ValueError, match="its forward takes .* and must take model and batch"):
+        user_job.checked(whole(forward=lambda model, batch, step: 1))
+
+
 def test_a_class_is_no_loss() -> None:
     with pytest.raises(ValueError, match="its loss is the class SimpleNamespace; give an instance of it"):
         user_job.checked(whole(loss=SimpleNamespace))

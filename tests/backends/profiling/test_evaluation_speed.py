@@ -39,6 +39,10 @@ def test_seconds_are_those_of_one_sample_of_whole_batches(ticks):
     assert evaluation_s(ticks, samples(8), 4) == pytest.approx(2.0 / 8)
 
 
+def test_a_last_batch_may_be_smaller(ticks):
+    assert evaluation_s(ticks, samples(6), 4) == pytest.approx(2.0 / 6)
+
+
 def test_no_more_batches_are_begun_once_it_took_long_enough(ticks):
     assert evaluation_s(ticks, samples(100), 4) == pytest.approx(3.0 / 12)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backends.profiling import iperf3
 from backends.profiling.probing import LinkError
 from backends.protocol.orders import ServeThroughput
+from profilers.records.links import LinkThroughput
 from tests.mutations import MUTATIONS, mutated, written
 from tests.serving import LOOPBACK, Serving, quiet
 
@@ -65,6 +66,16 @@ def test_a_server_that_does_not_start_is_tried_again_and_then_the_command_is_tol
 
 
 # -- the client ------------------------------------------------------------------------------------
+
+
+def test_rates_are_those_of_the_receiver(pretended, tmp_path):
+    sums = [{"bytes": count, "seconds": 0.5, "sender": False} for count in (1000, 2000)]
+    percent = {"host_total": 25.0, "remote_total": 50.0}
+    end = {"sum_sent": {"bytes": 4096, "seconds": 1.0}, "sum_received": {"bytes": 4096, "seconds": 1.0}}
+    report = {"intervals": [{"sum": one} for one in sums], "end": dict(end, cpu_utilization_percent=percent)}
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    pretended(f"cat {tmp_path}/report.json")
+    assert iperf3.send(LOOPBACK, 5201, SECONDS) == LinkThroughput("iperf3", (2000.0, 4000.0), 0.25 / 4096, 0.5 / 4096)
 
 
 @needs_iperf3

@@ -86,6 +86,11 @@ def test_a_restored_throughput_goes_on_as_the_saved_one():
     assert restored.cost() == saved.cost() == timed((20, 3.0), (40, 5.0)).cost()
 
 
+def test_without_an_iteration_there_is_no_cost():
+    with pytest.raises(ValueError, match="no iteration has been timed yet"):
+        Throughput().cost()
+
+
 @pytest.mark.parametrize(("batch", "seconds"), [(0, 1.0), (1, 0.0), (1, float("nan")), (1, float("inf"))])
 def test_an_iteration_that_cannot_be_is_refused(batch, seconds):
     with pytest.raises(ValueError, match="cannot take"):

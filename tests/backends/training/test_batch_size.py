@@ -40,6 +40,15 @@ def test_a_member_three_times_as_fast_gets_three_times_as_many_samples() -> None
     assert (policy.batch("a"), policy.batch("b")) == (48, 16)
 
 
+def test_a_device_that_slows_gets_fewer() -> None:
+    policy = DynamicBatches(32, 2, 100)  # too few samples for the global batch to grow
+    policy.set_members(("a", "b"))
+    run(policy, {"a": 0.001, "b": 0.001}, 40)
+    assert policy.batch("a") == policy.batch("b") == 32
+    run(policy, {"a": 0.001, "b": 0.004}, 60)
+    assert policy.batch("a") > 2 * policy.batch("b")
+
+
 def test_the_global_batch_grows_with_the_iterations_of_all() -> None:
     policy = DynamicBatches(32, 2, 100_000)
     policy.set_members(("a", "b"))

@@ -143,6 +143,10 @@ def test_an_old_python_is_named_with_the_remedy(tmp_path: Path) -> None:
     assert "tx2" in told and "Python 2.7" in told and "`python` in the fleet file" in told
 
 
+def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "/no/such/python" in refusal(device(tmp_path, "/no/such/python"))
+
+
 def test_a_python_without_numpy_is_named(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()

@@ -41,6 +41,11 @@ def test_disk_that_is_nearly_full(free_bytes: int, status: str) -> None:
     assert (finding.remedy is None) == (status == "ok")
 
 
+@pytest.mark.parametrize(("offset_s", "status"), [(0.0, "ok"), (-5.0, "ok"), (5.1, "warning"), (-9.0, "warning")])
+def test_clock_offset_in_either_direction(offset_s: float, status: str) -> None:
+    assert findings.of_clock(DEVICE, offset_s).status == status
+
+
 NVML = SensorFacts("nvml:0", "counter", "gpu", 0.1, 1.5)
 SILENT = SensorFacts("rapl:0", "unavailable", "", None, None, "permission denied")
 PLUG = SensorFacts("meter:shelly:plug", "unavailable", "", None, None, "plug does not answer")

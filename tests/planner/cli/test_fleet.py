@@ -89,6 +89,10 @@ def test_a_changed_key_is_replaced_by_a_yes_to_just_that_or_by_its_own_option(
     assert changed.file == replaced
 
 
+def test_trust_needs_an_address(planner: Planner) -> None:
+    assert 'write [user@]host[:port], or "local"' in planner("trust", "a b").problem()
+
+
 def test_trust_of_this_machine_means_nothing(planner: Planner) -> None:
     Path("fleet.toml").write_text(LOCAL)
     assert "no host key to trust" in planner("trust", "a").problem()

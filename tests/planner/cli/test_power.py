@@ -55,6 +55,16 @@ def test_fit_compares_all_kinds_and_saves_the_best(power: Planner) -> None:
     assert saved["about"]["scores"]["mape"] == rows[found["chosen"]]["mape"]
 
 
+def test_fit_for_people(power: Planner) -> None:
+    write("data.csv")
+    shown = power("fit", "data.csv", "--target", "average_power", "--group", "program", *FEWEST, "-o", "here.json")
+    assert shown.code == 0
+    assert "average_power, 60 rows, 3 folds by program" in shown.out
+    assert "linear (chosen)" in shown.out
+    assert "left out: program (its texts hardly occur in more than one group)" in shown.out
+    assert "wrote here.json" in shown.out
+
+
 def test_named_features_are_used_as_they_are(power: Planner) -> None:
     write("data.csv")
     arguments = ("--target", "average_power", "--features", "busy, time", *FEWEST, "--json")

@@ -122,6 +122,16 @@ def test_the_optimizer_is_that_of_every_candidate_and_leaves_out_those_that_it_d
     assert any("with sgd, not adam" in note for note in found.details)
 
 
+def test_a_plan_names_the_optimizer_and_how_steps_were_computed() -> None:
+    profile = profiles.profile({"a": profiles.device(profiles.step(micro_batch=8, precision="bf16"))})
+    found = best(profile, asked(TIME, steps=900, optimizer="adamw:beta2=0.95"), "sgp", NONE)
+    plan = make_plan(found, "fleet.toml")
+    assert plan.run.strategy.optimizer.as_text() == "adamw:beta2=0.95"
+    assert (plan.run.compute.micro_batch, plan.run.compute.precision) == (8, "bf16")
+    with pytest.raises(PlanError, match="--optimizer adam with strategy gaia: optimizer adam excludes compressor gaia"):
+        best(profile, asked(TIME, optimizer="adam"), "gaia", NONE)
+
+
 def of_rounds(power: float = 0.9, decline: float = 0.0005) -> SampleEfficiencies:
     return NONE._replace(
         rounds=(RoundsEfficiency("diloco", power, decline, 0.1, (2, 4), (10, 200), 12, 0, SOURCE),), critical_batch=8.0

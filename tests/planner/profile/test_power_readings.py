@@ -3,9 +3,11 @@
 import pytest
 
 from planner.profile.power_readings import (
+    as_integral,
     average,
     disagreements,
     flagged,
+    parts_watts,
     unavailable,
     uncertainty,
     window_watts,
@@ -68,6 +70,11 @@ def found(**covers: float) -> tuple[str, ...]:
     return disagreements(window(**covers))
 
 
+def test_sensors_that_agree_are_not_mentioned() -> None:
+    assert found(wall=100.0, board=90.0, module=80.0, gpu=50.0, cpu=20.0) == ()
+    assert found(wall=100.0, board=104.0) == ()
+
+
 @pytest.mark.parametrize(
     ("covers", "note"),
     [
@@ -95,3 +102,9 @@ def test_two_sensors_of_the_same_that_differ_are_mentioned_and_two_gpus_are_not(
 
 def test_a_sensor_without_watts_contradicts_no_other() -> None:
     assert disagreements(Window(1.0, {}, (reading("wall", None), reading("gpu", 50.0)))) == ()
+
+
+def test_the_joules_of_a_window_itself_are_surer_than_the_mean_of_others_like_it() -> None:
+    read = PowerReading("nvml:0", "counter", "gpu", 438.0, 260.0, 90, relative_error=0.43, integral_error=0.003)
+    found = parts_watts(as_integral(Window(9.7, {}, (read,))))
+    assert found is not None and found.error == pytest.approx(0.003)
