@@ -14,9 +14,9 @@ from planner.plan.admissible import admissible
 from planner.plan.file import Plan
 from planner.plan.rank import exponents, rank
 from planner.plan.recommendation import Recommendation
-from planner.plan.shared_batch import weighing_samples
 from planner.plan.standing import Part
 from planner.plan.texts import with_optimizer
+from planner.plan.weighing_samples import weighing_samples
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
 from planner.predict.interval import RECORDED

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from backends.strategies.engine import TORCH
 from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
-from planner.predict import batches, memory, messages, stream_waits
+from planner.predict import global_batch, memory, messages, stream_waits
 from planner.predict.buckets import has_nccl
 from planner.predict.memory import Further, StepHeadroom
 from planner.predict.request import RecommendRequest
@@ -65,7 +65,7 @@ def participants(profile: Profile, model: str, request: RecommendRequest) -> Par
         for name, step in steps.items()
     }
     too_small = (
-        batches.too_small(profile, steps, headroom) if shares_batch else memory.too_small(headroom, steps, planned)
+        global_batch.too_small(profile, steps, headroom) if shares_batch else memory.too_small(headroom, steps, planned)
     )
     steps = _without(steps, too_small)
     no_stream = {} if settings.stream is None else stream_waits.unknown_rates(profile, steps, settings.stream)

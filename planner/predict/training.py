@@ -10,7 +10,7 @@ from backends.strategies.engine import TORCH
 from backends.strategies.strategy import Strategy
 from backends.training.run_settings import RunSettings
 from planner.arrays import Floats
-from planner.predict import batches, buckets, contention, links, memory, messages, stream_waits
+from planner.predict import batches, buckets, contention, global_batch, links, memory, messages, stream_waits
 from planner.predict.batches import TRAINING_SAMPLES, Batches, RunLength
 from planner.predict.gradient_times import gradient_times, image_s
 from planner.predict.inputs import Devices, Errors, Inputs, Watts
@@ -125,7 +125,7 @@ def _batches(
     samples = request.learning.training_samples or next(iter(steps.values())).setup.samples or TRAINING_SAMPLES
     run = RunLength(settings.steps, request.learning._replace(training_samples=samples))
     if request.global_batch is not None:
-        shares = batches.shares_of_devices(profile, steps, found.headroom, request.global_batch, settings.strategy)
+        shares = global_batch.shares_of_devices(profile, steps, found.headroom, request.global_batch, settings.strategy)
         return run, Batches(found.batch, batches.of_global(shares.size, len(steps), found.batch, run), shares)
     arriving = None
     if settings.strategy.batching == "stream":

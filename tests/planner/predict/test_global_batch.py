@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as some
 
 from backends.strategies.strategy import Strategy
-from planner.predict.batches import divide, shares_of_devices, too_small
 from planner.predict.contention import of_steps
+from planner.predict.global_batch import divide, shares_of_devices, too_small
 from planner.predict.memory import StepHeadroom
 from planner.profile.file import Profile
 from profilers.records.steps import BatchMemory, BatchTiming, Contention, StepMemory, StepProfile

@@ -5,7 +5,7 @@ import pytest
 from backends.strategies.presets import PRESETS
 from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
-from planner.plan.shared_batch import weighing_samples
+from planner.plan.weighing_samples import weighing_samples
 
 
 @pytest.mark.parametrize(
