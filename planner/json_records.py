@@ -40,7 +40,9 @@ def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:
     """
     value = _read(path, remedy)
     try:
-        found = value.get("schema") if isinstance(value, Mapping) else None
+        if not isinstance(value, Mapping):
+            raise RecordError(f"expected an object, found {str(value)[:60]}")
+        found = value.get("schema")
         if "schema" in getattr(cls, "_fields", ()) and found not in (None, SCHEMA):
             raise RecordError(f"schema: written as {found!r}, this planner reads {SCHEMA}")
         return decode(cls, value)

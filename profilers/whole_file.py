@@ -13,11 +13,12 @@ def whole_file(path: str, mode: int = PRIVATE, is_wanted: Callable[[], bool] = l
     """A stream of bytes, whose content takes the place of a file when the block has ended.
 
     is_wanted: asked when all is written.
-    Raises OSError, e.g. on a full disk. An older file then stays as it was, as with any error.
+    Raises OSError, e.g. on a full disk, or where somebody has put a link beside its place. An older
+    file then stays as it was, as with any error.
     """
     temporary = "%s.%d" % (path, os.getpid())
     try:
-        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, mode)) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())  # a name without its content would outlast a power cut

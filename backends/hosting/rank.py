@@ -133,6 +133,10 @@ class Rank(SingleDevice):
             if self.spec.run.stream is not None:
                 self._commit_saved_offsets()
 
+    def _has_diverged(self, loss: float) -> bool:
+        """A batch that is computed again after the end of the stream does not count."""
+        return not self._batches.over and super()._has_diverged(loss)
+
     def _complete_step(self, loss: float, position: Optional[StreamPosition]) -> None:
         self.record_stream(self.name, position)
         if not self._batches.over:

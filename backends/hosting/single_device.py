@@ -131,11 +131,11 @@ class SingleDevice(RunState):
             loss = self._gradient(item, batch, size)
         exchange = self._exchange()
         gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
-        if not math.isfinite(loss):
-            self._end_diverged(self.name, item.kind, item.step, loss)
-            return
         with clock_of(self._replica):
             self._update(item)
+        if self._has_diverged(loss):
+            self._end_diverged(self.name, item.kind, item.step, loss)
+            return
         busy_s = time.perf_counter() - started - exchange.exposed_s
         self.spent = self.spent.plus(
             TimeSpent(
@@ -149,6 +149,9 @@ class SingleDevice(RunState):
         )
         self._batch_policy.record(self.name, size, busy_s)
         self._complete_step(loss, self._batches.arrivals.position())
+
+    def _has_diverged(self, loss: float) -> bool:
+        return not math.isfinite(loss)
 
     def _gradient(self, item: WorkItem, batch: Any, size: int) -> float:
         # Only the aggregation by rates weighs a single gradient other than its mean.

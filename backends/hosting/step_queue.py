@@ -53,8 +53,8 @@ class StepCounter:
         self.save_due |= self._passes(self._save_every, before)
 
     def take_due_save(self) -> bool:
-        """Whether a checkpoint is due, which the caller then takes."""
-        due, self.save_due = self.save_due, False
+        """Whether a checkpoint is due, which the caller then takes; at the end another is made."""
+        due, self.save_due = self.save_due and self.done < self.total, False
         return due
 
     @property

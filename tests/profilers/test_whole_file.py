@@ -1,6 +1,7 @@
 """A file is there whole, as it was, or not at all."""
 
 import contextlib
+import os
 
 import pytest
 
@@ -27,3 +28,13 @@ def test_what_fails_or_is_not_wanted_leaves_no_trace(tmp_path, error):
             raise error
     assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]
     assert path.read_text() == "old"
+
+
+def test_a_link_that_somebody_put_beside_its_place_is_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / f"plan.json.{os.getpid()}").symlink_to(other)
+    with pytest.raises(OSError), whole_file(str(tmp_path / "plan.json")) as stream:
+        stream.write(b"new")
+    assert other.read_text() == "kept"
+    assert not (tmp_path / "plan.json").exists()

@@ -40,6 +40,13 @@ def test_a_resumed_run_evaluates_what_had_not_been_evaluated(done, evaluated, ev
     assert [step for kind, step in told if kind == EVALUATE] == evaluations
 
 
+def test_a_checkpoint_that_falls_due_in_the_last_round_is_left_to_the_end():
+    counter = StepCounter(8, 0, 7)
+    for _ in range(8):
+        counter.count_steps(1)
+    assert not counter.take_due_save()
+
+
 def test_a_run_that_has_made_more_steps_than_asked_is_refused():
     with pytest.raises(ValueError, match="9 steps are done already, more than the run's 8"):
         queue_of(8, made=9)

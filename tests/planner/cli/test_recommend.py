@@ -202,7 +202,7 @@ def test_without_a_profile_recommend_says_how_to_make_one(planner: Planner) -> N
         ("", "not JSON"),
         ('{"schema": 1, "devices": {', "profile.json, line 1: not JSON"),
         ('{"schema": 99}', "schema: written as 99, this planner reads 1"),
-        ("[]", "profile: expected an object or 9 values, found []"),
+        ("[]", "profile.json: expected an object, found []"),
         ("\x00", "not JSON"),
     ],
 )
