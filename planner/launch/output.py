@@ -1,4 +1,4 @@
-"""What ranks print arrives in pieces and is shown in whole lines."""
+"""A rank prints in pieces, which are shown in whole lines."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How a launch and each of its ranks ended, with exit codes as a shell would have them."""
+"""A launch and each of its ranks end with exit codes as a shell would have them."""
 
 import signal
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What the members of a run report about themselves is collected, member by member."""
+"""The members of a run report about themselves; their reports are kept member by member."""
 
 from dataclasses import dataclass, field
 from typing import Any

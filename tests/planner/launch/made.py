@@ -7,11 +7,13 @@ from planner.launch.ranks import PlacedRank, placed
 from tests.planner.plans import plan, planned
 
 
-def on(host: str | None, gpus: str | None = None, **of_device: object) -> dict[str, object]:
+def on(
+    host: str | None, gpus: str | None = None, port: int | None = None, jump: str | None = None, **of_device: object
+) -> dict[str, object]:
     """Where a device is, and the GPUs that it sees."""
     interpreter = Interpreter(environment={} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus})
-    way = {key: of_device.pop(key) for key in ("port", "jump") if key in of_device}
-    return {"ssh": None if host is None else SshLogin(host, **way), "interpreter": interpreter, **of_device}  # type: ignore[arg-type]
+    ssh = None if host is None else SshLogin(host, port, jump=jump)
+    return {"ssh": ssh, "interpreter": interpreter, **of_device}
 
 
 def ranks(server: str | None = None, **devices: dict[str, object]) -> tuple[PlacedRank, ...]:
