@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
+from backends.strategies.compressors.registry import COMPRESSORS
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records.device import Facts, HostMemory, Processor
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import Samples, Window
-from profilers.records.steps import BatchTiming, ModelSize, StepCosts, StepProfile, StepSetup
+from profilers.records.steps import BatchTiming, CodecCost, ModelSize, StepCosts, StepProfile, StepSetup
 
 IDLE_W, MAX_W = 5.0, 30.0
 CORES = 2.0
@@ -17,12 +18,13 @@ CURVE_BYTES = (1 << 10, 1 << 18, 1 << 22)
 def device(gradient_s: float, parameters: int, service_s: Samples) -> DeviceProfile:
     """A device with an accelerator whose gradient of ``parameters`` takes ``gradient_s``."""
     declared = {"kind": "pc", "idle_watts": IDLE_W, "max_watts": MAX_W, "rate_bytes_per_s": None}
+    codec = CodecCost(_seconds(1e-5), _seconds(1e-3))
     step = StepProfile(
         model="made up", framework="none", batch=32,
         setup=StepSetup("0", "0", "none", threads=1, slowdown=1.0, protocol="none", steady=True, precise=True),
         size=ModelSize(parameters, parameter_bytes=4 * parameters, state_bytes=0),
         gradient_s=_seconds(gradient_s), copy_s=_seconds(0.0), update_s=service_s, cpu_s_per_step=0.0, data_s=0.0,
-        window=Window(1.0, {}, ()), costs=StepCosts(service_s, {}, Samples("s", ())),
+        window=Window(1.0, {}, ()), costs=StepCosts(service_s, dict.fromkeys(COMPRESSORS, codec), Samples("s", ())),
         other_batches=(BatchTiming(16, _seconds(gradient_s / 2)),),
     )  # fmt: skip
     facts = Facts(
