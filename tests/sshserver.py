@@ -34,12 +34,13 @@ class Faults:
 
 @dataclass
 class SshServer:
-    """Its address, its keys, and what it has seen."""
+    """Its address, its keys, and what it has seen. shell: the login shell of its users."""
 
     port: int
     host_keys: tuple[paramiko.PKey, ...]
     client_key: paramiko.PKey
     faults: Faults
+    shell: str = "/bin/sh"
     connects: int = 0
     logins: int = 0
     transports: list[paramiko.Transport] = field(default_factory=list)
@@ -63,11 +64,14 @@ class SshServer:
 
 @contextmanager
 def ssh_server(
-    client_key: paramiko.PKey, faults: Faults | None = None, host_keys: tuple[paramiko.PKey, ...] = ()
+    client_key: paramiko.PKey,
+    faults: Faults | None = None,
+    host_keys: tuple[paramiko.PKey, ...] = (),
+    shell: str = "/bin/sh",
 ) -> Iterator[SshServer]:
     """Serve on 127.0.0.1, on a port of the system's choice, until the context ends."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = SshServer(listener.getsockname()[1], host_keys or (new_key(),), client_key, faults or Faults())
+        server = SshServer(listener.getsockname()[1], host_keys or (new_key(),), client_key, faults or Faults(), shell)
         thread = threading.Thread(target=_accept, args=(listener, server), daemon=True)
         thread.start()
         try:
@@ -145,7 +149,7 @@ class _Session(paramiko.ServerInterface):
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         self._transport.accepted[channel.remote_chanid] = threading.Event()
-        _in_background(_execute, channel, command.decode(), self._server.faults, self._transport)
+        _in_background(_execute, channel, command.decode(), self._server, self._transport)
         return True
 
     def check_channel_direct_tcpip_request(
@@ -164,14 +168,14 @@ def _in_background(function: object, *args: object) -> None:
     threading.Thread(target=function, args=args, daemon=True).start()
 
 
-def _execute(channel: paramiko.Channel, command: str, faults: Faults, transport: _Transport) -> None:
+def _execute(channel: paramiko.Channel, command: str, server: SshServer, transport: _Transport) -> None:
     """Run a command as a login shell would, with its streams on the channel.
 
     As under sshd, it ends by itself.
     """
     transport.accepted[channel.remote_chanid].wait(5)
     process = subprocess.Popen(
-        ["/bin/sh", "-c", command],
+        [server.shell, "-c", command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -180,7 +184,7 @@ def _execute(channel: paramiko.Channel, command: str, faults: Faults, transport:
     _in_background(_feed, channel, process)
     errors = threading.Thread(target=_pump, args=(process.stderr, channel.sendall_stderr), daemon=True)
     errors.start()
-    sent = 0
+    faults, sent = server.faults, 0
 
     def send(data: bytes) -> None:
         nonlocal sent

@@ -54,7 +54,7 @@ class AgentClient:
         self._lost: str | None = None
         self._closed = threading.Event()
         self._written_s = time.monotonic()
-        bundle.hand_over(process, device.name, device.interpreter.python)
+        bundle.hand_over(process, device)
         hello = self._hello(device.interpreter.python)
         self.python, self.pid = hello.python, hello.pid
         for life in (self._listen, self._ping, self._watch):

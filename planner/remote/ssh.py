@@ -1,6 +1,5 @@
 """The SSH remote runs commands on a device over one connection."""
 
-import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ import paramiko
 from planner.errors import DeviceLostError, RemoteError
 from planner.remote.base import Process, Remote
 from planner.remote.drain import LAST_WORDS_S, Drain
+from planner.remote.quoting import command_line
 from planner.remote.ssh_config import SshTarget
 from planner.remote.ssh_login import Login
 from planner.remote.ssh_transport import GONE, quietly
@@ -48,7 +48,7 @@ class SshRemote(Remote):
         try:
             channel = transport.open_session(timeout=self._timeout_s)
             with _limited(self._timeout_s, lambda: _hang_up(channel, transport)):
-                channel.exec_command(shlex.join(command))
+                channel.exec_command(command_line(command))
         except paramiko.ChannelException as error:
             raise RemoteError(
                 f"{self.name}: sshd opens no further session ({error}); raise MaxSessions in its sshd_config"

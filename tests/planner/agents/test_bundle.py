@@ -1,12 +1,13 @@
 """How the agent gets onto a device: once, whole, and past whatever a login prints."""
 
 import hashlib
-import subprocess
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from backends.agent import claims
@@ -16,6 +17,9 @@ from planner.agents.client import AgentClient
 from planner.errors import RemoteError
 from planner.fleet.device import Device, Interpreter
 from planner.remote.local import LocalRemote
+from planner.remote.ssh import SshRemote
+from planner.remote.ssh_config import SshTarget
+from tests.sshserver import ssh_server
 
 
 @contextmanager
@@ -108,10 +112,12 @@ def test_what_is_about_to_start_is_claimed_before_it_is_said_to_be_there(
     folder.mkdir()
     path = folder / f"agent-{digest[:16]}.pyz"
     path.write_bytes(never_claims)
-    command = bundle.command(device(tmp_path))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starting:
-        assert starting.stdout is not None and starting.stdout.readline() == b"planner:have\n"
+    remote = LocalRemote("tx2")
+    try:
+        bundle.hand_over(remote.spawn(bundle.command(device(tmp_path))), device(tmp_path))
         assert claims.is_claimed(path.name, claims.claimed(str(folder)))
+    finally:
+        remote.close()
     assert claims.claimed(str(folder)) == set()
 
 
@@ -165,6 +171,48 @@ def test_nothing_is_left_of_an_agent_that_found_no_room(tmp_path: Path) -> None:
     limited = script(tmp_path / "python", f"ulimit -f 8; exec '{sys.executable}' \"$@\"")
     assert "too large" in refusal(device(tmp_path / "cache", limited))
     assert list((tmp_path / "cache" / "planner").iterdir()) == []
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "zsh", "csh", "tcsh", "fish", "mksh"])
+def test_any_login_shell_starts_the_agent(
+    tmp_path: Path, shell: str, client_key: paramiko.PKey, target_of: Callable[..., SshTarget]
+) -> None:
+    program = shutil.which(shell) or pytest.skip(f"not installed: {shell}")
+    with ssh_server(client_key, shell=program) as server:
+        remote = SshRemote("tx2", target_of(server))
+        agent = AgentClient.launch(device(tmp_path / "it's a cache!"), remote)
+        assert agent.call(ReadClock()) > 0
+        remote.close()
+
+
+def behind(prefix: Sequence[str], cache: Path) -> Device:
+    interpreter = Interpreter(sys.executable, tuple(prefix), {"XDG_CACHE_HOME": str(cache)})
+    return Device(name="tx2", interpreter=interpreter)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    ['exec "$@" </dev/null', 'exec "$@" <&-', 'head -c 20000 | "$@"'],
+    ids=["nothing comes", "it is closed", "it ends early"],
+)
+def test_a_prefix_that_cuts_standard_input_is_named(tmp_path: Path, cut: str) -> None:
+    box = script(tmp_path / "box", cut)
+    assert f"tx2: `prefix` ({box}) cuts standard input" in refusal(behind([box], tmp_path))
+
+
+def test_a_prefix_that_gives_a_terminal_is_named(tmp_path: Path) -> None:
+    in_terminal = [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])"]
+    told = refusal(behind(in_terminal, tmp_path))
+    assert "tx2: `prefix`" in told and "terminal" in told
+
+
+def test_a_prefix_that_starts_nothing_is_named(tmp_path: Path) -> None:
+    assert "`prefix` (true) ended before" in refusal(behind(["true"], tmp_path))
+
+
+def test_what_an_account_without_a_shell_says_is_passed_on(tmp_path: Path) -> None:
+    said = "This account is currently not available."
+    assert f"does not start: {said}" in refusal(behind([script(tmp_path / "nologin", f"echo {said}")], tmp_path))
 
 
 def test_a_device_is_told_of_its_meters() -> None:
