@@ -40,7 +40,7 @@ class RunFolder:
         for suffix in ("", *(f"-{number}" for number in range(2, 100))):
             path = parent / (stem + suffix)
             try:
-                path.mkdir(parents=True)
+                path.mkdir(mode=0o700, parents=True)  # weights and pictures are nobody else's
                 return cls(path)
             except FileExistsError:
                 continue

@@ -8,22 +8,26 @@ from typing import Any, Callable, Iterator
 PRIVATE, FOR_ALL = 0o600, 0o666
 
 
+def private(path: str, flags: int) -> int:
+    """An opener, for ``open``, of files that this user alone may read."""
+    return os.open(path, flags, PRIVATE)
+
+
 @contextlib.contextmanager
 def whole_file(path: str, mode: int = PRIVATE, is_wanted: Callable[[], bool] = lambda: True) -> Iterator[Any]:
     """A stream of bytes, whose content takes the place of a file when the block has ended.
 
     is_wanted: asked when all is written.
-    Raises OSError, e.g. on a full disk, or where somebody has put a link beside its place. An older
-    file then stays as it was, as with any error.
+    Raises OSError, e.g. on a full disk. An older file then stays as it was, as with any error.
     """
-    temporary = "%s.%d" % (path, os.getpid())
-    try:
-        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, mode)) as stream:
+    temporary = "%s.%d-%s" % (path, os.getpid(), os.urandom(8).hex())  # a name that nobody can take before
+    with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+        try:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())  # a name without its content would outlast a power cut
-        if is_wanted():
-            os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+            if is_wanted():
+                os.replace(temporary, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)

@@ -21,6 +21,7 @@ from planner.agents.call import Call, Sink
 from planner.errors import AgentError, DeviceLostError, JobError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process, Remote
+from profilers.whole_file import private
 
 PING_S = 5.0
 #: An agent from which nothing has come for this long, though it was pinged, is lost.
@@ -152,7 +153,7 @@ class AgentClient:
         if self._log is None:
             return ""
         try:
-            with self._log.open("a") as log:
+            with open(self._log, "a", opener=private) as log:
                 log.write(traceback)
         except OSError:
             return ""

@@ -7,6 +7,7 @@ import ipaddress
 import shlex
 from collections.abc import Sequence
 
+from planner.errors import ProjectError
 from planner.fleet.device import Device, Interpreter
 from planner.launch.ranks import PlacedRank, data_variable, nodes_of, plan_variables
 
@@ -34,7 +35,10 @@ def slurm(ranks: Sequence[PlacedRank], command: Sequence[str], this_host: str, f
     """A script for sbatch: the first step that fails ends all, and its exit code is the job's.
 
     folder: of the project, which all nodes are expected to share.
+    Raises ProjectError for a folder that no ``#SBATCH`` line can name.
     """
+    if not folder.isprintable():
+        raise ProjectError(f"{folder!r} does not fit into a line of a Slurm script; rename the project's folder")
     nodes = nodes_of(ranks)
     hosts = [_slurm_name(members[0].device, this_host) for members in nodes]
     srun = ["srun", "--nodes=1", "--ntasks=1", "--overlap"]

@@ -17,6 +17,7 @@ from planner.agents.pool import AgentPool
 from planner.errors import RemoteError
 from planner.paths import RunFolder
 from planner.train.event_log import EventReporter
+from profilers.whole_file import private
 
 FETCH_S = 300.0
 #: Share of the time in which checkpoints are fetched, at most: a fetch takes processor and link of
@@ -97,7 +98,7 @@ class CheckpointFetcher:
         try:
             if self.agent is None:
                 self.agent = self.pool.another(self.server)
-            with temporary.open("wb") as file:
+            with open(temporary, "wb", opener=private) as file:
                 self.agent.fetch(path, file.write)
             if temporary.stat().st_size:
                 os.replace(temporary, self.folder.checkpoint)

@@ -15,6 +15,7 @@ from planner.train.events import (
     RUN_EVENTS,
     LogFailed,
 )
+from profilers.whole_file import private
 
 OnEvent = Callable[[str, Event], None]
 
@@ -50,7 +51,7 @@ class EventLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._stream = path.open("ab", buffering=0)
+        self._stream = open(path, "ab", buffering=0, opener=private)  # noqa: SIM115 - `close` ends it
         with contextlib.suppress(OSError):  # of a file system without locks
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._began_s = time.monotonic()

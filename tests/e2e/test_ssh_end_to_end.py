@@ -58,6 +58,8 @@ def test_from_two_strangers_to_a_trained_model(ssh_fleet: Path) -> None:
     assert json.loads((folder / "result.json").read_text()) == result
     saved = checkpoint.read(str(folder / "checkpoint.npz"))
     assert saved.meta["step"] == STEPS and saved.weights.size == saved.layout.parameters
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     gone(ssh_fleet)
 
 

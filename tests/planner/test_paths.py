@@ -26,3 +26,7 @@ def test_every_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
     folders = [RunFolder.create(tmp_path / "runs", "cipher").path for _ in range(3)]
     assert len(set(folders)) == 3
     assert all(path.is_dir() and path.parent == tmp_path / "runs" and "-cipher" in path.name for path in folders)
+
+
+def test_only_its_owner_reads_the_folder_of_a_run(tmp_path: Path) -> None:
+    assert RunFolder.create(tmp_path / "runs", "cipher").path.stat().st_mode & 0o777 == 0o700

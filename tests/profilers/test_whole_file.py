@@ -30,11 +30,14 @@ def test_what_fails_or_is_not_wanted_leaves_no_trace(tmp_path, error):
     assert path.read_text() == "old"
 
 
-def test_a_link_that_somebody_put_beside_its_place_is_not_followed(tmp_path):
-    other = tmp_path / "other"
-    other.write_text("kept")
-    (tmp_path / f"plan.json.{os.getpid()}").symlink_to(other)
-    with pytest.raises(OSError), whole_file(str(tmp_path / "plan.json")) as stream:
-        stream.write(b"new")
-    assert other.read_text() == "kept"
-    assert not (tmp_path / "plan.json").exists()
+def test_what_somebody_else_has_put_beside_its_place_is_never_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "urandom", bytes)  # somebody guesses the name
+    other, guessed = tmp_path / "other", tmp_path / f"plan.json.{os.getpid()}-{bytes(8).hex()}"
+    for occupy in (lambda: guessed.symlink_to(other), lambda: os.link(other, guessed), lambda: os.mkfifo(guessed)):
+        other.write_text("kept")
+        occupy()
+        with pytest.raises(FileExistsError), whole_file(str(tmp_path / "plan.json")) as stream:
+            stream.write(b"new")
+        assert other.read_text() == "kept"
+        assert not (tmp_path / "plan.json").exists()
+        guessed.unlink()

@@ -2,15 +2,19 @@
 
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from planner.errors import ProjectError
 from planner.fleet.device import Interpreter
 from planner.launch.commands import slurm, torchrun
 from tests.planner.launch.made import on, ranks
 
 TRAIN = ("python", "train.py", "--epochs", "3")
+#: Each would start or change something, were it not quoted.
+HOSTILE = ("$(touch a)", "`touch a`", "; touch a", "it's", 'a "b"', "two\nlines", "\n#SBATCH --uid=0", "*", "~", "!!")
 
 
 def options(line: str) -> dict[str, str]:
@@ -96,3 +100,22 @@ def test_the_job_of_slurm_ends_with_the_first_step_that_fails(
     srun.chmod(0o755)
     done = subprocess.run(["bash", "-c", text], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False)
     assert done.returncode == expected
+
+
+@pytest.mark.parametrize("write", [torchrun, lambda *given: slurm(*given, "/it's $(here)")], ids=["torchrun", "slurm"])
+def test_a_shell_gives_every_word_to_the_script_as_it_is(tmp_path: Path, write: Callable[..., str]) -> None:
+    """torchrun and srun are here programs that write their words."""
+    for name in ("torchrun", "srun"):
+        (tmp_path / name).write_text("#!/bin/sh\nprintf '%s\\0' \"$@\" >>words\n")
+        (tmp_path / name).chmod(0o755)
+    device = {**on("n1"), "interpreter": Interpreter(environment={"TOKEN": "$(touch here)"})}
+    text = write(ranks(a=device), ("python", "train.py", *HOSTILE), "here")
+    subprocess.run(["bash", "-c", text], cwd=tmp_path, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
+    assert (tmp_path / "words").read_bytes().decode().split("\0")[-len(HOSTILE) - 1 : -1] == list(HOSTILE)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["srun", "torchrun", "words"]
+
+
+@pytest.mark.parametrize("folder", ["/a\n#SBATCH --uid=0", "/a\rb", "/a\x1b[2J", "/a\u2028b"])
+def test_a_folder_that_would_add_a_line_to_the_script_is_refused(folder: str) -> None:
+    with pytest.raises(ProjectError, match="rename the project's folder"):
+        slurm(ranks(a=on("n1")), TRAIN, "here", folder)
