@@ -24,12 +24,14 @@ _claims: Dict[str, Claims] = {}
 
 
 def cache() -> str:
-    """The agent's folder, made where it is missing, and closed to other users."""
+    """The agent's folder, made where it is missing, and closed to other users.
+
+    The bootstrap has checked that it is this user's (``bootstrap.unsafe``).
+    """
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = os.path.join(root, "planner")
     os.makedirs(path, FOLDER_MODE, exist_ok=True)
-    with contextlib.suppress(OSError):  # it belongs to another user, who has let this one in
-        os.chmod(path, FOLDER_MODE)
+    os.chmod(path, FOLDER_MODE)
     return path
 
 

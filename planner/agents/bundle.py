@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import backends
 import profilers
+from backends.agent import bootstrap
 from planner.errors import DeviceLostError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process
@@ -22,6 +23,9 @@ MARK = b"planner:"
 LOADED = "load"
 #: What helps where a device cannot keep a file.
 FREE_SPACE = "free some space there, or set XDG_CACHE_HOME in `environment`"
+#: Variables without which a Python may not start. All others come over its standard input, because
+#: every user of a device can read the command lines there.
+STARTS_PYTHON = ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME")
 #: How fish begins; the lines that follow show where in the command it is.
 _UNKNOWN = "Unknown command"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources make equal bytes
@@ -34,73 +38,6 @@ LOADER = (
     "import os;from sys import argv;os.write(1,(argv[1]+os.linesep).encode());"
     "exec(str().join(os.read(0,1).decode()for _ in range(int(argv[2]))))"
 )
-
-#: Runs under any Python. Reads raw bytes only, so that nothing meant for the agent is swallowed.
-#: Only an archive with the right content is started, from a folder that is closed to other users.
-#: It claims the archive as backends.agent.claims does, before it says that this is there, and hands
-#: the claim over to the agent, so that `planner clean` never removes what is about to start.
-BOOTSTRAP = r"""
-import hashlib, os, sys
-def say(text): os.write(1, ("planner" + ":" + text + "\n").encode())  # a terminal shows this text as well
-def read(size):
-    data = b""
-    while len(data) < size:
-        part = os.read(0, min(size - len(data), 1 << 20))
-        if not part:
-            say("cut")
-            sys.exit(1)
-        data += part
-    return data
-def whole():
-    if not os.path.exists(path): return False
-    with open(path, "rb") as file: return hashlib.sha256(file.read()).hexdigest() == digest
-def fetch():
-    part = path + "." + str(os.getpid())
-    with open(part, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        try:
-            say("need")
-            file.write(read(size_bytes))
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            os.replace(part, path)
-        finally:
-            if os.path.exists(part): os.unlink(part)
-def claim():
-    import fcntl, tempfile
-    try:
-        descriptor, hidden = tempfile.mkstemp(prefix=".claims-", dir=folder)
-        shown = os.path.join(folder, os.path.basename(hidden)[1:])
-        try: fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError: pass
-        os.write(descriptor, os.path.basename(path).encode() + b"\n")
-        os.rename(hidden, shown)
-        os.set_inheritable(descriptor, True)
-        return [str(descriptor), shown]
-    except OSError:
-        return []
-if sys.version_info < (3, 6):
-    say("old %d.%d" % sys.version_info[:2])
-    sys.exit(1)
-if os.isatty(0):
-    say("terminal")
-    sys.exit(1)
-try:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = os.path.join(cache, "planner")
-    path = os.path.join(folder, "agent-" + digest[:16] + ".pyz")
-    os.makedirs(folder, 0o700, exist_ok=True)
-    try: os.chmod(folder, 0o700)
-    except OSError: pass
-    if not whole(): fetch()
-    claimed = claim()
-    if not whole(): fetch()
-    say("have")
-except OSError as error:
-    say("fail " + str(error))
-    sys.exit(1)
-os.execv(sys.executable, [sys.executable, path] + claimed)
-"""
 
 
 class Archive(NamedTuple):
@@ -128,25 +65,27 @@ def agent_archive() -> Archive:
 
 
 def command(device: Device) -> list[str]:
-    """What to run on a device: its Python, behind its prefix and its variables."""
-    meters = {external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}
-    environment = {**meters, **device.interpreter.environment}
-    variables = ["env", *(f"{name}={value}" for name, value in environment.items())] if environment else []
+    """What to run on a device: its Python, behind its prefix and the variables that start it."""
+    needed = [f"{name}={value}" for name, value in device.interpreter.environment.items() if name in STARTS_PYTHON]
     return [
         *device.interpreter.prefix,
-        *variables,
+        *(["env", *needed] if needed else []),
         device.interpreter.python,
         "-c",
         LOADER,
         MARK.decode() + LOADED,
-        str(len(_bootstrap())),
+        str(len(_bootstrap(device))),
     ]
 
 
-def _bootstrap() -> bytes:
+def _bootstrap(device: Device) -> bytes:
     """ASCII alone, which the loader reads byte by byte."""
     archive = agent_archive()
-    return f"digest, size_bytes = {archive.digest!r}, {len(archive.data)}\n{BOOTSTRAP}".encode("ascii")
+    meters = {external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}
+    variables = {**meters, **device.interpreter.environment}
+    environment = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+    source = Path(str(bootstrap.__file__)).read_text(encoding="ascii")
+    return f"{source}\nmain({archive.digest!r}, {len(archive.data)}, {environment!r})\n".encode("ascii")
 
 
 def hand_over(process: Process, device: Device) -> None:
@@ -169,7 +108,7 @@ def hand_over(process: Process, device: Device) -> None:
             return
         if word == LOADED:
             loaded = True
-            _send(process, _bootstrap())
+            _send(process, _bootstrap(device))
         elif word == "need":
             _send(process, agent_archive().data)
         else:
@@ -192,6 +131,11 @@ def _refused(device: Device, word: str, rest: str) -> RemoteError:
     if word == "terminal":
         starter = _starter(device)
         return RemoteError(f"{device.name}: {starter} gives Python a terminal as its input; start it without one")
+    if word == "unsafe":
+        return RemoteError(
+            f"{device.name}: {rest}, who could change what runs there; close it to others (chown, chmod go-w), "
+            "or set XDG_CACHE_HOME in `environment` to a folder that is closed"
+        )
     return RemoteError(f"{device.name}: cannot keep the agent in its cache: {rest}; {FREE_SPACE}")
 
 

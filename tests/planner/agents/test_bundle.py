@@ -1,6 +1,7 @@
 """How the agent gets onto a device: once, whole, and past whatever a login prints."""
 
 import hashlib
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -215,8 +216,41 @@ def test_what_an_account_without_a_shell_says_is_passed_on(tmp_path: Path) -> No
     assert f"does not start: {said}" in refusal(behind([script(tmp_path / "nologin", f"echo {said}")], tmp_path))
 
 
-def test_a_device_is_told_of_its_meters() -> None:
-    device = Device(
-        name="a", meters=("shelly://plug", "csv:///log.csv"), interpreter=Interpreter(environment={"A": "b"})
-    )
-    assert bundle.command(device)[:4] == ["env", "PLANNER_METERS=shelly://plug csv:///log.csv", "A=b", "python3"]
+def told(device: Device) -> bytes:
+    """The environment of an agent on a device."""
+    with agent_on(device) as agent:
+        return Path(f"/proc/{agent.pid}/environ").read_bytes()
+
+
+def test_a_device_is_told_of_its_meters(tmp_path: Path) -> None:
+    interpreter = Interpreter(sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path)})
+    metered = Device(name="a", meters=("shelly://plug", "csv:///log.csv"), interpreter=interpreter)
+    assert b"PLANNER_METERS=shelly://plug csv:///log.csv" in told(metered).split(b"\0")
+
+
+def test_what_the_fleet_file_sets_reaches_the_agent_and_stands_in_no_command_line(tmp_path: Path) -> None:
+    secret = "s3cr\u00e9t \"'\n$(id)"
+    variables = {"TOKEN": secret, "PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    lines = tmp_path / "lines"
+    watched = script(tmp_path / "python", f"tr '\\0' ' ' </proc/$$/cmdline >>{lines}\nexec '{sys.executable}' \"$@\"")
+    environment = told(Device(name="a", interpreter=Interpreter(watched, ("env",), variables))).split(b"\0")
+    assert f"TOKEN={secret}".encode() in environment and b"PATH=/usr/bin:/bin" in environment
+    assert b"TOKEN" not in lines.read_bytes() and "TOKEN" not in " ".join(bundle.command(device(tmp_path, TOKEN="x")))
+
+
+def test_a_cache_of_somebody_else_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "planner").mkdir()
+    (tmp_path / "planner").chmod(0o777)
+    refused = refusal(device(tmp_path))
+    assert f"tx2: other users may write to {tmp_path / 'planner'}" in refused and "XDG_CACHE_HOME" in refused
+    assert list((tmp_path / "planner").iterdir()) == []
+
+
+def test_a_pipe_in_the_place_of_the_agent_holds_up_nobody(tmp_path: Path) -> None:
+    with agent_on(device(tmp_path)):
+        pass
+    path = kept(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    with agent_on(device(tmp_path)):
+        assert path.read_bytes() == bundle.agent_archive().data

@@ -1,0 +1,165 @@
+"""The bootstrap starts the agent on a device, where its file has to be brought first.
+
+Its source travels to any Python, which it names where it is too old, and imports nothing of ours.
+It reads raw bytes only, so that nothing meant for the agent is swallowed. Only a file with the
+right content is started, from a folder in which nobody else can put another in its place.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+
+ROOT = 0
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
+
+
+def say(text):
+    # type: (str) -> None
+    """One line to the operator; cut in two here, because a terminal shows this text as well."""
+    os.write(1, ("planner" + ":" + text + "\n").encode())
+
+
+def refuse(text):
+    # type: (str) -> None
+    say(text)
+    sys.exit(1)
+
+
+def read(size):
+    # type: (int) -> bytes
+    data = b""
+    while len(data) < size:
+        part = os.read(0, min(size - len(data), 1 << 20))
+        if not part:
+            refuse("cut")
+        data += part
+    return data
+
+
+def unsafe(folder):
+    # type: (str) -> str
+    """Why somebody else could change what is in a folder, or ""; sshd judges keys by such a rule.
+
+    Checked are the folder and those that it is in, up to the home or the root, links included.
+    """
+    home = os.path.realpath(os.path.expanduser("~"))
+    for place in (os.path.abspath(folder), os.path.realpath(folder)):
+        is_parent = False
+        while place not in (home, os.path.dirname(place)):
+            found = os.lstat(place)
+            if found.st_uid not in (ROOT, os.geteuid()):
+                return "%s belongs to user %d" % (place, found.st_uid)
+            keeps_owners = is_parent and found.st_mode & stat.S_ISVTX  # as /tmp does
+            if not stat.S_ISLNK(found.st_mode) and others_write(found) and not keeps_owners:
+                return "other users may write to %s" % place
+            place, is_parent = os.path.dirname(place), True
+    return ""
+
+
+def others_write(found):
+    # type: (os.stat_result) -> bool
+    if not found.st_mode & stat.S_IWGRP:
+        return bool(found.st_mode & stat.S_IWOTH)
+    return bool(found.st_mode & stat.S_IWOTH) or not is_private(found.st_gid)
+
+
+def is_private(number):
+    # type: (int) -> bool
+    """Whether a group is this user's alone, on which a umask of 002 relies."""
+    import grp
+    import pwd
+
+    try:
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}
+
+
+def is_whole(path, digest):
+    # type: (str, str) -> bool
+    """Whether a file, and no link or pipe, has the content with that SHA-256."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would wait for a writer
+        with open(descriptor, "rb") as stream:
+            return stat.S_ISREG(os.fstat(descriptor).st_mode) and hashlib.sha256(stream.read()).hexdigest() == digest
+    except OSError:
+        return False
+
+
+def fetch(path, size):
+    # type: (str, int) -> None
+    part = "%s.%d" % (path, os.getpid())
+    with open(part, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, FILE_MODE)) as file:
+        try:
+            say("need")
+            file.write(read(size))
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            os.replace(part, path)
+        finally:
+            if os.path.exists(part):
+                os.unlink(part)
+
+
+def claim(path):
+    # type: (str) -> list[str]
+    """Claim the file as ``claims`` does; returns the descriptor and the name of the claim."""
+    import fcntl
+    import tempfile
+
+    folder = os.path.dirname(path)
+    try:
+        descriptor, hidden = tempfile.mkstemp(prefix=".claims-", dir=folder)
+        shown = os.path.join(folder, os.path.basename(hidden)[1:])
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(descriptor, os.path.basename(path).encode() + b"\n")
+        os.rename(hidden, shown)
+        os.set_inheritable(descriptor, True)
+        return [str(descriptor), shown]
+    except OSError:
+        return []
+
+
+def closed_folder():
+    # type: () -> str
+    """The cache folder, which ``files.cache`` names as well, closed to other users."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(cache, "planner")
+    os.makedirs(folder, FOLDER_MODE, exist_ok=True)
+    reason = unsafe(folder)
+    if reason:
+        refuse("unsafe " + reason)
+    os.chmod(folder, FOLDER_MODE)
+    return folder
+
+
+def main(digest, size, environment):
+    # type: (str, int, dict[bytes, bytes]) -> None
+    """Start the agent. The claim is made before it is said to be there, and handed over to it.
+
+    So ``planner clean`` never removes what is about to start.
+    environment: variables for it, which come this way because a command line is for all to read.
+    """
+    if sys.version_info < (3, 6):
+        refuse("old %d.%d" % sys.version_info[:2])
+    if os.isatty(0):
+        refuse("terminal")
+    os.environb.update(environment)
+    claimed = []  # type: list[str]
+    path = ""
+    try:
+        path = os.path.join(closed_folder(), "agent-" + digest[:16] + ".pyz")
+        if not is_whole(path, digest):
+            fetch(path, size)
+        claimed = claim(path)
+        if not is_whole(path, digest):
+            fetch(path, size)
+        say("have")
+    except OSError as error:
+        refuse("fail " + str(error))
+    os.execv(sys.executable, [sys.executable, path] + claimed)

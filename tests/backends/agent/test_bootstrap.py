@@ -1,0 +1,102 @@
+"""The agent starts from a folder in which nobody else can put another in its place."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from backends.agent import bootstrap
+
+SOMEBODY = 12345
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A cache folder below one that has nothing to do with the home."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    folder = tmp_path / "shared" / "cache" / "planner"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_folder_of_this_user_is_safe(folder):
+    assert bootstrap.unsafe(str(folder)) == ""
+
+
+@pytest.mark.parametrize("levels", [0, 1, 2])
+def test_neither_it_nor_what_it_is_in_may_be_written_by_others(folder, levels):
+    place = [folder, *folder.parents][levels]
+    place.chmod(0o757)
+    assert bootstrap.unsafe(str(folder)) == f"other users may write to {place}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("levels", [0, 1, 2])
+def test_neither_it_nor_what_it_is_in_may_belong_to_somebody_else(folder, levels):
+    place = [folder, *folder.parents][levels]
+    os.chown(place, SOMEBODY, SOMEBODY)
+    assert bootstrap.unsafe(str(folder)) == f"{place} belongs to user {SOMEBODY}"
+
+
+def test_a_folder_whose_entries_only_their_owners_move_may_hold_it_but_be_none(folder):
+    folder.parent.chmod(0o1777)
+    assert bootstrap.unsafe(str(folder)) == ""
+    folder.chmod(0o1777)
+    assert bootstrap.unsafe(str(folder)) == f"other users may write to {folder}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_link_of_somebody_else_is_none_of_this_users_folders(folder):
+    link = folder.parent.parent / "link"
+    link.symlink_to(folder)
+    assert bootstrap.unsafe(str(link)) == ""
+    os.chown(link, SOMEBODY, SOMEBODY, follow_symlinks=False)
+    assert bootstrap.unsafe(str(link)) == f"{link} belongs to user {SOMEBODY}"
+
+
+def test_what_a_link_leads_to_is_judged_too(folder):
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+    folder.chmod(0o777)
+    assert bootstrap.unsafe(str(link)) == f"other users may write to {folder}"
+
+
+def test_above_the_home_nothing_is_judged(folder, monkeypatch):
+    folder.parent.parent.chmod(0o777)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    assert bootstrap.unsafe(str(folder)) == ""
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "private"), [("me", [], True), ("me", ["me", "you"], False), ("us", [], False)]
+)
+def test_a_group_of_this_user_alone_may_write(folder, monkeypatch, group, members, private):
+    import grp
+    import pwd
+
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: pwd.struct_passwd(("me", "x", 0, 0, "", "/", "/bin/sh")))
+    monkeypatch.setattr(grp, "getgrgid", lambda number: grp.struct_group((group, "x", 0, members)))
+    folder.chmod(0o770)
+    assert (bootstrap.unsafe(str(folder)) == "") == private
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_is_not_the_agent(tmp_path, make):
+    path = str(tmp_path / "agent.pyz")
+    make(path)
+    assert not bootstrap.is_whole(path, "0" * 64)
+
+
+def test_nothing_of_ours_is_imported():
+    """Its source starts where no other file of the planner is."""
+    with open(bootstrap.__file__) as stream:
+        source = stream.read() + "\nmain('0' * 64, 1, {})"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", source],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={"XDG_CACHE_HOME": "/dev/null"},
+    )
+    assert done.stdout.startswith(b"planner:fail ")
