@@ -2,6 +2,7 @@
 # make test: install, then run all checks but those of the slow tiers.
 # make test-all: run those as well, and the demo.
 # make test-under-load: run `make test` three times beside four busy loops.
+# make chaos: as root, break runs at random; RUNS=200 FIRST=0 OUT=chaos.jsonl.
 # make old-python: install what the tests of old boards need.
 
 # A pyenv shim may exist without running, so each candidate is asked for its own path.
@@ -16,7 +17,7 @@ OLD_STAMP := .venv36/.installed
 # Tests start hundreds of processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow test-all test-under-load venv old-python lint clean
+.PHONY: demo test test-slow test-all test-under-load chaos venv old-python lint clean
 .DELETE_ON_ERROR:
 
 demo: venv
@@ -45,6 +46,13 @@ test-under-load: venv
 	@loops=""; trap 'kill $$loops' EXIT; \
 	for _ in 1 2 3 4; do while :; do :; done & loops="$$loops $$!"; done; \
 	for round in 1 2 3; do echo "round $$round of 3"; $(MAKE) --no-print-directory test || exit 1; done
+
+# Stopped, it goes on where it was; docs/reliability.md tells what it has found.
+RUNS ?= 200
+FIRST ?= 0
+OUT ?= chaos.jsonl
+chaos: venv
+	$(BIN)/python -m tests.chaos --runs $(RUNS) --first $(FIRST) --out $(OUT)
 
 lint: venv
 	$(BIN)/ruff check .

@@ -74,6 +74,15 @@ def claimed(cache: str) -> Set[str]:
     return names
 
 
+def remove_dead(cache: str) -> None:
+    """Remove what agents that were killed have claimed by."""
+    for name in os.listdir(cache):
+        if name.startswith(PREFIX):
+            with contextlib.suppress(OSError), open(os.path.join(cache, name), "rb") as stream:
+                if not _is_locked(stream.fileno()):
+                    os.unlink(stream.name)
+
+
 def is_claimed(name: str, names: Set[str]) -> bool:
     """Whether a name is among those claimed, or begins with one of them and a dot.
 

@@ -10,7 +10,7 @@ import shutil
 import time
 from typing import Any, Dict, Optional
 
-from backends.agent.claims import Claims, claimed, is_claimed
+from backends.agent.claims import Claims, claimed, is_claimed, remove_dead
 from profilers.whole_file import whole_file
 
 #: Seconds after which a file that no run has asked for is removed.
@@ -47,7 +47,11 @@ def path(name: str) -> str:
 
 
 def prune() -> None:
-    """Remove what nobody has used for a month, nor uses now: a device's card is small."""
+    """Remove what nobody has used for a month, nor uses now, and the claims of dead agents.
+
+    A device's card is small.
+    """
+    remove_dead(cache())
     old = [name for name in os.listdir(cache()) if _is_old(os.path.join(cache(), name))]
     names = claimed(cache()) if old else set()
     for name in old:

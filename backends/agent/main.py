@@ -231,6 +231,7 @@ def main(*claim: str) -> None:
     libc.keep_freed_memory()
     libc.signal_when_parent_ends(signal.SIGCONT)  # one that was stopped then finds its input closed
     files.claim(archive)  # the archive, from which some modules are imported late
+    files.prune()
     Agent(Input(0), Output(answers), ORDERS).run()
     script.end_all()  # each leads a process group of its own
     files.release()

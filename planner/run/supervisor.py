@@ -17,6 +17,8 @@ Began = TypeVar("Began")
 
 #: Longest wait for each of the events that an order begins with.
 READY_S = 300.0
+#: What a member whose connection has ended may take to say why: an error of the job ends the run.
+LAST_WORDS_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Supervisor:
         self._restarts = restarts
         self._on_event = on_event
         self._call = agent.start(order)
+        self._call_ended = threading.Event()
         threading.Thread(target=self._follow, daemon=True).start()
 
     @property
@@ -88,8 +91,17 @@ class Supervisor:
             self._call.stop()
 
     def end_agent(self) -> None:
-        """End the agent without a wait. The order fails with it, and may be started again."""
-        threading.Thread(target=self.agent.close, daemon=True).start()
+        """End the agent in the background, once it could say what the order has failed with.
+
+        The order fails with it where it has not, and may be started again.
+        """
+        agent, call_ended = self.agent, self._call_ended
+
+        def end() -> None:
+            call_ended.wait(LAST_WORDS_S)
+            agent.close()
+
+        threading.Thread(target=end, daemon=True).start()
 
     def _follow(self) -> None:
         call: Call | None = self._call
@@ -99,6 +111,7 @@ class Supervisor:
                 self.result = self._carry_out(call)
                 break
             except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever
+                self._call_ended.set()
                 if not self._tries_again(error, reached=call is not None):
                     break
                 call = None
@@ -145,6 +158,7 @@ class Supervisor:
     def _start_again(self) -> Call:
         assert self._restarts is not None, "only with them is an order started again"
         self.agent = self._restarts.new_agent()
+        self._call_ended = threading.Event()
         self._call = self.agent.start(self._order)
         self._signals.events.put((self.name, MemberRestarted()))
         return self._call

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.agent.claims import PREFIX, Claims, claimed, is_claimed
+from backends.agent.claims import PREFIX, Claims, claimed, is_claimed, remove_dead
 from tests.running import ROOT
 
 #: Another process, which claims a name and then waits for its input to end.
@@ -51,6 +51,10 @@ def test_a_process_that_is_killed_claims_nothing(tmp_path: Path) -> None:
         process.wait()
     assert claimed(str(tmp_path)) == set()
     assert len(os.listdir(tmp_path)) == 1
+    with_others = Claims(str(tmp_path))
+    with_others.add("data-1.npz")
+    remove_dead(str(tmp_path))
+    assert names(tmp_path) == {"data-1.npz"} and len(os.listdir(tmp_path)) == 1
 
 
 def test_a_cache_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:

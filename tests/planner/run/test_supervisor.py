@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from backends.protocol.events import Ready
 from planner.agents.call import Event
-from planner.errors import AgentError, DeviceLostError
+from planner.errors import AgentError, DeviceLostError, JobError
 from planner.run.restarts import ATTEMPTS, Restarts
 from planner.run.supervisor import Signals, Supervisor, first_events
 from tests.planner.pairs import (
@@ -69,7 +70,7 @@ def test_what_a_worker_uses_that_came_back_is_not_cleaned_away(pair: Path) -> No
     command.says("tx2 joined", times=2)
     cleaned = json.loads(run(pair, "clean", "--yes", "--json", "--device", "tx2").output)
     assert {entry["kind"] for entry in cleaned["caches"][0]["entries"] if entry["in_use"]} == {"data", "model"}
-    assert [name.partition("-")[0] for name in cleaned["removed"]["tx2"]] == ["claims"]
+    assert cleaned["removed"]["tx2"] == []  # the worker that came back removed the dead one's claims
     release(pair)
     assert command.ended() == 0, command.errors
 
@@ -122,6 +123,35 @@ def events_of(worker: Any, restarts: bool = True, signals: Signals | None = None
     while (event := told.events.get(timeout=HANG_S)[1]) is not None:
         kinds.append(type(event).__name__)
     return [*kinds, str(supervisor.error)]
+
+
+class LeavingWorker(FailingWorker):
+    """Its connection has ended; it tells its error once it is asked to, or ends with its agent."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__(error or DeviceLostError("tx2: the agent ended"))
+        self.told = threading.Event()
+        self.speaks = error is not None
+
+    def close(self) -> None:
+        self.told.set()
+
+    def result(self, on_event: Callable[[Event], None]) -> Event:
+        closed = self.told.wait(0.1 if self.speaks else HANG_S)
+        raise DeviceLostError("tx2: the agent ended") if closed else self._error
+
+
+@pytest.mark.parametrize("error", [JobError("tx2: KeyError: 'x'"), None])
+def test_a_worker_that_is_dropped_may_first_say_what_it_failed_with(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    monkeypatch.setattr("planner.run.supervisor.LAST_WORDS_S", 0.1 if error is None else HANG_S)
+    signals = Signals()
+    signals.go.set()
+    supervisor = Supervisor("tx2", LeavingWorker(error), None, signals, (Ready,))  # type: ignore[arg-type]
+    supervisor.end_agent()
+    until(lambda: supervisor.ended, lambda: "it did not end")
+    assert str(supervisor.error) == ("tx2: the agent ended" if error is None else "tx2: KeyError: 'x'")
 
 
 def test_a_worker_that_fails_is_started_again_so_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,240 @@
+"""One chaos run: set up, hurt, watched to its end, searched for what is left, and resumed."""
+
+import json
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backends import models
+from backends.agent.claims import remove_dead
+from backends.frameworks.optimizer import MOMENTUM as VELOCITY
+from backends.training import checkpoint
+from tests.backends.fakes import images
+from tests.chaos import devices, journal, scenario
+from tests.chaos.devices import Devices
+from tests.chaos.injection import Injector, disk, prepare_job
+from tests.chaos.journal import Replay, State
+from tests.chaos.observed import Ended, Observed
+from tests.chaos.scenario import DEVICES, HEARTBEAT_S, MOMENTUM, RATE, Scenario
+from tests.planner.plans import replan
+from tests.running import MARK, ROOT, Command, fleet_file, plan_file
+
+HERE = Path(__file__).resolve().parent
+#: Seconds after which a run counts as one that does not end. Silences of 30 s are in order.
+RUN_S, GONE_S = 150.0, 60.0
+PAUSE_S = 0.02
+#: Events by which a run tells that something has happened.
+NOTICES = ("silent", "dropped", "member_lost", "checkpoint_failed", "stopping", "left", "diverged")
+#: What a run leaves in a device's cache for the next one, by its content.
+KEPT = ("agent-", "data-", "model-", "project-", "file-")
+#: A user's job. Its errors pass through lines of its own.
+JOB = """
+from types import SimpleNamespace
+from torch.nn import functional
+from tests.chaos.torch_job import Journalled, Samples
+
+class Model(Journalled):
+    def forward(self, x):
+        return super().forward(x)
+
+class Own(Samples):
+    def __getitem__(self, place):
+        return super().__getitem__(place)
+
+def job():
+    return SimpleNamespace(model=Model(), train=Own(240, 1), test=Own(60, 2), loss=functional.cross_entropy)
+"""
+
+
+def carry_out(case: Scenario, folder: Path, fleet: Devices) -> Observed:
+    """Run a scenario in an empty folder. All devices are healthy before, and after."""
+    prepare(case, folder, fleet)
+    ports = {name: fleet.ports(name) for name in case.devices}
+    began_s = time.monotonic()
+    with ExitStack() as stack:
+        if case.fault.kind in (scenario.FULL_DISK, scenario.OPERATOR_DISK):
+            stack.enter_context(devices.small_disks([disk(case, folder)]))
+        command = _start(folder, *_arguments(case))
+        injector = Injector(case, folder, fleet, command)
+        noticed_s, ended_s, in_time = watch(command, injector, folder)
+        left = left_behind(case, folder, fleet, ports)
+        ended = _ended(case, command, folder, None, in_time)
+        reached = max(_told(folder), _furthest(case, folder, ended))
+        resumed = None
+        if command.popen.returncode != 0 and ended.saved:
+            resumed = _resume(case, folder)
+            left += left_behind(case, folder, fleet, ports)
+    injected_s = injector.at_s
+    return Observed(
+        ended, reached, tuple(dict.fromkeys(left)), resumed, injected_s is not None and injected_s < ended_s,
+        None if injected_s is None or noticed_s is None else noticed_s - injected_s,
+        None if injected_s is None else ended_s - injected_s, time.monotonic() - began_s,
+    )  # fmt: skip
+
+
+def prepare(case: Scenario, folder: Path, fleet: Devices) -> None:
+    """Write data, job, fleet file and plan."""
+    for name in DEVICES:
+        fleet.heal(name)
+    (folder / "data").mkdir()
+    train, test = images(240, 1), images(60, 2)
+    arrays = dict(zip(("x_train", "y_train", "x_test", "y_test"), (*train, *test), strict=True))
+    np.savez(folder / "data" / "images.npz", **arrays)
+    model = write_model(case, folder)
+    environment = {"PYTHONPATH": f"{HERE / 'device'}:{ROOT}", "OMP_NUM_THREADS": "1"}
+    environment |= {"CHAOS_TORCH": "1"} if case.has_torch else {}
+    path = fleet_file(folder, {name: {**fleet.entry(name), "environment": environment} for name in case.devices})
+    path.write_text(f'ssh_config = "{fleet.ssh_config}"\ntrusted_network = true\n{path.read_text()}')
+    fingerprint = "as it was" if case.is_job else models.fingerprint(model)
+    plan_file(folder / "plan.json", model, case.devices, case.steps, fingerprint)
+    replan(folder, strategy=case.strategy, engine=case.engine, job=case.is_job)
+    prepare_job(case, folder)
+
+
+def write_model(case: Scenario, folder: Path) -> str:
+    """Write the user's file; returns the name of the model or the job."""
+    path = folder / "own" / "tiny.py"
+    path.parent.mkdir()
+    if case.is_job:
+        path.write_text(JOB)
+        return f"{path}:job"
+    kind = "tests.chaos.torch_job import in_torch" if case.has_torch else "tests.chaos.job import in_numpy"
+    path.write_text(f"from {kind} as tiny\n")
+    return f"{path}:tiny"
+
+
+def _arguments(case: Scenario) -> tuple[str, ...]:
+    data = {} if case.is_job else {"data": "data"}
+    options = data | {
+        "heartbeat": HEARTBEAT_S, "checkpoint-every": case.checkpoint_every, "learning-rate": RATE,
+        "momentum": MOMENTUM, "evaluate-every": case.steps // 3, "seed": case.seed,
+    }  # fmt: skip
+    return tuple(f"--{name}={value}" for name, value in options.items())
+
+
+def _start(folder: Path, *arguments: str) -> Command:
+    operator = {MARK: f"{folder}/{scenario.OPERATOR}", "PYTHONPATH": f"{HERE / 'device'}:{ROOT}"}
+    return Command(folder, "train", "--json", *arguments, **operator)
+
+
+def watch(command: Command, injector: Injector, folder: Path) -> tuple[float | None, float, bool]:
+    """Until the command's end: when the fault was noticed, when it ended, and whether by itself."""
+    noticed_s, until_s = None, time.monotonic() + RUN_S
+    while command.popen.poll() is None and time.monotonic() < until_s:
+        injector.look()
+        if noticed_s is None and injector.at_s is not None and _notices(folder, injector.at_s):
+            noticed_s = time.time()
+        time.sleep(PAUSE_S)
+    ended_s, in_time = time.time(), command.popen.poll() is not None
+    if not in_time:
+        command.popen.kill()
+    command.ended()
+    return noticed_s or (ended_s if command.popen.returncode else None), ended_s, in_time
+
+
+def _events(folder: Path) -> list[dict[str, Any]]:
+    """Of all runs in the folder, as far as they are written."""
+    lines = [line for path in folder.glob("runs/*/events.jsonl") for line in path.read_bytes().splitlines()]
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:  # half of a line
+            continue
+    return found
+
+
+def _notices(folder: Path, since_s: float) -> bool:
+    """Whether the run has told of something since then."""
+    for path in folder.glob("runs/*/events.jsonl"):
+        if path.stat().st_mtime >= since_s and any(event["type"] in NOTICES for event in _events(folder)):
+            return True
+    return False
+
+
+def _told(folder: Path) -> int:
+    """The latest step that the host has told of."""
+    events = _events(folder)
+    done = [event["done"] for event in events if event["type"] == "progress"]
+    return max([*done, *(event["account"]["done"] for event in events if event["type"] == "run_ended")], default=0)
+
+
+def _resume(case: Scenario, folder: Path) -> Ended:
+    """The run that goes on from the newest checkpoint, on healthy devices."""
+    (first,) = (folder / "runs").iterdir()
+    saved = checkpoint.read(str(first / "checkpoint.npz"))
+    start = State(saved.meta["step"], journal.in_order(saved.weights, saved.layout), _velocity(saved))
+    for path in (*folder.glob("journal-*"), *folder.glob("*.slow"), *folder.glob("*.clock"), folder / "job-fault.json"):
+        path.unlink(missing_ok=True)
+    command = _start(folder, *_arguments(case), f"--resume={first}")
+    until_s = time.monotonic() + RUN_S
+    while command.popen.poll() is None and time.monotonic() < until_s:
+        time.sleep(PAUSE_S)
+    in_time = command.popen.poll() is not None
+    if not in_time:
+        command.popen.kill()
+    command.ended()
+    return _ended(case, command, folder, start, in_time)
+
+
+def _ended(case: Scenario, command: Command, folder: Path, start: State | None, in_time: bool) -> Ended:
+    newest = max((folder / "runs").iterdir(), default=folder)
+    saved = _saved(newest / "checkpoint.npz")
+    result = newest / "result.json"
+    made = json.loads(result.read_text())["steps_made"] if result.exists() else None
+    replay = _replay(case, folder, start, saved) if case.replayable and saved is not None else None
+    step = None if saved is None else saved.meta["step"]
+    return Ended(command.popen.returncode if in_time else None, command.errors, made, step, replay)
+
+
+def _saved(path: Path) -> checkpoint.Checkpoint | None:
+    try:
+        return checkpoint.read(str(path))
+    except (OSError, ValueError):
+        return None
+
+
+def _velocity(saved: checkpoint.Checkpoint) -> np.ndarray:
+    return journal.in_order(saved.slots[VELOCITY], saved.layout)
+
+
+def _replay(case: Scenario, folder: Path, start: State | None, saved: checkpoint.Checkpoint) -> Replay:
+    end = State(saved.meta["step"], journal.in_order(saved.weights, saved.layout), _velocity(saved))
+    return journal.replay(journal.read(folder), _labels(), RATE, MOMENTUM, start, end)
+
+
+def _furthest(case: Scenario, folder: Path, ended: Ended) -> int:
+    """The latest step by the journal."""
+    return ended.replay.furthest if ended.replay is not None and not ended.replay.problem else 0
+
+
+def _labels() -> dict[bytes, int]:
+    pixels, labels = images(240, 1)
+    return {one.tobytes(): int(label) for one, label in zip(pixels, labels, strict=True)}
+
+
+def left_behind(case: Scenario, folder: Path, fleet: Devices, ports: dict[str, set[int]]) -> list[str]:
+    """What the end of a run has left, once a device that was hurt is back."""
+    for name in case.devices:
+        fleet.heal(name)
+    until_s = time.monotonic() + GONE_S
+    while (running := devices.processes(folder, case.devices)) and time.monotonic() < until_s:
+        time.sleep(PAUSE_S)
+    for name in case.devices:
+        for process in devices.agents(folder, name):
+            devices.signal_one(process, devices.signal.SIGKILL)
+    found = [f"process {each}" for each in running]
+    for name in case.devices:
+        found += [f"port {each} of {name}" for each in sorted(fleet.ports(name) - ports[name])]
+        found += [f"file {path.relative_to(folder)}" for path in _files(folder / f"cache-{name}")]
+    return found + [f"file {path.relative_to(folder)}" for path in folder.glob("runs/*/*.part")]
+
+
+def _files(cache: Path) -> list[Path]:
+    """What no later run has a use for, nor would the next agent there remove."""
+    if (cache / "planner").exists():
+        remove_dead(str(cache / "planner"))
+    return [path for path in sorted(cache.glob("planner/*")) if not path.name.startswith(KEPT)]

@@ -1,0 +1,104 @@
+"""The oracle accepts a sound run of every fault, and tells each way in which one is not."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.chaos import oracle, scenario
+from tests.chaos.journal import Replay
+from tests.chaos.observed import Ended, Observed
+from tests.chaos.scenario import Fault, Scenario
+
+SOUND = Ended(0, "anna joined\n", 100, 100, Replay("", 100))
+MADE = Observed(SOUND, 100, (), None, True, 1.0, 5.0, 8.0)
+
+
+def case(kind: str = scenario.NOTHING, device: str = "bert", **changes: Any) -> Scenario:
+    fault = Fault(kind, device, changes.pop("of_host", False), 0.5, changes.pop("lasts_s", math.inf))
+    return Scenario(1, "planner", "allreduce", ("anna", "bert"), 100, 10, fault)._replace(**changes)
+
+
+def failed(code: int, message: str, saved: int | None = 50) -> Observed:
+    """A run that has ended early, and the one that went on from it."""
+    end = Ended(code, f"anna joined\nplanner: {message}\n", None, saved, None)
+    return MADE._replace(run=end, reached=52, resumed=SOUND)
+
+
+def test_a_run_that_feels_nothing_is_sound() -> None:
+    assert oracle.violations(case(), MADE) == []
+
+
+def test_whole_rounds_are_the_documented_surplus_of_peers_only() -> None:
+    one_more = MADE._replace(run=SOUND._replace(saved=101, made=101))
+    assert oracle.violations(case(), one_more) == []
+    assert "saved are the weights of step 101" in oracle.violations(case(strategy="parameter-server"), one_more)[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"saved": 99}, "step 99"),
+        ({"saved": None}, "step None"),
+        ({"made": None}, "without a result"),
+        ({"code": None}, "still running"),
+        ({"code": 1}, "exit code 1, not 0"),
+        ({"errors": "Traceback (most recent call last):\n"}, "traceback"),
+        ({"errors": "planner: half of it is lost\n"}, "with the message"),
+        ({"replay": Replay("two gradients of one device", 40)}, "two gradients"),
+    ],
+)
+def test_each_flaw_of_a_run_that_should_succeed_is_told(changes: dict[str, Any], told: str) -> None:
+    found = oracle.violations(case(), MADE._replace(run=SOUND._replace(**changes)))
+    assert any(told in each for each in found)
+
+
+def test_what_is_left_is_told() -> None:
+    assert oracle.violations(case(), MADE._replace(left=("port 4711 of anna",))) == ["left behind: port 4711 of anna"]
+
+
+@pytest.mark.parametrize("kind", [scenario.KILL, scenario.CUT, scenario.HANG_STEP, scenario.MEMORY, scenario.SSHD])
+def test_the_loss_of_a_member_costs_nothing_and_that_of_a_rank_ends_the_run(kind: str) -> None:
+    assert oracle.violations(case(kind), MADE) == []
+    ended = failed(1, "bert: lost; the last checkpoint is of step 50, go on with `planner train --resume runs/x`")
+    assert oracle.violations(case(kind, engine="torch"), ended) == []
+    assert oracle.violations(case(kind), ended)
+
+
+@pytest.mark.parametrize(
+    ("message", "saved", "told"),
+    [
+        ("the server on anna is lost; go on with --resume", 30, "22 steps are lost"),
+        ("somebody is lost; go on with --resume", 50, "does not name anna"),
+        ("the server on anna is lost", 50, "how to go on"),
+        ("the server on anna is lost\nplanner: no checkpoint; --resume", 50, "not one message"),
+    ],
+)
+def test_each_flaw_of_a_run_whose_host_is_lost_is_told(message: str, saved: int, told: str) -> None:
+    lost = case(scenario.KILL, "anna", of_host=True)
+    assert oracle.violations(lost, failed(1, "the server on anna is lost; go on with --resume")) == []
+    assert any(told in each for each in oracle.violations(lost, failed(1, message, saved)))
+
+
+def test_an_error_of_the_job_loses_no_step_that_was_made() -> None:
+    message = "bert: ZeroDivisionError; go on with --resume"
+    assert oracle.violations(case(scenario.ERROR_STEP), failed(1, message)) == []
+    assert "12 steps are lost" in oracle.violations(case(scenario.ERROR_STEP), failed(1, message, 40))[0]
+    assert oracle.violations(case(scenario.ERROR_STEP), MADE)
+
+
+def test_ctrl_c_keeps_the_last_weights_and_has_its_own_exit_code() -> None:
+    interrupted = case(scenario.CTRL_C, "operator")
+    assert oracle.violations(interrupted, failed(130, "stopped after step 50; go on with --resume")) == []
+    assert oracle.violations(interrupted, failed(1, "stopped after step 50; go on with --resume"))
+    assert oracle.violations(interrupted, failed(130, "stopped; go on with --resume", 40))
+
+
+def test_a_fault_that_comes_after_the_end_excuses_nothing() -> None:
+    late = failed(130, "stopped; go on with --resume")._replace(injected=False)
+    assert oracle.violations(case(scenario.CTRL_C, "operator"), late)
+
+
+def test_a_run_that_goes_on_is_judged_too() -> None:
+    ended = failed(130, "stopped; go on with --resume")._replace(resumed=SOUND._replace(saved=90))
+    assert "resumed: 100 steps asked for" in oracle.violations(case(scenario.CTRL_C, "operator"), ended)[0]
