@@ -40,6 +40,13 @@ def test_every_file_linked_exists() -> None:
         assert (README.parent / target).exists(), target
 
 
+def test_every_test_that_shows_what_security_says_is_there() -> None:
+    shown = re.findall(r"`([\w/]+\.py)(?:::(test_\w+))?`", (README.parent / "docs" / "security.md").read_text())
+    assert shown
+    for path, name in shown:
+        assert f"def {name}" in (Path(__file__).parent / path).read_text(), (path, name)
+
+
 def test_prose_of_every_document_fits_100_columns() -> None:
     """Rows of tables and lines of code may be longer."""
     folders = (".", "docs", "benchmarks", "examples/*")
