@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from planner.errors import FleetError, suggest
 
-_ADDRESS = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]]+\]|[^@:\s\[\]]+)(?::(?P<port>\d+))?")
+_ADDRESS = re.compile(r"(?:(?P<user>\S+)@)?(?P<host>\[[^\]]+\]|[^@:\s\[\]]+)(?::(?P<port>\d{1,5}))?")
 
 
 class Address(NamedTuple):
@@ -26,6 +26,7 @@ class SshLogin(NamedTuple):
     """How a device is reached; what is None is left to OpenSSH's configuration.
 
     ssh_config: replaces ~/.ssh/config.
+    program: whether the ssh program logs in, and not paramiko.
     """
 
     host: str
@@ -34,6 +35,7 @@ class SshLogin(NamedTuple):
     key: Path | None = None
     jump: str | None = None
     ssh_config: Path | None = None
+    program: bool = False
 
 
 class Interpreter(NamedTuple):
@@ -126,16 +128,23 @@ def device_at(address: str, ssh_config: Path | None = None) -> Device:
 
 def parse_address(text: str) -> Address:
     """``[user@]host[:port]``, an IPv6 address in brackets if a port follows. Raises ValueError."""
-    try:
-        return Address(None, str(ipaddress.IPv6Address(text)), None)
-    except ValueError:
-        match = _ADDRESS.fullmatch(text)
+    user, _, host = text.rpartition("@")
+    bare = f"{user}@[{host}]" if user else f"[{host}]"
+    match = _ADDRESS.fullmatch(bare if _is_ipv6(host) else text)
     if match is None or match["host"].startswith("-") or (match["user"] or "").startswith("-"):
         raise ValueError(f'"{text}" is not an address; write [user@]host[:port], or "local"')
     port = int(match["port"]) if match["port"] else None
     if port is not None and not 1 <= port <= 65535:
         raise ValueError(f'port {port} of "{text}" is not between 1 and 65535')
     return Address(match["user"], match["host"].strip("[]"), port)
+
+
+def _is_ipv6(text: str) -> bool:
+    """Whether a text is an IPv6 address, which may name its interface (fe80::1%eth0)."""
+    try:
+        return bool(ipaddress.IPv6Address(text))
+    except ValueError:
+        return False
 
 
 def expand_home(text: str) -> Path:

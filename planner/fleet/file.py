@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
@@ -15,6 +15,8 @@ from planner.fleet.quantities import parse_rate
 from profilers.file_tree import Unavailable
 from profilers.sensors.external_meters import meter_sensor
 
+#: C0, DEL and C1.
+_CONTROL = "".join(map(chr, (*range(32), *range(127, 160))))
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -93,6 +95,7 @@ class _Entry(toml_file.TomlTable):
     address: Annotated[str, AfterValidator(_address)]
     key: _KeyFile | None = None
     jump: Annotated[_OverSsh, AfterValidator(_jump)] | None = None
+    ssh: Annotated[Literal["program"], AfterValidator(_only_over_ssh)] | None = None
     kind: _Text = "pc"
     data_address: _Text | None = None
     data_interface: _Text | None = None
@@ -108,6 +111,17 @@ class _Entry(toml_file.TomlTable):
     slowdown: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
     data: _Text | None = None
 
+    @field_validator("*")
+    @classmethod
+    def _printable(cls, value: Any) -> Any:
+        """No shell takes these signs; only values of variables may have several lines."""
+        texts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        wrong = "\0" if isinstance(value, dict) else _CONTROL
+        for text in texts:
+            if isinstance(text, str) and any(sign in wrong for sign in text):
+                raise ValueError(f"{text!r} holds a control character; remove it")
+        return value
+
     @field_validator("max_watts")
     @classmethod
     def _watts(cls, value: float, info: ValidationInfo) -> float:
@@ -121,6 +135,8 @@ class _Entry(toml_file.TomlTable):
     def _interpreter(cls, value: str, info: ValidationInfo) -> str:
         if value.startswith("~") and (info.data.get("prefix") or not value.startswith("~/")):
             raise ValueError(f'"{value}": no shell expands this ~ on the device; write the whole path')
+        if info.data.get("address") == "local":
+            expand_home(value)
         if info.data.get("python") is not None:
             raise ValueError("and python both name an interpreter; keep one of them")
         return value
@@ -128,6 +144,7 @@ class _Entry(toml_file.TomlTable):
 
 class _FleetFile(toml_file.TomlTable):
     ssh_config: Annotated[str, AfterValidator(_file("file", "remove the line"))] | None = None
+    ssh: Literal["program"] | None = None
     trusted_network: bool = False
     devices: Annotated[dict[str, _Entry], Field(min_length=1)]
 
@@ -136,17 +153,17 @@ def load_fleet(path: Path) -> Fleet:
     """Read a fleet file. Raises FleetError with every mistake, one a line."""
     text = toml_file.read_text(path, "no such fleet file; `planner init` writes an example to edit")
     file = toml_file.parse(_FleetFile, {"devices": _Entry}, text, path, 'address = "user@host" or "local"')
-    devices = tuple(_device(name, entry, file.ssh_config) for name, entry in file.devices.items())
+    devices = tuple(_device(name, entry, file) for name, entry in file.devices.items())
     return Fleet(devices, path, file.trusted_network)
 
 
-def _device(name: str, entry: _Entry, ssh_config: str | None) -> Device:
+def _device(name: str, entry: _Entry, file: _FleetFile) -> Device:
     unchanged = entry.model_dump(
         include={"kind", "data_address", "data_interface", "idle_watts", "max_watts", "slowdown", "data"}
     )
     return Device(
         name=name,
-        ssh=None if entry.address == "local" else _login(entry, ssh_config),
+        ssh=None if entry.address == "local" else _login(entry, file),
         meters=tuple(entry.meters),
         power_model=Path(entry.power_model) if entry.power_model else None,
         interpreter=Interpreter(_python(entry), tuple(entry.prefix), entry.environment),
@@ -155,10 +172,10 @@ def _device(name: str, entry: _Entry, ssh_config: str | None) -> Device:
     )
 
 
-def _login(entry: _Entry, ssh_config: str | None) -> SshLogin:
+def _login(entry: _Entry, file: _FleetFile) -> SshLogin:
     user, host, port = parse_address(entry.address)
-    key, config = (Path(each) if each else None for each in (entry.key, ssh_config))
-    return SshLogin(host, port, user, key, entry.jump, config)
+    key, config = (Path(each) if each else None for each in (entry.key, file.ssh_config))
+    return SshLogin(host, port, user, key, entry.jump, config, program="program" in (entry.ssh, file.ssh))
 
 
 def _python(entry: _Entry) -> str:

@@ -14,6 +14,7 @@ from profilers.whole_file import whole_file
 
 #: Characters of a known_hosts pattern that may match several hosts.
 PATTERN_CHARACTERS = "*?!"
+_AUTHORITY = "@cert-authority"
 
 
 class HostKey(NamedTuple):
@@ -62,6 +63,10 @@ class UnknownHostKeyError(HostKeyError):
         self.host_key = host_key
 
 
+class UncertifiedHostError(UnknownHostKeyError):
+    """A known_hosts file names an authority for this host, whose certificates are not read here."""
+
+
 class ChangedHostKeyError(HostKeyError):
     """The host presents a key other than the one on record."""
 
@@ -86,6 +91,12 @@ def known_keys(name: str, paths: Iterable[Path]) -> list[KnownKey]:
     return [key for path in paths for key in _read(path) if matches(key.names, name)]
 
 
+def without_port(name: str) -> str:
+    """The host of ``[host]:port``, whose key ssh takes too where the longer name has none."""
+    host = re.fullmatch(r"\[(.*)\]:\d+", name)
+    return host[1] if host else name
+
+
 def verify(host_key: HostKey) -> None:
     """Compare a host key with those on record.
 
@@ -93,7 +104,8 @@ def verify(host_key: HostKey) -> None:
     HostKeyError where it is revoked.
     """
     known = known_keys(host_key.name, host_key.files)
-    revoked = [key for key in known if key.marker == "@revoked" and key.base64 == host_key.base64]
+    of_host = known_keys(without_port(host_key.name), host_key.files)
+    revoked = [key for key in (*known, *of_host) if key.marker == "@revoked" and key.base64 == host_key.base64]
     if revoked:
         raise HostKeyError(
             f"{host_key.device}: {host_key.name} shows a host key that {revoked[0].path}:{revoked[0].line} "
@@ -102,10 +114,12 @@ def verify(host_key: HostKey) -> None:
     plain = [key for key in known if not key.marker]
     if any(key.base64 == host_key.base64 for key in plain):
         return
-    if not plain:
-        raise UnknownHostKeyError(host_key)
-    old = next((key for key in plain if key.type == host_key.type), plain[0])
-    raise ChangedHostKeyError(host_key, old)
+    if plain:
+        old = next((key for key in plain if key.type == host_key.type), plain[0])
+        raise ChangedHostKeyError(host_key, old)
+    if any(key.base64 == host_key.base64 and not key.marker for key in of_host):
+        return
+    raise (UncertifiedHostError if any(key.marker == _AUTHORITY for key in known) else UnknownHostKeyError)(host_key)
 
 
 def store(host_key: HostKey) -> None:

@@ -1,29 +1,20 @@
-"""SSH settings of a device come from the fleet file first, then from OpenSSH's configuration.
-
-OpenSSH takes the home of the account from the password database. Where $HOME names another folder,
-its .ssh counts here: configuration, keys and known hosts alike. Files that such a configuration
-includes by a relative path, or by ~, are still those of the account. A configuration in $HOME that
-ssh would refuse for its owner or its rights is left out, as if $HOME were the account's.
-"""
+"""SSH settings of a device come from the fleet file first, then from OpenSSH's configuration."""
 
 import getpass
 import os
-import pwd
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+import socket
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import RemoteError
-from planner.fleet.device import Device, SshLogin, device_at, expand_home
+from planner.fleet.device import Device, device_at
+from planner.remote.openssh import account_home, home, options_of
+from planner.remote.ssh_texts import agent_socket, expand, files_of, path_of
 
-_KEY_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
-_SYSTEM_CONFIG = "/etc/ssh/ssh_config"
-_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
-_SSH_TIMEOUT_S = 20.0  # a `Match exec` may use the network
+#: Signs of a host's or user's name that the shell of a ProxyCommand would take for its own.
+_OF_SHELLS = re.compile(r"[\s'\"`$\\;&<>|(){}]|^-")
 
 
 class SshTarget(NamedTuple):
@@ -31,6 +22,8 @@ class SshTarget(NamedTuple):
 
     alias: the host as the operator wrote it.
     known_hosts: the first file is where a new key is stored.
+    certificates: of keys, beside those that lie beside the key files.
+    agent: the socket of the SSH agent, if any.
     jumps: in the order in which they are passed; none has jumps of its own.
     """
 
@@ -40,6 +33,8 @@ class SshTarget(NamedTuple):
     user: str
     key_files: tuple[Path, ...]
     known_hosts: tuple[Path, ...]
+    certificates: tuple[Path, ...] = ()
+    agent: Path | None = None
     identities_only: bool = False
     host_key_alias: str | None = None
     proxy_command: str | None = None
@@ -66,8 +61,7 @@ def resolve(device: Device, before: tuple[str, ...] = ()) -> SshTarget:
     if device.name in before:
         circle = " → ".join((*before, device.name))
         raise RemoteError(f"jump hosts form a circle: {circle}; give the last `ProxyJump none` in ~/.ssh/config")
-    options = parse_options(_ask_ssh(device.ssh)) if shutil.which("ssh") else _usual(device.ssh)
-    target, jump = target_from(device, options)
+    target, jump = target_from(device, options_of(device.ssh))
     hops = [] if jump in (None, "none") else str(jump).split(",")
     jumps: list[SshTarget] = []
     for number, text in enumerate(hops):
@@ -85,16 +79,6 @@ def _hop(text: str, ssh_config: Path | None) -> Device:
         raise RemoteError(f"jump host: {error}") from error
 
 
-def parse_options(text: str) -> dict[str, tuple[str, ...]]:
-    """The output of ``ssh -G``: keyword in lower case -> its values, one a line."""
-    options: dict[str, tuple[str, ...]] = {}
-    for line in text.splitlines():
-        keyword, _, value = line.strip().partition(" ")
-        if keyword:
-            options[keyword.lower()] = (*options.get(keyword.lower(), ()), value)
-    return options
-
-
 def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[SshTarget, str | None]:
     """The target that options describe, fleet values first, and its ProxyJump if any.
 
@@ -109,105 +93,55 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
     assert login is not None
     hostname = one("hostname") or login.host
     port = login.port or int(one("port") or 22)
-    user = login.user or one("user") or getpass.getuser()
-    home, own_user = str(Path.home()), getpass.getuser()
-    tokens = {"h": hostname, "n": login.host, "p": str(port), "r": user, "u": own_user, "d": home, "%": "%"}
-    files = options.get("identityfile", ()) if login.key is None else (str(login.key),)
-    known = [*options.get("userknownhostsfile", ()), *options.get("globalknownhostsfile", ())]
-    known_files = [_in_home(file) for file in " ".join(known).split()]
+    user = login.user or one("user") or _own_user(device)
     jump = login.jump or one("proxyjump")
     proxy = one("proxycommand") if jump is None else None
-    target = SshTarget(
-        alias=device.name,
-        hostname=hostname,
-        port=port,
-        user=user,
-        key_files=_paths(device, files, tokens),
-        known_hosts=_paths(device, known_files, tokens),
-        identities_only=login.key is not None or one("identitiesonly") == "yes",
-        host_key_alias=one("hostkeyalias"),
-        proxy_command=expand(proxy, tokens).removeprefix("exec ") if proxy else None,
-    )
+    tokens = {
+        "h": hostname, "n": login.host, "p": str(port), "r": user, "k": one("hostkeyalias") or login.host,
+        "j": jump or "", "d": str(home()), "i": str(os.getuid()), "l": socket.gethostname(),
+        "L": socket.gethostname().partition(".")[0], "u": getpass.getuser() if account_home() else user,
+    }  # fmt: skip
+    known = [*options.get("userknownhostsfile", ()), *options.get("globalknownhostsfile", ())]
+    try:
+        target = SshTarget(
+            alias=device.name,
+            hostname=hostname,
+            port=port,
+            user=user,
+            key_files=_paths(options.get("identityfile", ()), tokens) if login.key is None else (login.key,),
+            known_hosts=_paths(map(_in_home, files_of(known)), tokens),
+            certificates=_paths(options.get("certificatefile", ()), tokens),
+            agent=agent_socket(options.get("identityagent", (None,))[0], tokens),
+            identities_only=login.key is not None or one("identitiesonly") == "yes",
+            host_key_alias=one("hostkeyalias"),
+            proxy_command=_proxy_command(proxy, tokens) if proxy else None,
+        )
+    except ValueError as error:
+        raise RemoteError(f"{device.name}: ssh configuration: {error}") from error
     return target, jump
 
 
-def _paths(device: Device, files: Iterable[str], tokens: Mapping[str, str]) -> tuple[Path, ...]:
+def _own_user(device: Device) -> str:
     try:
-        return tuple(expand_home(expand(file, tokens)) for file in files if file != "none")
-    except ValueError as error:
-        raise RemoteError(f"{device.name}: ssh configuration: {error}") from error
+        return getpass.getuser()
+    except (KeyError, OSError):  # by Python 3.11 and 3.13
+        raise RemoteError(f"{device.name}: user {os.getuid()} has no name here; write address = user@host") from None
 
 
-def expand(text: str, tokens: Mapping[str, str]) -> str:
-    """Replace the %-tokens of ssh_config(5); unknown tokens stay as they are."""
-    parts = iter(text.split("%"))
-    expanded = next(parts)
-    for part in parts:
-        if part == "":  # "%%": the percent sign, then what follows it
-            expanded += "%" + next(parts, "")
-        else:
-            expanded += tokens.get(part[0], f"%{part[0]}") + part[1:]
-    return expanded
+def _paths(files: Iterable[str], tokens: Mapping[str, str]) -> tuple[Path, ...]:
+    return tuple(path_of(file.strip('"'), tokens) for file in files if file != "none")
+
+
+def _proxy_command(text: str, tokens: Mapping[str, str]) -> str:
+    """A command for a shell. Raises ValueError for a name that the shell would not read as one."""
+    used = {sign: tokens[sign] for sign in "hnpr"}
+    for sign, value in used.items():
+        if f"%{sign}" in text and _OF_SHELLS.search(value):
+            raise ValueError(f"ProxyCommand passes {value!r} to a shell; correct the address")
+    return expand(text, used).removeprefix("exec ")
 
 
 def _in_home(file: str) -> str:
     """A file that ssh names in the .ssh of the account's home: that in the .ssh of $HOME."""
-    theirs = f"{_account_home()}/.ssh/"
+    theirs = f"{account_home()}/.ssh/"
     return f"~/.ssh/{file.removeprefix(theirs)}" if file.startswith(theirs) else file
-
-
-def _account_home() -> str:
-    """The home that OpenSSH knows of."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_dir.rstrip("/")
-    except KeyError:  # in a container, say; ssh then says that there is no such user
-        return str(Path.home())
-
-
-def _ask_ssh(login: SshLogin) -> str:
-    options = ["-p", str(login.port)] if login.port else []
-    options += ["-l", login.user] if login.user else []
-    options += ["-o", f"ProxyJump={login.jump}"] if login.jump else []
-    try:
-        with _configuration(login) as configuration:
-            answer = subprocess.run(
-                ["ssh", "-G", *configuration, *options, "--", login.host],
-                stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_TIMEOUT_S, check=False, text=True,
-            )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise RemoteError(f"`ssh -G {login.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec") from error
-    if answer.returncode != 0:
-        reason = (answer.stderr.strip() or f"exit status {answer.returncode}").splitlines()[0]
-        raise RemoteError(f"`ssh -G {login.host}` fails: {reason}; correct the ssh configuration")
-    return answer.stdout
-
-
-@contextmanager
-def _configuration(login: SshLogin) -> Iterator[tuple[str, ...]]:
-    """The option that names the configuration of ssh, where it is not that which ssh would take."""
-    own = Path.home() / ".ssh/config"
-    if login.ssh_config:
-        yield ("-F", str(login.ssh_config))
-    elif str(Path.home()) == _account_home() or not _would_be_read(own):
-        yield ()
-    else:
-        with tempfile.NamedTemporaryFile("w", prefix="planner-ssh-", encoding="utf-8") as file:
-            file.write(f'Include "{own}"\nInclude {_SYSTEM_CONFIG}\n')
-            file.flush()
-            yield ("-F", file.name)
-
-
-def _would_be_read(config: Path) -> bool:
-    """Whether ssh takes a configuration: nobody else can change it, or there is none."""
-    try:
-        found = config.stat()
-    except OSError:
-        return True
-    return found.st_uid in (0, os.getuid()) and not found.st_mode & 0o022
-
-
-def _usual(login: SshLogin) -> dict[str, tuple[str, ...]]:
-    """Default options where OpenSSH is not installed."""
-    if login.ssh_config is not None:
-        raise RemoteError(f"reading {login.ssh_config} needs OpenSSH's ssh; install it, or remove ssh_config")
-    return {"identityfile": _KEY_FILES, "userknownhostsfile": _KNOWN_HOSTS}

@@ -13,9 +13,16 @@ from paramiko.ssh_exception import IncompatiblePeer
 from planner.errors import HostKeyError, LoginError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.identities import identities
-from planner.remote.known_hosts import ChangedHostKeyError, HostKey, UnknownHostKeyError, known_keys, verify
+from planner.remote.known_hosts import (
+    ChangedHostKeyError,
+    HostKey,
+    UnknownHostKeyError,
+    known_keys,
+    verify,
+    without_port,
+)
 from planner.remote.ssh_config import SshTarget, resolve
-from planner.remote.ssh_transport import GONE, open_link, place, quietly
+from planner.remote.ssh_transport import GONE, open_link, place, proxy_words, quietly
 
 _TRIES = 4
 _FIRST_PAUSE_S = 0.25
@@ -85,19 +92,21 @@ class Login(NamedTuple):
         return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts)
 
     def _try(self, hop: SshTarget, via: paramiko.Transport | None, authenticate: bool) -> paramiko.Transport:
+        link = None
         try:
-            transport = paramiko.Transport(open_link(self.device, hop, via, self.timeout_s, self.stack))
+            link = open_link(self.device, hop, via, self.timeout_s, self.stack)
+            transport = paramiko.Transport(link)
             self.stack.callback(quietly, transport.close)
             transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = self.timeout_s
             _prefer_known_types(hop, transport)
             transport.start_client(timeout=self.timeout_s)
             transport.get_remote_server_key()
         except IncompatiblePeer as error:
-            raise RemoteError(
+            raise LoginError(
                 f"{self.device}: {place(hop)} speaks no common algorithm ({error}); update its sshd"
             ) from error
         except GONE as error:
-            raise _DroppedError(str(error) or type(error).__name__) from error
+            raise _DroppedError((link and proxy_words(link)) or str(error) or type(error).__name__) from error
         if authenticate:
             verify(self.shown_key(hop, transport))
             _login(self.device, hop, transport)
@@ -125,7 +134,8 @@ def fetch_host_key(device: Device, timeout_s: float = 15.0) -> HostKey:
 
 def _prefer_known_types(hop: SshTarget, transport: paramiko.Transport) -> None:
     """Request a key type that is on record; else a host with several would seem changed."""
-    known = {key.type for key in known_keys(hop.known_name, hop.known_hosts)}
+    names = (hop.known_name, without_port(hop.known_name))
+    known = {key.type for name in names for key in known_keys(name, hop.known_hosts)}
     if "ssh-rsa" in known:  # the key's type; the signature's may not be SHA-1
         known |= {"rsa-sha2-512", "rsa-sha2-256"}
     options = transport.get_security_options()

@@ -1,6 +1,7 @@
 """A transport opens a stream to an SSH server: TCP, a ProxyCommand, or through a jump host."""
 
-import shlex
+import os
+import signal
 import socket
 import subprocess
 from collections.abc import Callable
@@ -9,9 +10,11 @@ from contextlib import ExitStack, suppress
 import paramiko
 
 from planner.errors import RemoteError
+from planner.remote.drain import LAST_WORDS_S, Drain
 from planner.remote.ssh_config import SshTarget
 
 _DEAD_LINK_MS = 15_000
+_ERRORS_BYTES = 1 << 12
 #: What paramiko says of a channel that was closed before the thread that opened it woke.
 _CLOSED_AT_ONCE = "Unable to open channel."
 
@@ -85,20 +88,44 @@ def _through(
     return channel
 
 
-def _proxy(device: str, command: str, stack: ExitStack) -> socket.socket:
-    """A ProxyCommand behind a socket, so that its end is detected at once."""
+class ProxyLink(socket.socket):
+    """Our end of the standard streams of a ProxyCommand."""
+
+    errors: Drain
+
+
+def proxy_words(link: socket.socket | paramiko.Channel) -> str:
+    """What a ProxyCommand has said last, if it is one."""
+    if not isinstance(link, ProxyLink):
+        return ""
+    link.errors.join(LAST_WORDS_S)
+    lines = link.errors.bytes().decode(errors="replace").strip().splitlines()
+    return f"ProxyCommand: {lines[-1]}" if lines else ""
+
+
+def _proxy(device: str, command: str, stack: ExitStack) -> ProxyLink:
+    """A ProxyCommand behind a socket, so that its end is detected at once.
+
+    The user's shell runs it, as ssh has it do.
+    """
     ours, theirs = socket.socketpair()
-    stack.enter_context(ours)
+    link = stack.enter_context(ProxyLink(fileno=ours.detach()))
+    shell = os.environ.get("SHELL") or "/bin/sh"
     with theirs:
         try:
             process = subprocess.Popen(
-                shlex.split(command), stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL,
-                start_new_session=True,
+                [shell, "-c", f"exec {command}"], stdin=theirs.fileno(), stdout=theirs.fileno(),
+                stderr=subprocess.PIPE, bufsize=0, start_new_session=True,
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            raise RemoteError(
-                f"{device}: ProxyCommand `{command}` does not start ({error}); correct ~/.ssh/config"
-            ) from error
+            raise RemoteError(f"{device}: ProxyCommand: {shell} does not start ({error}); correct SHELL") from error
+    assert process.stderr is not None
     stack.callback(process.wait)
-    stack.callback(process.kill)
-    return ours
+    stack.callback(_kill_group, process.pid)
+    link.errors = Drain(device, stack.enter_context(process.stderr).read, _ERRORS_BYTES)
+    return link
+
+
+def _kill_group(leader: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)

@@ -63,20 +63,25 @@ def ssh_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
     Each device is this machine, behind an sshd of its own that is not yet trusted.
     """
-    missing = [name for name in PROGRAMS if program(name) is None]
-    if missing and "CI" in os.environ:
-        pytest.fail(f"not installed: {', '.join(missing)}")
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
+    need(*PROGRAMS)
     folder = tmp_path_factory.mktemp("fleet")
-    _new_key(folder / "client")
+    new_key(folder / "client")
     with ExitStack() as stack:
-        ports = {name: _serve(folder, stack) for name in SLOWDOWNS}
+        ports = {name: serve(folder, stack) for name in SLOWDOWNS}
         (folder / "config").write_text(
             f"Host *\n  UserKnownHostsFile {folder}/known_hosts\n  GlobalKnownHostsFile none\n"
         )
         (folder / "fleet.toml").write_text(_fleet(folder, ports))
         yield folder
+
+
+def need(*programs: str) -> None:
+    """Skip where a program is not installed."""
+    missing = [name for name in programs if program(name) is None]
+    if missing and "CI" in os.environ:
+        pytest.fail(f"not installed: {', '.join(missing)}")
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
 
 
 def _fleet(folder: Path, ports: dict[str, int]) -> str:
@@ -96,12 +101,13 @@ environment = {{ XDG_CACHE_HOME = "{folder}/cache-{name}", {MARK} = "{folder}/{n
     return 'ssh_config = "config"\n\n' + "\n".join(entries)
 
 
-def _serve(folder: Path, stack: ExitStack) -> int:
+def serve(folder: Path, stack: ExitStack, more: str = "") -> int:
+    """Start an sshd, with ``more`` lines in its configuration; returns its port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
-    _new_key(folder / f"host_{port}")
+    new_key(folder / f"host_{port}")
     config = folder / f"sshd_{port}"
-    config.write_text(SSHD.format(port=port, folder=folder))
+    config.write_text(SSHD.format(port=port, folder=folder) + more)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd, started by root, insists on it
     log = folder / f"log_{port}"
@@ -117,5 +123,6 @@ def _serve(folder: Path, stack: ExitStack) -> int:
     return port
 
 
-def _new_key(path: Path) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+def new_key(path: Path, kind: str = "ed25519") -> None:
+    """Make a key in a file, with its public half beside it."""
+    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", str(path)], check=True)

@@ -105,6 +105,19 @@ class TestMeaning:
         [device] = fleet(tmp_path, '[devices.a]\naddress = "a"\nprefix = ["nice", "-n", "5"]').devices
         assert device.interpreter.prefix == ("nice", "-n", "5")
 
+    def test_the_ssh_program_is_chosen_for_one_device_or_for_all(self, tmp_path: Path) -> None:
+        devices = '[devices.a]\naddress = "a"\n[devices.b]\naddress = "b"\n'
+        for text, chosen in (
+            ('ssh = "program"\n' + devices, [True, True]),
+            (devices + 'ssh = "program"\n', [False, True]),
+        ):
+            logins = [device.ssh for device in fleet(tmp_path, text).devices]
+            assert [login.program for login in logins if login is not None] == chosen
+        [found] = mistakes(tmp_path, '[devices.a]\naddress = "local"\nssh = "program"')
+        assert "means nothing where address is" in found
+        [found] = mistakes(tmp_path, '[devices.a]\naddress = "a"\nssh = "openssh"')
+        assert "fleet.toml:3: devices.a.ssh" in found and "'program'" in found
+
     def test_devices_keep_their_order_and_are_found_by_name(self, tmp_path: Path) -> None:
         three = fleet(tmp_path, "".join(f'[devices.{name}]\naddress = "local"\n' for name in ("tx2", "pc", "nano")))
         assert [device.name for device in three.devices] == ["tx2", "pc", "nano"]
@@ -127,6 +140,20 @@ class TestMeaning:
 
 
 class TestMistakes:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            'prefix = ["a\\nb"]',
+            'python = "a\\u001b"',
+            'data = "a\\u0000"',
+            'environment = { A = "\\u0000" }',
+            'kind = "\\u009b"',
+        ],
+    )
+    def test_control_characters_are_no_part_of_a_command_or_a_path(self, tmp_path: Path, line: str) -> None:
+        [found] = mistakes(tmp_path, f'[devices.a]\naddress = "a"\n{line}')
+        assert "holds a control character; remove it" in found and found.isprintable()
+
     def test_all_are_told_at_once_in_the_order_of_the_file(self, tmp_path: Path) -> None:
         text = """
             [devices.tx2]
@@ -245,7 +272,7 @@ class TestMistakes:
 
     def test_a_typo_at_the_top(self, tmp_path: Path) -> None:
         [found] = mistakes(tmp_path, 'ssh_confg = "x"\n[devices.a]\naddress = "local"')
-        known = "known: ssh_config, trusted_network, devices"
+        known = "known: ssh_config, ssh, trusted_network, devices"
         assert found == f'fleet.toml:1: ssh_confg: unknown key; did you mean "ssh_config"? ({known})'
 
     def test_an_ssh_configuration_that_is_not_there(self, tmp_path: Path) -> None:
@@ -273,6 +300,9 @@ class TestAddresses:
             ("tx2", Address(None, "tx2", None)),
             ("[::1]", Address(None, "::1", None)),
             ("::1", Address(None, "::1", None)),
+            ("me@fe80::1%eth0", Address("me", "fe80::1%eth0", None)),
+            ("me@[fe80::1%eth0]:2222", Address("me", "fe80::1%eth0", 2222)),
+            ("me@corp.org@tx2", Address("me@corp.org", "tx2", None)),
         ],
     )
     def test_they_have_a_user_a_host_and_a_port(self, text: str, address: Address) -> None:

@@ -40,7 +40,7 @@ def key_file(path: Path, passphrase: str | None = None) -> paramiko.PKey:
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch) -> FakeAgent:
     made = FakeAgent(new_key())
-    monkeypatch.setattr(paramiko, "Agent", lambda: made)
+    monkeypatch.setattr("planner.remote.identities.SshAgent", lambda path: made)
     return made
 
 
@@ -67,13 +67,13 @@ def test_with_identities_only_the_agent_offers_no_key_that_is_not_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = key_file(tmp_path / "id", "secret")
-    monkeypatch.setattr(paramiko, "Agent", lambda: FakeAgent(new_key(), named))
+    monkeypatch.setattr("planner.remote.identities.SshAgent", lambda path: FakeAgent(new_key(), named))
     with identities(target(tmp_path / "id", identities_only=True)) as (keys, _):
         assert [key.asbytes() for _, key in keys] == [named.asbytes()]
 
 
 def test_a_key_in_a_file_and_in_the_agent_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = key_file(tmp_path / "id")
-    monkeypatch.setattr(paramiko, "Agent", lambda: FakeAgent(key))
+    monkeypatch.setattr("planner.remote.identities.SshAgent", lambda path: FakeAgent(key))
     with identities(target(tmp_path / "id")) as (keys, _):
         assert [label for label, _ in keys] == [str(tmp_path / "id")]

@@ -17,6 +17,7 @@ from planner.errors import HostKeyError
 from planner.remote.known_hosts import (
     ChangedHostKeyError,
     HostKey,
+    UncertifiedHostError,
     UnknownHostKeyError,
     known_keys,
     matches,
@@ -97,9 +98,19 @@ def test_the_key_on_record_passes_where_it_is_one_of_several_and_no_other_does(t
 
 
 def test_no_key_is_unknown_and_a_certificate_authority_is_no_key(tmp_path: Path) -> None:
-    with pytest.raises(UnknownHostKeyError) as caught:
-        verify_against(line("10.0.0.3") + line("[10.0.0.3]:2222", KEY, "@cert-authority"), tmp_path)
+    with pytest.raises(UncertifiedHostError) as caught:
+        verify_against(line("10.0.0.4") + line("[10.0.0.3]:2222", KEY, "@cert-authority"), tmp_path)
     assert caught.value.host_key.fingerprint == KEY.fingerprint
+
+
+def test_a_key_of_the_host_at_any_port_passes_where_this_port_has_none(tmp_path: Path) -> None:
+    verify_against(line("10.0.0.3"), tmp_path)
+    with pytest.raises(UnknownHostKeyError):
+        verify_against(line("10.0.0.3", OTHER), tmp_path)
+    with pytest.raises(ChangedHostKeyError):
+        verify_against(line("10.0.0.3") + line("[10.0.0.3]:2222", OTHER), tmp_path)
+    with pytest.raises(HostKeyError, match="revokes"):
+        verify_against(line("10.0.0.3") + line("10.0.0.3", KEY, "@revoked"), tmp_path)
 
 
 def test_another_key_is_a_change(tmp_path: Path) -> None:

@@ -280,6 +280,8 @@ class TestProxyCommands:
         monkeypatch.setattr("planner.remote.ssh_login._FIRST_PAUSE_S", 0.01)
         with ssh_server(client_key) as server:
             assert "dropped the connection (try 4 of 4" in told(target_of(server, proxy_command="true"), RemoteError)
+            missing = told(target_of(server, proxy_command="no-such-program"), RemoteError)
+            assert "ProxyCommand: " in missing and "no-such-program" in missing
 
 
 def test_paramiko_writes_nothing_on_screen(

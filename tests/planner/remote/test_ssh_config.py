@@ -5,12 +5,11 @@ from pathlib import Path
 from shutil import which
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from planner.errors import RemoteError
 from planner.fleet.device import Device, SshLogin
-from planner.remote.ssh_config import SshTarget, expand, parse_options, resolve, target_from
+from planner.remote.openssh import parse_options
+from planner.remote.ssh_config import SshTarget, resolve, target_from
 
 HOME = Path.home()
 needs_ssh = pytest.mark.skipif(which("ssh") is None, reason="OpenSSH's ssh not installed")
@@ -86,11 +85,6 @@ def test_the_name_in_known_hosts(hostname: str, port: int, alias: str | None, na
     assert found.known_name == name
 
 
-@given(st.text(alphabet="%hp a"))
-def test_a_text_whose_percent_signs_are_doubled_comes_back(text: str) -> None:
-    assert expand(text.replace("%", "%%"), {"h": "tx2"}) == text
-
-
 def test_without_openssh_the_fleet_file_and_the_usual_places_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda program: None)
     found = resolve(Device(name="tx2", ssh=SshLogin("10.0.0.3", jump="me@gate:2222,inner")))
@@ -107,6 +101,50 @@ def test_without_openssh_the_fleet_file_and_the_usual_places_hold(monkeypatch: p
 def test_a_file_of_nobody_is_named(option: str) -> None:
     with pytest.raises(RemoteError, match='tx2: ssh configuration: "~nosuchuser/x": nobody here has that home'):
         target(Device(name="tx2", ssh=SshLogin("tx2")), f"{option} ~nosuchuser/x\n")
+
+
+@pytest.mark.parametrize("address", ["10.0.0.3;reboot", "$(reboot)", "-oProxyCommand=x"])
+def test_a_name_that_a_shell_would_run_is_no_part_of_a_proxy_command(address: str) -> None:
+    text = f"hostname {address}\nproxycommand nc %h %p\n"
+    with pytest.raises(RemoteError, match="ProxyCommand passes .* to a shell; correct the address"):
+        target(Device(name="tx2", ssh=SshLogin("tx2")), text)
+
+
+@pytest.fixture
+def stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user without an entry in the password database, as `docker run --user` makes."""
+
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for name in ("HOME", "LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("stranger")
+class TestUnknownUsers:
+    def test_the_fleet_file_and_a_home_are_enough(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        found = resolve(Device(name="tx2", ssh=SshLogin("10.0.0.3", user="me")))
+        assert (found.user, found.known_hosts[0]) == ("me", tmp_path / ".ssh/known_hosts")
+
+    def test_each_thing_that_lacks_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(RemoteError, match="has no home directory here.*set HOME"):
+            resolve(Device(name="tx2", ssh=SshLogin("10.0.0.3", user="me")))
+        monkeypatch.setenv("HOME", str(tmp_path))
+        with pytest.raises(RemoteError, match="tx2: user .* has no name here; write address = user@host"):
+            resolve(Device(name="tx2", ssh=SshLogin("10.0.0.3")))
+
+    @needs_ssh
+    def test_a_configuration_that_ssh_would_not_read_for_them_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / ".ssh").mkdir()
+        (tmp_path / ".ssh/config").touch()
+        with pytest.raises(RemoteError, match="/.ssh/config needs an entry for user .* in /etc/passwd; add one"):
+            resolve(Device(name="tx2", ssh=SshLogin("10.0.0.3", user="me")))
 
 
 @needs_ssh

@@ -2,12 +2,14 @@
 
 import socket
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from planner.errors import RemoteError
 from planner.remote.ssh_config import SshTarget
 from planner.remote.ssh_transport import open_link, place
+from tests.running import lives, until
 
 TARGET = SshTarget("tx2", "10.0.0.3", 2222, "me", (), ())
 
@@ -44,6 +46,43 @@ def test_a_proxy_command_is_a_stream_and_ends_with_its_owner() -> None:
     assert link.fileno() == -1
 
 
-def test_a_proxy_command_that_does_not_start_is_named() -> None:
-    with ExitStack() as stack, pytest.raises(RemoteError, match="ProxyCommand `no-such-program` does not start"):
-        open_link("tx2", TARGET._replace(proxy_command="no-such-program"), None, 3.0, stack)
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a program that greets, whatever its arguments."""
+    folder = tmp_path / "my home"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin/hello").write_text("#!/bin/sh\necho hello\nexec cat\n")
+    (folder / "bin/hello").chmod(0o755)
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "~/bin/hello 10.0.0.9 22",
+        '"$HOME/bin/hello" 10.0.0.9 22',
+        """sh -c 'exec "$HOME/bin/hello"' 10.0.0.9""",
+        "~/bin/hello 10.0.0.9 22 2>/dev/null",
+        "$(echo cat) - && true",
+        "~/bin/hello && echo never",
+    ],
+)
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash", None])
+def test_a_proxy_command_is_for_the_users_shell(
+    command: str, shell: str | None, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SHELL") if shell is None else monkeypatch.setenv("SHELL", shell)
+    with ExitStack() as stack:
+        link = open_link("tx2", TARGET._replace(proxy_command=command), None, 3.0, stack)
+        assert isinstance(link, socket.socket)
+        link.sendall(b"hello\n")
+        assert link.recv(6) == b"hello\n"
+
+
+def test_what_a_proxy_command_has_started_ends_with_its_owner() -> None:
+    with ExitStack() as stack:
+        link = open_link("tx2", TARGET._replace(proxy_command="sh -c 'sleep 600 & echo $!; wait'"), None, 3.0, stack)
+        assert isinstance(link, socket.socket)
+        child = int(link.recv(20))
+    until(lambda: not lives(child), lambda: f"{child} lives")

@@ -1,0 +1,86 @@
+"""The ssh program as a remote: hardware keys, certificates of hosts and existing masters work."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+
+from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteError
+from planner.fleet.device import SshLogin
+from planner.remote.local import LocalProcess, LocalRemote
+from planner.remote.openssh import configuration, login_words
+from planner.remote.quoting import command_line
+
+#: How ssh ends where the connection, and not the command, has failed.
+_FAILED = 255
+_EXIT_S = 5.0
+#: It asks nothing, checks host keys, and opens nothing but the command's streams.
+_OPTIONS = (
+    "BatchMode=yes", "StrictHostKeyChecking=yes", "ServerAliveInterval=5", "ServerAliveCountMax=3",
+    "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "RemoteCommand=none", "RequestTTY=no",
+    "PermitLocalCommand=no", "ControlMaster=no", "LogLevel=INFO",
+)  # fmt: skip
+
+
+class SshProgramRemote(LocalRemote):
+    """Runs each command by an ssh of its own. ``timeout_s`` bounds each connect."""
+
+    def __init__(self, name: str, login: SshLogin, timeout_s: float = 15.0) -> None:
+        super().__init__(name)
+        if shutil.which("ssh") is None:
+            raise RemoteError(f'{name}: ssh = "program" needs OpenSSH\'s ssh on this machine; install it')
+        self._stack = ExitStack()
+        self._ssh = _words(login, self._stack, timeout_s)
+
+    def spawn(self, command: Sequence[str]) -> "SshProgramProcess":
+        process = SshProgramProcess(self.name, [*self._ssh, command_line(command)])
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        super().close()
+        self._stack.close()
+
+
+class SshProgramProcess(LocalProcess):
+    """A command on a device, and the ssh that carries its streams."""
+
+    def read(self, size: int) -> bytes:
+        """See Process. Raises RemoteError where ssh does not log in, DeviceLostError later."""
+        data = super().read(size)
+        if not data and not self._closed:
+            with suppress(subprocess.TimeoutExpired):
+                if self._popen.wait(_EXIT_S) == _FAILED:
+                    raise self._failure()
+        return data
+
+    def _failure(self) -> RemoteError:
+        lines = self.errors().decode(errors="replace").strip().splitlines() or ["it says nothing"]
+        said = f"{self._name}: ssh: {lines[-1].strip()}"
+        if self.heard_s:
+            return DeviceLostError(f"{said}; check its power and its network, then run again")
+        if "ost key verification failed" in lines[-1]:
+            return HostKeyError(f"{said}; check the host's key and run `planner trust {self._name}`")
+        kind = LoginError if "Permission denied" in lines[-1] else RemoteError
+        return kind(f"{said}; see what `ssh -o BatchMode=yes` says of this host")
+
+
+def logs_in(login: SshLogin, timeout_s: float = 15.0) -> bool:
+    """Whether the ssh program logs in without asking anything."""
+    if shutil.which("ssh") is None:
+        return False
+    with ExitStack() as stack, suppress(subprocess.TimeoutExpired):
+        command = [*_words(login, stack, timeout_s), "true"]
+        asked = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * timeout_s, check=False
+        )
+        return asked.returncode == 0
+    return False
+
+
+def _words(login: SshLogin, stack: ExitStack, timeout_s: float) -> list[str]:
+    """ssh with its options and the host. ``stack`` removes its configuration."""
+    options = [word for option in (*_OPTIONS, f"ConnectTimeout={timeout_s:g}") for word in ("-o", option)]
+    key = ["-i", str(login.key), "-o", "IdentitiesOnly=yes"] if login.key else []
+    file = stack.enter_context(configuration(login))
+    return ["ssh", *file, *options, *key, *login_words(login), "--", login.host]
