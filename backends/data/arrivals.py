@@ -2,7 +2,7 @@
 
 from typing import Callable, Optional
 
-from backends.protocol.stream_statistics import StreamPosition, StreamStatistics
+from backends.protocol.stream_statistics import StreamEnd, StreamPosition, StreamStatistics
 
 
 class SamplesMissing(Exception):
@@ -14,7 +14,11 @@ class WaitInterrupted(SamplesMissing):
 
 
 class StreamEnded(SamplesMissing):
-    """No more samples will arrive; the message says why."""
+    """No more samples will arrive; ``end`` says why."""
+
+    def __init__(self, end: StreamEnd) -> None:
+        super().__init__(end.reason)
+        self.end = end
 
 
 def never() -> bool:

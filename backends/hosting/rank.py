@@ -24,7 +24,7 @@ from backends.hosting.single_device import SingleDevice
 from backends.hosting.step_queue import WorkItem
 from backends.protocol.events import Diverged, Emit, Joined, Left, MemberProgress, RunAccount
 from backends.protocol.frames import STEP
-from backends.protocol.stream_statistics import StreamPosition
+from backends.protocol.stream_statistics import StreamEnd, StreamPosition
 from backends.training import checkpoint
 from backends.training.compute_clock import clock_of
 from backends.training.run_spec import OTHER_MODEL, STOPPED, RunSpec, divergence_reason
@@ -214,12 +214,12 @@ class Rank(SingleDevice):
         self._group.broadcast(saved)
         self._batches.arrivals.commit(int(saved[self._group.rank]))
 
-    def _end_stream(self, reason: str) -> None:
+    def _end_stream(self, end: StreamEnd) -> None:
         try:
             self._batches.end()
         except ValueError as error:
-            raise ValueError("%s: %s: %s" % (self.name, reason, error)) from None
-        self.emit(Left(self.name, reason))
+            raise ValueError("%s: %s: %s" % (self.name, end.reason, error)) from None
+        self.emit(Left(self.name, *end))
         self.step_queue.abandon(self.name)  # and take it again
 
     def _snapshot(self) -> checkpoint.Checkpoint:

@@ -18,6 +18,7 @@ from backends.network.acceptor import Acceptor
 from backends.protocol.events import Dropped, Joined, Left, Replaced, RunAccount
 from backends.protocol.frames import FINISH, Finish
 from backends.protocol.member_specs import Identity
+from backends.protocol.stream_statistics import StreamEnd
 from backends.training.run_spec import STOPPED, Unfit
 from backends.training.stopping import STREAMS_ENDED
 
@@ -69,7 +70,7 @@ class RunHost(abc.ABC):
         """Let a member join. Raises Unfit where its model differs from the run's."""
 
     @abc.abstractmethod
-    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: Any) -> Optional[str]:
+    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: Any) -> Optional[StreamEnd]:
         """Have a member do a work item, other than FINISH, and record its answer.
 
         Returns why the member leaves, where no more samples arrive there; else None.
@@ -155,9 +156,9 @@ class RunHost(abc.ABC):
         member.count_bytes(connection)
         return bool(item.kind != FINISH)
 
-    def _is_last(self, name: str, reason: str) -> bool:
+    def _is_last(self, name: str, end: StreamEnd) -> bool:
         """Record that a member leaves. The last one stays until it has handed over everything."""
-        self._emit(Left(name, reason))
+        self._emit(Left(name, *end))
         with self._lock:
             self._left.add(name)
             is_last = len(self._left) >= max(self.spec.members, len(self._members))

@@ -15,7 +15,7 @@ from backends.optimizers.base import FlatOptimizer
 from backends.optimizers.lars import Lars
 from backends.protocol.events import Emit, Left, MemberProgress, RunAccount, TimeSpent
 from backends.protocol.frames import EVALUATE, FINISH
-from backends.protocol.stream_statistics import StreamPosition
+from backends.protocol.stream_statistics import StreamEnd, StreamPosition
 from backends.strategies.aggregation_rules import FACTORS, equal
 from backends.training import checkpoint
 from backends.training.compute_clock import clock_of
@@ -107,17 +107,17 @@ class SingleDevice(RunState):
             self._batches.wait(should_stop)
         except WaitInterrupted:
             self.step_queue.abandon(self.name)
-        except StreamEnded as end:
-            self._end_stream(str(end))
+        except StreamEnded as ended:
+            self._end_stream(ended.end)
         else:
             self._step(item)
 
     def _samples_of_step(self) -> int:
         return self.batch(self.name)
 
-    def _end_stream(self, reason: str) -> None:
+    def _end_stream(self, end: StreamEnd) -> None:
         """End the run: no more samples arrive."""
-        self.emit(Left(self.name, reason))
+        self.emit(Left(self.name, *end))
         self.stop(STREAMS_ENDED)
         self.step_queue.abandon(self.name)
 

@@ -12,6 +12,7 @@ from backends.peers.state import PeerRunState
 from backends.protocol import frames
 from backends.protocol.events import Emit
 from backends.protocol.member_specs import Identity
+from backends.protocol.stream_statistics import StreamEnd
 from backends.training.array_transfer import receive_named, send_named
 from backends.training.run_spec import RunSpec
 
@@ -31,7 +32,9 @@ class PeerCoordinator(RunHost):
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.PeerHello) -> None:
         send_named(connection, self.run_state.join(connection.peer, hello))
 
-    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> Optional[str]:
+    def _carry_out(
+        self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem
+    ) -> Optional[StreamEnd]:
         name = connection.peer
         if item.kind == frames.STEP:
             return self._step(member, connection, item)
@@ -49,7 +52,7 @@ class PeerCoordinator(RunHost):
             self.run_state.complete_save(name)
         return None
 
-    def _step(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> Optional[str]:
+    def _step(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> Optional[StreamEnd]:
         """Have a member make a step; returns why it leaves instead, if it does."""
         name = connection.peer
         if not item.ordered:
@@ -60,7 +63,7 @@ class PeerCoordinator(RunHost):
         answer: Any = connection.receive(frames.PeerStepDone, frames.StepAbandoned)
         if isinstance(answer, frames.StepAbandoned):
             self.run_state.interrupt_step(name)
-            leaves: Optional[str] = answer.leaves
+            leaves: Optional[StreamEnd] = answer.leaves
             return leaves
         member.bytes += answer.sent_bytes
         if answer.interrupted:

@@ -186,8 +186,8 @@ class Peer:
         except (RoundAbandoned, WaitInterrupted):
             self._connection.send(frames.StepAbandoned())
             return
-        except StreamEnded as end:
-            self._connection.send(frames.StepAbandoned(str(end)))
+        except StreamEnded as ended:
+            self._connection.send(frames.StepAbandoned(ended.end))
             return
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         began += arrivals.waited_s - waited_s

@@ -32,6 +32,7 @@ def watch_stream(task: Any, order: WatchStream) -> StreamRate:
     spec = StreamSpec.from_text(order.text)
     source = source_from_elsewhere(spec, order.device)
     try:
+        source.require_reached()
         return count(source, order.seconds, spec.patience_s, pause=task.stopping.wait)
     finally:
         source.close()

@@ -81,10 +81,14 @@ class Dropped(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A member has left the run for good, because no more samples arrive there."""
+    """A member has left the run for good, because no more samples arrive there.
+
+    fault: their source failed, and did not come to its end.
+    """
 
     member: str
     reason: str
+    fault: bool = False
 
 
 class Refused(NamedTuple):

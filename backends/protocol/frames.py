@@ -8,7 +8,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from backends.frameworks.layout import Layout
 from backends.frameworks.optimizer import GradientSettings, OptimizerSettings
-from backends.protocol.stream_statistics import StreamPosition
+from backends.protocol.stream_statistics import StreamEnd, StreamPosition
 
 #: Kinds of work that a member is given: a step, an evaluation, the end of the run; and among peers
 #: to give weights to those that join, to take them, and to save all arrays to a checkpoint.
@@ -183,7 +183,7 @@ class StepAbandoned(NamedTuple):
     leaves: why the member takes no part any more; None where the run is over.
     """
 
-    leaves: Optional[str] = None
+    leaves: Optional[StreamEnd] = None
 
 
 class Scores(NamedTuple):

@@ -10,6 +10,13 @@ class StreamPosition(NamedTuple):
     rate: Optional[float]  # samples that arrive in a second; None before it was measured
 
 
+class StreamEnd(NamedTuple):
+    """Why no more samples arrive at a member. fault: its source failed, and did not end."""
+
+    reason: str
+    fault: bool = False
+
+
 class StreamStatistics(NamedTuple):
     """A member's stream of samples so far; in samples, where nothing else is said."""
 
@@ -25,6 +32,8 @@ class StreamStatistics(NamedTuple):
     stored: int  # that were written to disk, for memory was full
     malformed: int  # that were set aside
     set_aside: str = ""  # the file with them on the device; empty where there are none
+    skipped: int = 0  # entries of a directory that are no files of samples
+    skipped_first: str = ""  # the first of them, and what it is
 
 
 class InjectionStatistics(NamedTuple):

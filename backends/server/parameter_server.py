@@ -15,6 +15,7 @@ from backends.optimizers import registry
 from backends.protocol import frames
 from backends.protocol.events import Emit
 from backends.protocol.member_specs import Identity
+from backends.protocol.stream_statistics import StreamEnd
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
 from backends.server.sample_forwarding import ForwardedSamples
@@ -84,7 +85,7 @@ class ParameterServer(RunHost):
         while not (self.run_state.begun or connection.aborted) and time.monotonic() < end_s:
             self._model_given.wait(CHECK_INTERVAL_S)
 
-    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> Optional[str]:
+    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> Optional[StreamEnd]:
         order = self.run_state.order(connection.peer, item)
         sample_frames.send(connection, order.samples)
         connection.send(order.head, framing.as_bytes(order.arrays))

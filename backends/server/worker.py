@@ -137,8 +137,8 @@ class Worker:
             return self._step(order)
         except (WaitInterrupted, RoundAbandoned):
             self._connection.send(frames.StepAbandoned())
-        except StreamEnded as end:
-            self._connection.send(frames.StepAbandoned(str(end)))
+        except StreamEnded as ended:
+            self._connection.send(frames.StepAbandoned(ended.end))
         return TimeSpent()
 
     def _step(self, order: frames.WorkerStep) -> TimeSpent:

@@ -7,7 +7,7 @@ import time
 from typing import Callable, Deque, List, Optional, Tuple
 
 from backends.data.arrivals import Arrivals, StreamEnded, WaitInterrupted, never
-from backends.protocol.stream_statistics import StreamPosition, StreamStatistics
+from backends.protocol.stream_statistics import StreamEnd, StreamPosition, StreamStatistics
 from backends.streams.buffer import SampleBuffer
 from backends.streams.sample_codec import SampleCodec
 from backends.streams.source import SampleSource, StreamRecord
@@ -79,7 +79,7 @@ class ArrivingSamples(Arrivals):
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._rate = ArrivalRate(clock)
-        self._ended: Optional[str] = None  # why no more samples will come
+        self._ended: Optional[StreamEnd] = None  # why no more samples will come
         self._trouble = ""  # why none come now
         self._heard_s = clock()
         self._taken: List[StreamRecord] = []  # since the last position
@@ -114,15 +114,15 @@ class ArrivingSamples(Arrivals):
             self._trouble = str(error)
             return False
         except Exception as error:  # noqa: BLE001 - a thread that ends unheard would let the member wait
-            self._end("%s: %s" % (type(error).__name__, error))
+            self._end(StreamEnd("%s: %s: %s" % (self._source.name, type(error).__name__, error), fault=True))
             return False
         if records is None:
-            self._end(AT_ITS_END)
+            self._end(StreamEnd(AT_ITS_END))
         elif records:
             self._keep(records)
         return True
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: StreamEnd) -> None:
         with self._changed:
             self._ended = self._ended or reason
             self._changed.notify_all()
@@ -139,7 +139,7 @@ class ArrivingSamples(Arrivals):
             try:
                 self._buffer.add(sound, self._rate.per_second() or float(len(sound)))
             except OSError as error:
-                self._ended = "%s; free some space, or drop samples with policy=truncate" % error
+                self._ended = StreamEnd("%s; free some space, or drop samples with policy=truncate" % error, fault=True)
             self._changed.notify_all()
 
     def _checked(self, record: StreamRecord) -> Optional[StreamRecord]:
@@ -168,11 +168,13 @@ class ArrivingSamples(Arrivals):
         if over() or self._closed.is_set():
             raise WaitInterrupted
         if self._ended is not None:
-            raise StreamEnded("%s, after %d samples" % (self._ended, self._arrived))
+            reason = "%s, after %d samples" % (self._ended.reason, self._arrived)
+            raise StreamEnded(self._ended._replace(reason=reason))
         silent_s = self._clock() - max(self._heard_s, began_s)
         if silent_s > self._patience_s:
             cause = ": " + self._trouble if self._trouble else ""
-            raise StreamEnded("no sample has arrived for %.0f s%s" % (silent_s, cause))
+            told = "%s: no sample has arrived for %.0f s%s" % (self._source.name, silent_s, cause)
+            raise StreamEnded(StreamEnd(told, fault=bool(self._trouble)))
 
     def take(self, count: int) -> List[bytes]:
         """The payloads of the next samples; waits for them."""
@@ -208,7 +210,7 @@ class ArrivingSamples(Arrivals):
             return StreamStatistics(
                 self._rate.per_second(), self._batch, self._offset, self.waited_s, self._arrived, self._used,
                 len(self._buffer), self._buffer.peak, self._buffer.dropped, self._buffer.stored, self._malformed,
-                self._aside,
+                self._aside, len(self._source.skipped), ": ".join(next(iter(self._source.skipped.items()), ())),
             )  # fmt: skip
 
     def stop(self) -> None:

@@ -15,6 +15,8 @@ from backends.streams.source import SampleSource, StreamRecord
 
 #: Most messages that are taken at once.
 MOST_AT_ONCE = 512
+#: Longest wait for a broker before a run, in seconds.
+REACHED_S = 15.0
 MISSING = "--stream kafka needs confluent-kafka on this device: python3 -m pip install confluent-kafka"
 #: A topic has one partition, as in the paper.
 PARTITION = 0
@@ -48,10 +50,21 @@ class KafkaSource(SampleSource):
         self._brokers = brokers
         self._topic = topic
         self._group = group
+        self.name = "Kafka at %s, topic %s" % (brokers, topic)
         self._trouble = ""
         self._ended = False
         self._consumer: Any = None
         self._reading = threading.Lock()  # while messages are taken, it must not be closed
+
+    def require_reached(self) -> None:
+        """A topic that is missing may still be made: its first sample makes it."""
+        consumer = self._kafka.Consumer(dict(settings(self._brokers, self._on_error), **{"group.id": self._group}))
+        try:
+            consumer.list_topics(self._topic, REACHED_S)
+        except self._kafka.KafkaException as error:
+            raise OSError("Kafka at %s: %s" % (self._brokers, error)) from error
+        finally:
+            consumer.close()
 
     def begin(self, offset: int) -> None:
         self._assign(offset)

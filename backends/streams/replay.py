@@ -78,6 +78,9 @@ class ReplaySource(SampleSource):
         self._began_s = 0.0
         self._delivered = 0
 
+    def require_reached(self) -> None:
+        """Its samples are on the device."""
+
     def begin(self, offset: int) -> None:
         self._positions.position = offset
         self._began_s = self._clock()

@@ -1,7 +1,7 @@
 """A source delivers the samples of a stream in order, from any offset on."""
 
 import abc
-from typing import List, NamedTuple, Optional
+from typing import List, Mapping, NamedTuple, Optional
 
 
 class StreamRecord(NamedTuple):
@@ -16,7 +16,18 @@ class StreamRecord(NamedTuple):
 
 
 class SampleSource(abc.ABC):
-    """The samples of one device. One thread calls it; ``close`` may come from another."""
+    """The samples of one device. One thread calls it; ``close`` may come from another.
+
+    name: of the place that samples come from, for messages.
+    skipped: what lies among the samples and is none, by name, and why.
+    """
+
+    name = "its stream"
+    skipped: Mapping[str, str] = {}
+
+    @abc.abstractmethod
+    def require_reached(self) -> None:
+        """Raises OSError where the place that samples come from is not there, before ``begin``."""
 
     @abc.abstractmethod
     def begin(self, offset: int) -> None:

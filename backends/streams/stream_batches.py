@@ -37,14 +37,23 @@ def stream_batches(
     device: the member's name, for which rates are drawn.
     samples: the member's own training samples; classes: of known models, else None.
     path: of the folder for what memory has no room for.
-    Raises ValueError where such samples cannot be streamed.
+    Raises ValueError where such samples cannot be streamed, or their source is not there.
     """
     spec = StreamSpec.from_text(order.text)
     folder = SegmentFolder(path)
     buffer: SampleBuffer = TruncatingBuffer() if spec.policy == TRUNCATE else PersistingBuffer(spec.memory, folder)
     source, codec = _source(spec, order, device, samples, classes)
+    _require_reached(source, spec)
     arrivals = ArrivingSamples(source, codec, buffer, spec.patience_s, folder.set_aside)
     return ArrivingBatchSource(arrivals, codec, batch)
+
+
+def _require_reached(source: SampleSource, spec: StreamSpec) -> None:
+    try:
+        source.require_reached()
+    except OSError as error:
+        reason = "%s: %s" % (source.name, error.strerror) if error.strerror else str(error)
+        raise ValueError("--stream %s: %s; it has to be there before the run begins" % (spec.text, reason)) from error
 
 
 def _source(

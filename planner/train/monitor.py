@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from backends.protocol.events import CheckpointFailed, Dropped, Evaluated, Joined, RunAccount
+from backends.protocol.events import CheckpointFailed, Dropped, Evaluated, Joined, Left, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
@@ -80,8 +80,9 @@ class RunMonitor(Life[RunAccount]):
         told = self._end_of_member(source) if event is None else event
         if told is None:
             return
-        if source in self._reports:
-            self._reports[source].add(told)
+        member = told.member if isinstance(told, Left) else source
+        if member in self._reports:
+            self._reports[member].add(told)
         self._failure.hear(told)
         if isinstance(told, Joined) and told.member in self._members:  # the first rank is a member and the host
             self._joined.add(told.member)
@@ -142,10 +143,13 @@ class RunMonitor(Life[RunAccount]):
         self._reporter.report("planner", RunEnded(account))
         self._remove_files()
         completed = self._time_is_over and not self.interrupted and account.reason == STOPPED
-        completed |= account.reason in EARLY_ENDS and self._fetcher.has(account.done)
+        fault = self._failure.of_streams(account)
+        completed |= fault is None and account.reason in EARLY_ENDS and self._fetcher.has(account.done)
         if self._is_saved(account) or completed:
             return account
         where = f"after step {account.done} of {account.total}"
+        if fault is not None:
+            raise self._failed(f"{where} no more samples arrive: {fault}")
         if account.finished or account.reason in EARLY_ENDS:
             raise self._failed(f"the trained weights could not be saved: {self._fetcher.unsaved}")
         if self.interrupted:

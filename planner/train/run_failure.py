@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from backends.frameworks.process_group import BROKEN
-from backends.protocol.events import Dropped, Joined, Left
+from backends.protocol.events import Dropped, Joined, Left, RunAccount
+from backends.training.stopping import STREAMS_ENDED
 from planner.agents.call import Event
 from planner.errors import DeviceLostError, JobError, PlannerError
 
@@ -41,15 +42,15 @@ class RunFailure:
         self._needs_all = needs_all
         self._clock = clock
         self._cause_by_s: float | None = None
-        self._left: set[str] = set()  # members at whom no more samples arrive
+        self._left: dict[str, Left] = {}  # members at whom no more samples arrive
         self._dropped: dict[str, Dropped] = {}  # why the host has dropped members
 
     def hear(self, event: Event) -> None:
         """An event of the run."""
         if isinstance(event, Joined):
-            self._left.discard(event.member)
+            self._left.pop(event.member, None)
         elif isinstance(event, Left):
-            self._left.add(event.member)
+            self._left[event.member] = event
         elif isinstance(event, Dropped) and event.member in self._members:  # the host may name whom it likes
             self._dropped[event.member] = event
 
@@ -60,6 +61,14 @@ class RunFailure:
             return None
         dropped = name in self._dropped and str(error).endswith(CLOSED)
         return f"{name}: {self._dropped[name].reason}" if dropped else str(error)
+
+    def of_streams(self, account: RunAccount) -> str | None:
+        """Why a run failed whose samples arrive no more: it had none, or a source is gone."""
+        if account.reason != STREAMS_ENDED:
+            return None
+        made = sum(worker.steps for worker in account.workers.values())
+        faults = [left for left in self._left.values() if left.fault or not made]
+        return "; ".join(f"{left.member}: {left.reason}" for left in faults) or None
 
     def reason(self, host_error: PlannerError | None) -> str | None:
         """Why the run has failed; None if it has not, or while the cause is not yet clear.

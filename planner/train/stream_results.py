@@ -8,6 +8,7 @@ from backends.protocol.stream_statistics import StreamStatistics
 from backends.strategies import sample_streams
 from planner.plan.file import Plan, PlannedStream
 from planner.train.orders import Options
+from planner.train.telemetry import MemberReports
 
 #: Figures that begin anew where a worker is started again, and are added up.
 _COUNTED = ("arrived", "used", "dropped", "stored", "malformed")
@@ -28,6 +29,16 @@ def stream_notes(options: Options, plan: Plan) -> list[str]:
             f"each step waits for its {run.batch} samples; --strategy scadles, or batching=stream, takes what arrives"
         )
     return notes
+
+
+def stream_faults(told: MemberReports) -> tuple[str, ...]:
+    """What was wrong with a worker's stream, though the run went on."""
+    newest = told.starts[-1].stream
+    skipped = newest.skipped if newest else 0
+    return (
+        *([f"it left the run: {told.left.reason}"] if told.left is not None and told.left.fault else []),
+        *([f"skipped {skipped:,} of its directory, first {newest.skipped_first}"] if newest and skipped else []),
+    )
 
 
 def stream_result(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from backends.protocol.events import Built, MemberTelemetry, TimeSpent
+from backends.protocol.events import Built, Left, MemberTelemetry, TimeSpent
 from planner.agents.call import Event
 from planner.run.supervisor import MemberRestarted
 from planner.train.events import MemberEnded
@@ -21,12 +21,14 @@ class MemberReports:
     starts: its newest report from each time it was started.
     built_s: seconds that its model took to build.
     compressor: figures of its compressor at the end, such as the CNC ratio.
+    left: why it left the run before its end; None if it did not.
     """
 
     windows: list[Window] = field(default_factory=list)
     starts: list[MemberTelemetry] = field(default_factory=lambda: [NO_REPORT])
     built_s: float | None = None
     compressor: dict[str, Any] = field(default_factory=dict)
+    left: Left | None = None
 
     def add(self, event: Event) -> None:
         """Collect an event of this member; other events than those of its work are ignored."""
@@ -39,3 +41,5 @@ class MemberReports:
             self.built_s = event.build_s
         elif isinstance(event, MemberEnded):
             self.compressor = event.account.compressor
+        elif isinstance(event, Left):
+            self.left = event

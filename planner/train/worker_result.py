@@ -11,7 +11,7 @@ from planner.plan.file import Plan, PlannedWorker
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.train.injection import injected_result
-from planner.train.stream_results import stream_result
+from planner.train.stream_results import stream_faults, stream_result
 from planner.train.telemetry import MemberReports
 from power_models import nameplate
 from profilers.records.readings import MODEL, UNAVAILABLE, Window
@@ -24,7 +24,7 @@ class WorkerResult(NamedTuple):
     watts: mean power; None where unknown.
     provenance: where the watts come from.
     watts_error: relative standard error of the watts; None where unknown.
-    notes: contradictions between its sensors.
+    notes: contradictions between its sensors, and faults of its stream.
     starts: how often it was started; more than once if it was lost.
     build_s: seconds that its model took to build.
     sender: figures of its compressor at the end.
@@ -71,7 +71,7 @@ def worker_results(plan: Plan, account: RunAccount, reports: Mapping[str, Member
         steps = account.workers[name].steps if name in account.workers else 0
         result[name] = WorkerResult(
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
-            disagreements(measured), len(told.starts), told.built_s, told.compressor, data_s,
+            (*disagreements(measured), *stream_faults(told)), len(told.starts), told.built_s, told.compressor, data_s,
             stream_result([start.stream for start in told.starts if start.stream], account.elapsed_s, planned.stream),
             injected_result([start.injected for start in told.starts if start.injected]),
         )  # fmt: skip

@@ -67,6 +67,10 @@ class HandSource(SampleSource):
     def is_closed(self) -> bool:
         return self._closed.is_set()
 
+    def require_reached(self) -> None:
+        if self.trouble:
+            raise OSError(self.trouble)
+
     def begin(self, offset: int) -> None:
         self.begun.append(offset)
         self.offset = offset

@@ -36,6 +36,9 @@ class Timetable(SampleSource):
         self._gone = gone
         self.begun_at_end = False
 
+    def require_reached(self) -> None:
+        raise AssertionError("its order looks, and a count does not")
+
     def begin(self, offset: int) -> None:
         raise AssertionError("a run begins, a count does not")
 

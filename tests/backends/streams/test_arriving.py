@@ -74,8 +74,9 @@ def test_an_ended_stream_still_gives_what_has_arrived_and_then_says_that_it_has_
     stream.receive(0.0)
     stream.receive(0.0)
     assert len(stream.take(8)) == 8
-    with pytest.raises(StreamEnded, match="the stream has ended, after 8 samples"):
+    with pytest.raises(StreamEnded, match="the stream has ended, after 8 samples") as ended:
         stream.wait(1)
+    assert not ended.value.end.fault
 
 
 def test_a_silent_source_ends_a_wait_after_some_time_and_the_cause_is_told(tmp_path: Path) -> None:
@@ -96,6 +97,25 @@ def test_a_silent_source_ends_a_wait_after_some_time_and_the_cause_is_told(tmp_p
     waiting.start()
     until(lambda: clock.pause(30.0) is not None or bool(failure), lambda: "it waits for ever")
     assert "no sample has arrived for" in str(failure[0]) and "Connection refused" in str(failure[0])
+    assert failure[0].end.fault
+
+
+def test_a_source_that_is_there_and_silent_has_ended_without_a_fault_and_is_named(tmp_path: Path) -> None:
+    source = HandSource()
+    source.name = "/data/camera"
+    stream, clock = arriving(source, tmp_path, patience_s=60.0)
+    stream.prepare(0)
+    stream.receive(0.0)
+    ended: list[StreamEnded] = []
+
+    def wait() -> None:
+        with pytest.raises(StreamEnded) as found:
+            stream.wait(1)
+        ended.append(found.value)
+
+    threading.Thread(target=wait, daemon=True).start()
+    until(lambda: clock.pause(30.0) is not None or bool(ended), lambda: "it waits for ever")
+    assert str(ended[0]).startswith("/data/camera: no sample has arrived for") and not ended[0].end.fault
 
 
 def test_a_source_that_is_gone_is_read_again_when_it_is_back(tmp_path: Path) -> None:
@@ -159,8 +179,9 @@ def test_a_full_disk_ends_the_stream_after_what_is_there(tmp_path: Path, monkeyp
     stream.prepare(0)
     stream.receive(0.0)
     assert len(stream.take(16)) == 16
-    with pytest.raises(StreamEnded, match="No space left on device.*policy=truncate"):
+    with pytest.raises(StreamEnded, match="No space left on device.*policy=truncate") as ended:
         stream.wait(1)
+    assert ended.value.end.fault
 
 
 def test_a_source_that_fails_for_another_reason_does_not_let_anybody_wait(tmp_path: Path) -> None:

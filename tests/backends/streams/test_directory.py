@@ -1,5 +1,8 @@
 """Samples are read from files as those come, from any offset on."""
 
+import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,3 +75,46 @@ def test_a_directory_that_is_not_there_is_told_and_read_when_it_is(tmp_path: Pat
         source.read(0.0)
     DirectoryWriter(str(tmp_path / "later")).write(numbered(0))
     assert source.read(0.0) == numbered(0)
+
+
+def a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+UNREADABLE: dict[str, Callable[[Path], object]] = {
+    "a folder": Path.mkdir,
+    "a pipe that nobody writes to": os.mkfifo,
+    "a link that leads nowhere": lambda path: path.symlink_to("gone"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a socket": a_socket,
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_what_is_named_like_a_file_of_samples_is_skipped_and_named(tmp_path: Path, kind: str) -> None:
+    writer, source = DirectoryWriter(str(tmp_path)), DirectorySource(str(tmp_path))
+    writer.write(numbered(0))
+    UNREADABLE[kind](tmp_path / file_name(1))
+    writer.write(numbered(2))
+    source.begin(0)
+    assert [source.read(0.0) for _ in range(3)] == [numbered(0), [], numbered(2)]
+    assert list(source.skipped) == [file_name(1)]
+
+
+def test_a_file_whose_name_is_no_offset_hides_none_that_come_later(tmp_path: Path) -> None:
+    writer, source = DirectoryWriter(str(tmp_path)), DirectorySource(str(tmp_path))
+    (tmp_path / "notes.samples").write_bytes(b"none")
+    source.begin(0)
+    assert source.read(0.0) == []
+    writer.write(numbered(0))
+    assert (source.read(0.0), list(source.skipped)) == (numbered(0), ["notes.samples"])
+    assert writer.next_offset() == 1
+
+
+def test_before_a_run_the_directory_has_to_be_there(tmp_path: Path) -> None:
+    DirectorySource(str(tmp_path)).require_reached()
+    (tmp_path / "file").touch()
+    for name in ("gone", "file"):
+        with pytest.raises(OSError, match=name):
+            DirectorySource(str(tmp_path / name)).require_reached()

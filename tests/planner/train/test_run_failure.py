@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from backends.frameworks.process_group import BROKEN
-from backends.protocol.events import Dropped, Joined, Left
+from backends.protocol.events import Dropped, Joined, Left, MemberProgress, RunAccount
+from backends.training.stopping import STREAMS_ENDED
 from planner.errors import AgentError, DeviceLostError, JobError
 from planner.train.run_failure import CAUSE_S, RunFailure
 
@@ -48,6 +49,27 @@ def test_a_member_without_samples_does_not_work_unless_it_came_back() -> None:
     assert run.reason(None) == "a: its device is gone"
     run.hear(Joined("b"))
     assert run.reason(None) is None
+
+
+def without_samples(steps: int, reason: str | None = STREAMS_ENDED) -> RunAccount:
+    row = MemberProgress(steps, None, 0, None, True)
+    return RunAccount(steps, 100, 1.0, {"a": row}, False, reason)
+
+
+@pytest.mark.parametrize(
+    ("left", "steps", "told"),
+    [
+        (Left("a", "/data: no sample has arrived for 60 s"), 0, "a: /data: no sample has arrived for 60 s"),
+        (Left("a", "/data: no sample has arrived for 60 s"), 40, None),
+        (Left("a", "the stream has ended, after 3 samples"), 0, "a: the stream has ended, after 3 samples"),
+        (Left("a", "/data: it is gone", fault=True), 40, "a: /data: it is gone"),
+    ],
+)
+def test_a_run_without_any_sample_or_whose_source_is_gone_has_failed(left: Left, steps: int, told: str | None) -> None:
+    run = Judged(needs_all=False)
+    run.hear(left)
+    assert run.of_streams(without_samples(steps)) == told
+    assert run.of_streams(without_samples(steps, reason=None)) is None
 
 
 @pytest.mark.parametrize("needs_all", [False, True])

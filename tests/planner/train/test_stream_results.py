@@ -1,6 +1,7 @@
 """Samples arrive while a run trains: what is said before, and what the result tells of them."""
 
 import json
+import re
 import signal
 import socket
 from pathlib import Path
@@ -14,7 +15,7 @@ from backends.training.stopping import STREAMS_ENDED
 from planner.train.orders import Options
 from planner.train.stream_results import stream_notes, stream_result
 from tests.installed import needs
-from tests.planner.pairs import STEPS, left_files, new_pair, run_folders, start, training
+from tests.planner.pairs import STEPS, left_files, new_pair, one_line, run_folders, start, training
 from tests.planner.plans import plan, planned, replan, streamed, with_settings
 from tests.running import FASHION, Command, fleet_file, plan_file, run, signal_all, tiny_model, until
 
@@ -131,6 +132,64 @@ def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(
     assert {name: worker["stream"]["used"] for name, worker in found["workers"].items()} == {
         "desktop": 400, "tx2": 400
     }  # fmt: skip
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("what", ["gone", "file"])
+def test_a_directory_that_is_not_there_is_an_error_before_the_run(tmp_path: Path, what: str) -> None:
+    pair = new_pair(tmp_path)
+    (tmp_path / "file-tx2").touch()
+    (tmp_path / "file-desktop").mkdir()
+    replan(pair, stream=f"directory:{tmp_path}/{what}-{{device}}")
+    done = run(pair, *training())
+    assert done.popen.returncode == 1
+    said = one_line(done)
+    assert f"tx2: run worker: --stream directory:{tmp_path}/{what}-{{device}}: {tmp_path}/{what}-tx2: " in said
+    assert "export" not in done.output
+
+
+@pytest.mark.e2e
+def test_a_directory_into_which_nothing_comes_is_an_error_that_names_it(tmp_path: Path) -> None:
+    pair = new_pair(tmp_path)
+    (tmp_path / "empty").mkdir()
+    replan(pair, stream=f"directory:{tmp_path}/empty,patience=1")
+    done = run(pair, *training())
+    assert done.popen.returncode == 1
+    said = one_line(done)
+    assert f"after step 0 of {STEPS} no more samples arrive" in said
+    for name in ("desktop", "tx2"):
+        assert f"{name}: {tmp_path}/empty: no sample has arrived for " in said
+    assert "export" not in done.output
+
+
+@pytest.mark.e2e
+def test_a_broker_that_nobody_is_at_is_an_error_before_the_run(tmp_path: Path) -> None:
+    pytest.importorskip("confluent_kafka")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        nobody = f"127.0.0.1:{server.getsockname()[1]}"
+    pair = new_pair(tmp_path)
+    replan(pair, stream=f"kafka:{nobody}")
+    done = run(pair, *training())
+    assert done.popen.returncode == 1
+    assert f": run worker: --stream kafka:{nobody}: Kafka at {nobody}: " in one_line(done)
+
+
+@pytest.mark.e2e
+def test_a_source_that_is_gone_in_the_middle_ends_the_run_with_what_was_trained_and_an_error(tmp_path: Path) -> None:
+    pair, to = new_pair(tmp_path), f"directory:{tmp_path}/samples-{{device}}"
+    assert produced(pair, to, 400).popen.returncode == 0
+    for name in ("desktop", "tx2"):
+        folder = tmp_path / f"samples-{name}"
+        (folder / max(each.name for each in folder.iterdir())).unlink()  # which tells that no more come
+    replan(pair, stream=f"{to},patience=2")
+    command = start(pair)
+    until(lambda: steps_made(pair) >= 20 or command.popen.poll(), lambda: f"it makes no steps:\n{command.errors}")
+    for name in ("desktop", "tx2"):
+        (tmp_path / f"samples-{name}").rename(tmp_path / f"gone-{name}")
+    assert command.ended() == 1
+    said = one_line(command)
+    assert re.search(r"samples-tx2: no sample has arrived for \d+ s: .*No such file or directory", said), said
+    assert "go on with `planner train --resume" in said
 
 
 @pytest.mark.e2e
