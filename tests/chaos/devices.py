@@ -62,8 +62,8 @@ class Devices:
 
     def restart_sshd(self, name: str) -> None:
         """End sshd with all its sessions, as some packages do, and start it again."""
-        for process in self._groups.processes(self._names.group(name)):
-            if _comm(process).startswith("sshd"):
+        while serving := [each for each in self._groups.processes(self._names.group(name)) if _is_sshd(each)]:
+            for process in serving:
                 signal_one(process, signal.SIGKILL)
         self.heal(name)
 
@@ -118,11 +118,11 @@ def signal_one(process: int, number: signal.Signals) -> None:
         os.kill(process, number)
 
 
-def _comm(process: int) -> str:
+def _is_sshd(process: int) -> bool:
     try:
-        return Path(f"/proc/{process}/comm").read_text()
+        return Path(f"/proc/{process}/comm").read_text().startswith("sshd")
     except OSError:  # it has ended
-        return ""
+        return False
 
 
 def _command_line(process: int) -> str:

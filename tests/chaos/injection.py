@@ -43,7 +43,8 @@ class Injector:
             return (self._folder / "injected").exists()
         if self._fault.after > 0:
             return journal.count(self._folder) >= self._fault.after * self._case.steps
-        return bool(agents(self._folder, "" if self._fault.device == OPERATOR else self._fault.device))
+        names = self._case.devices if self._fault.device == OPERATOR else (self._fault.device,)
+        return any(agents(self._folder, name) for name in names)
 
     def _inject(self) -> None:
         kind, device = self._fault.kind, self._fault.device

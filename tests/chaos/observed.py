@@ -12,6 +12,7 @@ class Ended(NamedTuple):
     errors: all that it wrote to standard error.
     made: steps by its result; None without one.
     saved: the step of the checkpoint in the run folder; None without one that can be read.
+    named: that of a newer one on a device, whose path the messages name.
     replay: of the journal up to that checkpoint; None where the strategy cannot be replayed.
     """
 
@@ -19,6 +20,7 @@ class Ended(NamedTuple):
     errors: str
     made: int | None
     saved: int | None
+    named: int | None
     replay: Replay | None
 
     @property

@@ -164,11 +164,12 @@ def _told(folder: Path) -> int:
 
 def _resume(case: Scenario, folder: Path) -> Ended:
     """The run that goes on from the newest checkpoint, on healthy devices."""
-    (first,) = (folder / "runs").iterdir()
+    (first,) = folder.glob("runs/*/")
     saved = checkpoint.read(str(first / "checkpoint.npz"))
     start = State(saved.meta["step"], journal.in_order(saved.weights, saved.layout), _velocity(saved))
-    for path in (*folder.glob("journal-*"), *folder.glob("*.slow"), *folder.glob("*.clock"), folder / "job-fault.json"):
-        path.unlink(missing_ok=True)
+    for pattern in ("journal-*", "*.slow", "*.clock", "job-fault.json", "*/filler", "*/planner/run-*"):
+        for path in folder.glob(pattern):
+            path.unlink()
     command = _start(folder, *_arguments(case), f"--resume={first}")
     until_s = time.monotonic() + RUN_S
     while command.popen.poll() is None and time.monotonic() < until_s:
@@ -181,13 +182,15 @@ def _resume(case: Scenario, folder: Path) -> Ended:
 
 
 def _ended(case: Scenario, command: Command, folder: Path, start: State | None, in_time: bool) -> Ended:
-    newest = max((folder / "runs").iterdir(), default=folder)
+    newest = max(folder.glob("runs/*/"), default=folder)
     saved = _saved(newest / "checkpoint.npz")
     result = newest / "result.json"
     made = json.loads(result.read_text())["steps_made"] if result.exists() else None
     replay = _replay(case, folder, start, saved) if case.replayable and saved is not None else None
     step = None if saved is None else saved.meta["step"]
-    return Ended(command.popen.returncode if in_time else None, command.errors, made, step, replay)
+    elsewhere = [_saved(path) for path in folder.glob("cache-*/planner/run-*") if str(path) in command.errors]
+    named = max((each.meta["step"] for each in elsewhere if each is not None), default=None)
+    return Ended(command.popen.returncode if in_time else None, command.errors, made, step, named, replay)
 
 
 def _saved(path: Path) -> checkpoint.Checkpoint | None:

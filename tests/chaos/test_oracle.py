@@ -10,7 +10,7 @@ from tests.chaos.journal import Replay
 from tests.chaos.observed import Ended, Observed
 from tests.chaos.scenario import Fault, Scenario
 
-SOUND = Ended(0, "anna joined\n", 100, 100, Replay("", 100))
+SOUND = Ended(0, "anna joined\n", 100, 100, None, Replay("", 100))
 MADE = Observed(SOUND, 100, (), None, True, 1.0, 5.0, 8.0)
 
 
@@ -21,7 +21,7 @@ def case(kind: str = scenario.NOTHING, device: str = "bert", **changes: Any) -> 
 
 def failed(code: int, message: str, saved: int | None = 50) -> Observed:
     """A run that has ended early, and the one that went on from it."""
-    end = Ended(code, f"anna joined\nplanner: {message}\n", None, saved, None)
+    end = Ended(code, f"anna joined\nplanner: {message}\n", None, saved, None, None)
     return MADE._replace(run=end, reached=52, resumed=SOUND)
 
 
@@ -57,6 +57,16 @@ def test_what_is_left_is_told() -> None:
     assert oracle.violations(case(), MADE._replace(left=("port 4711 of anna",))) == ["left behind: port 4711 of anna"]
 
 
+def test_a_checkpoint_stays_where_nobody_could_remove_it_or_the_message_names_it() -> None:
+    left = ("file cache-anna/planner/run-1-checkpoint.npz",)
+    assert oracle.violations(case(), MADE._replace(left=left))
+    for kind, device in ((scenario.OPERATOR_KILLED, "operator"), (scenario.CUT, "anna")):
+        assert not any("left" in each for each in oracle.violations(case(kind, device), MADE._replace(left=left)))
+    named = failed(1, "the server on anna is lost (still run-1-checkpoint.npz on anna); go on with --resume", 20)
+    named = named._replace(run=named.run._replace(named=50), left=left)
+    assert oracle.violations(case(scenario.KILL, "anna", of_host=True), named) == []
+
+
 @pytest.mark.parametrize("kind", [scenario.KILL, scenario.CUT, scenario.HANG_STEP, scenario.MEMORY, scenario.SSHD])
 def test_the_loss_of_a_member_costs_nothing_and_that_of_a_rank_ends_the_run(kind: str) -> None:
     assert oracle.violations(case(kind), MADE) == []
@@ -71,7 +81,8 @@ def test_the_loss_of_a_member_costs_nothing_and_that_of_a_rank_ends_the_run(kind
         ("the server on anna is lost; go on with --resume", 30, "22 steps are lost"),
         ("somebody is lost; go on with --resume", 50, "does not name anna"),
         ("the server on anna is lost", 50, "how to go on"),
-        ("the server on anna is lost\nplanner: no checkpoint; --resume", 50, "not one message"),
+        ("the server on anna is lost; --resume\nplanner: no checkpoint; --resume", 50, "not one message"),
+        ("the server on anna is lost; --resume\nanna joined", 50, "not one message"),
     ],
 )
 def test_each_flaw_of_a_run_whose_host_is_lost_is_told(message: str, saved: int, told: str) -> None:
