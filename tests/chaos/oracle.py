@@ -50,6 +50,8 @@ def _of_a_loss(case: Scenario, interval: int) -> Expected:
     somewhere = fault.kind == scenario.HANG_EVALUATION  # any member may evaluate
     names = () if somewhere else (fault.device,)
     ends = case.needs_all if somewhere else case.needs_all or case.hits_host
+    if fault.after == 0 and not (ends and math.isinf(fault.lasts_s)):
+        return Expected((0, 1), names, interval)  # a run begins with all members or not at all
     if not ends:
         return Expected((0,), (), 0)
     if fault.kind == scenario.SSHD or not math.isinf(fault.lasts_s):

@@ -75,6 +75,14 @@ def test_the_loss_of_a_member_costs_nothing_and_that_of_a_rank_ends_the_run(kind
     assert oracle.violations(case(kind), ended)
 
 
+def test_a_run_begins_with_all_members_or_names_the_one_that_it_lacks() -> None:
+    early = case(scenario.KILL)
+    early = early._replace(fault=early.fault._replace(after=0.0))
+    unsaved = failed(1, "bert: the agent ended", None)._replace(reached=0, resumed=None)
+    assert oracle.violations(early, unsaved) == oracle.violations(early, MADE) == []
+    assert oracle.violations(early, unsaved._replace(run=unsaved.run._replace(errors="planner: somebody is lost\n")))
+
+
 @pytest.mark.parametrize(
     ("message", "saved", "told"),
     [
