@@ -3,7 +3,7 @@
 import socket
 import ssl
 import threading
-from typing import Any, Callable, Type
+from typing import Any, Callable, Dict, Type
 
 from backends.network import framing
 from backends.network.heartbeat import answer_heartbeats
@@ -13,6 +13,7 @@ from backends.protocol.frames import HeartbeatHello
 
 TICK_S = 0.2
 #: Connections that may be about to introduce themselves at one time: each has a thread meanwhile.
+#: One more ends the oldest, so that members get in however many there are who never speak.
 MOST_STRANGERS = 512
 
 Serve = Callable[[framing.Connection, Any], None]
@@ -42,7 +43,8 @@ class Acceptor:
         self._serve = serve
         self._beat = beat
         self._refusals = Refusals(emit)
-        self._strangers = threading.BoundedSemaphore(MOST_STRANGERS)
+        self._strangers: "Dict[ssl.SSLSocket, None]" = {}  # the oldest first
+        self._lock = threading.Lock()
         self._closed = threading.Event()
         self._listener.settimeout(TICK_S)
         self._accepting = threading.Thread(target=self._accept, daemon=True)
@@ -70,24 +72,37 @@ class Acceptor:
 
     def _begin(self, sock: socket.socket, address: str) -> None:
         """Hear what it wants in a thread of its own, if there can be one."""
-        reason = "%d others have not introduced themselves yet" % MOST_STRANGERS
-        if self._strangers.acquire(blocking=False):
-            try:
-                threading.Thread(target=self._greet, args=(sock, address), daemon=True).start()
-                return
-            except RuntimeError as error:  # the system allows no more threads
-                self._strangers.release()
-                reason = str(error)
-        sock.close()
-        self._refusals.add("%s: %s" % (address, reason))
+        try:
+            link = framing.wrapped(sock, self._tls, self._limit_s, server_side=True)
+            self._make_room_for(link)
+            threading.Thread(target=self._greet, args=(link, address), daemon=True).start()
+        except framing.WireError as error:
+            self._refusals.add("%s: %s" % (address, error))
+        except RuntimeError as error:  # the system allows no more threads
+            self._forget(link)
+            link.close()
+            self._refusals.add("%s: %s" % (address, error))
 
-    def _greet(self, sock: socket.socket, address: str) -> None:
+    def _make_room_for(self, link: ssl.SSLSocket) -> None:
+        """Count it among those that have not introduced themselves, and end the oldest of many."""
+        with self._lock:
+            if len(self._strangers) >= MOST_STRANGERS:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                framing.end(oldest)
+            self._strangers[link] = None
+
+    def _forget(self, link: ssl.SSLSocket) -> None:
+        with self._lock:
+            self._strangers.pop(link, None)
+
+    def _greet(self, link: ssl.SSLSocket, address: str) -> None:
         try:
             try:
-                connection = framing.accept(sock, self._tls, self._limit_s)
+                connection = framing.shake_hands(link, self._limit_s)
                 hello = self._hello_of(connection)
             finally:
-                self._strangers.release()
+                self._forget(link)
             self._attend(connection, hello)
         except framing.WireError as error:
             self._refusals.add("%s: %s" % (address, error))

@@ -174,9 +174,7 @@ class Connection:
     def abort(self) -> None:
         """End the connection under a thread that is blocked in it."""
         self.aborted = True
-        with contextlib.suppress(OSError):  # it may have ended already
-            # SSLSocket.shutdown would drop the TLS object that the other thread is using.
-            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+        end(self._sock)
 
     def close(self) -> None:
         """Close the socket. Idempotent."""
@@ -185,7 +183,7 @@ class Connection:
 
 def accept(sock: socket.socket, tls: ssl.SSLContext, timeout_s: float) -> Connection:
     """The server's side of the handshake on an accepted socket. Raises WireError for a stranger."""
-    return _wrap(sock, tls, True, timeout_s)
+    return shake_hands(wrapped(sock, tls, timeout_s, server_side=True), timeout_s)
 
 
 def connect(address: str, port: int, tls: ssl.SSLContext, timeout_s: float, peer: str = SERVER) -> Connection:
@@ -197,7 +195,7 @@ def connect(address: str, port: int, tls: ssl.SSLContext, timeout_s: float, peer
         sock = socket.create_connection((address, port), timeout_s)
     except OSError as error:
         raise WireError("cannot reach %s:%d: %s" % (address, port, error)) from error
-    connection = _wrap(sock, tls, False, timeout_s)
+    connection = shake_hands(wrapped(sock, tls, timeout_s), timeout_s)
     if connection.peer != peer:
         connection.close()
         wanted = "the server of this run" if peer == SERVER else peer
@@ -205,16 +203,34 @@ def connect(address: str, port: int, tls: ssl.SSLContext, timeout_s: float, peer
     return connection
 
 
-def _wrap(sock: socket.socket, tls: ssl.SSLContext, server_side: bool, timeout_s: float) -> Connection:
-    sock.settimeout(timeout_s)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1000))
+def wrapped(sock: socket.socket, tls: ssl.SSLContext, timeout_s: float, server_side: bool = False) -> ssl.SSLSocket:
+    """One end of a connection, before the handshake. Raises WireError where it is gone already."""
     try:
-        return Connection(tls.wrap_socket(sock, server_side=server_side), timeout_s)
+        sock.settimeout(timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1000))
+        return tls.wrap_socket(sock, server_side=server_side, do_handshake_on_connect=False)
     except (OSError, ValueError) as error:
         sock.close()
         raise WireError("TLS handshake failed: %s" % error) from error
+
+
+def shake_hands(sock: ssl.SSLSocket, timeout_s: float) -> Connection:
+    """The connection after its handshake. Raises WireError for a stranger."""
+    try:
+        sock.do_handshake()
+        return Connection(sock, timeout_s)
+    except (OSError, ValueError) as error:
+        sock.close()
+        raise WireError("TLS handshake failed: %s" % error) from error
+
+
+def end(sock: ssl.SSLSocket) -> None:
+    """End a connection under a thread that is blocked in it."""
+    with contextlib.suppress(OSError):  # it may have ended already
+        # SSLSocket.shutdown would drop the TLS object that the other thread is using.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _common_name(sock: ssl.SSLSocket) -> str:

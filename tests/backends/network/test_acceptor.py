@@ -1,12 +1,13 @@
 """An acceptor lets in members that introduce themselves, and says why it refuses others."""
 
+import contextlib
 import queue
 import socket
 import threading
 
 import pytest
 
-from backends.network import framing
+from backends.network import acceptor, framing
 from backends.network.acceptor import Acceptor
 from backends.protocol.frames import Done, Heartbeat, HeartbeatAnswer, HeartbeatHello, MailboxHello
 from planner.agents.certificates import Authority
@@ -96,6 +97,16 @@ def test_a_member_that_begins_with_another_frame_is_refused(entrance):
 def test_whoever_connects_and_says_nothing_keeps_nobody_waiting(entrance):
     with socket.create_connection(("127.0.0.1", entrance.port)):
         entrance.serves("nano").close()
+
+
+def test_however_many_say_nothing_a_member_gets_in_and_the_oldest_of_them_goes(entrance, monkeypatch):
+    monkeypatch.setattr(acceptor, "MOST_STRANGERS", 3)
+    with contextlib.ExitStack() as stack:
+        address = ("127.0.0.1", entrance.port)
+        silent = [stack.enter_context(socket.create_connection(address, HANG_S)) for _ in range(5)]
+        entrance.serves("nano").close()
+        assert [each.recv(1) for each in silent[:2]] == [b"", b""]
+        assert "127.0.0.1: TLS handshake failed" in entrance.refused.get(timeout=HANG_S)
 
 
 def test_where_the_system_allows_no_more_threads_a_connection_is_refused(entrance, monkeypatch):
