@@ -8,14 +8,16 @@ from profilers.records.readings import MODEL, UNAVAILABLE
 COUNTER, SENSOR, NAMEPLATE = "counter", "sensor", "nameplate"
 #: The most trusted first; a model's watts are estimated, a nameplate's declared in the fleet file.
 KINDS = (COUNTER, SENSOR, MODEL, NAMEPLATE, UNAVAILABLE)
+#: What a model of the fleet file covers: the device, as far as the operator knows.
+STATED = "device"
 #: Places whose sensors cover the whole device, best first.
-WHOLE = ("wall", "board", "module")
+WHOLE = ("wall", "board", "module", STATED)
 #: Places that are a part of a device. Several GPUs or processors add up.
 PARTS = ("gpu", "cpu")
 AT_BUSY_SHARE = "at the measured busy share"
 
 _NOUNS = {COUNTER: "energy counter", SENSOR: "integrated sensor", MODEL: "power model", NAMEPLATE: "nameplate"}
-_PLACES = {"wall": "wall plug", "board": "board", "module": "module", "gpu": "GPU", "cpu": "CPU"}
+_PLACES = {"wall": "wall plug", "board": "board", "module": "module", STATED: "device", "gpu": "GPU", "cpu": "CPU"}
 
 
 class Provenance(NamedTuple):

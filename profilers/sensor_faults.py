@@ -1,6 +1,6 @@
 """This module judges whether the readings of a power sensor can be believed."""
 
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -13,6 +13,11 @@ WHOLE_WATTS_LIMIT_S = 30.0
 #: lower values next to them.
 TOP_SHARE = 0.5
 BESIDE_TOP = 8
+#: More watts than any machine draws, or a package or a board of one processor. The difference of
+#: two reads of a counter is judged over SHORTEST_S at least.
+MOST_W = 50e3
+MOST_PACKAGE_W = 2e3
+SHORTEST_S = 0.1
 
 
 def fault(
@@ -31,7 +36,9 @@ def fault(
 
     - It repeats one value in all of at least 30 reads over ``repeat_limit_s``. No load is that
       steady, and sensors resolve 40 mW or better; but it may stay within half a watt for longer.
-    - It goes backwards. Used joules do not come back, so that one decrease is enough.
+    - It goes backwards. Used joules do not come back, so that one decrease is enough; a
+      counter that begins anew does so.
+    - It states more watts than any machine draws.
     - It saturates: more than half of the reads equal its highest value, with at least 8 distinct
       lower values next to them. A fluctuating load meets a ceiling from many sides; a sensor of
       whole watts on a plateau has only one or two neighbouring values, and passes.
@@ -40,9 +47,21 @@ def fault(
     if len(readings) < 2:
         return None
     if counts_joules:
-        return _repeats(times_s, readings, repeat_limit_s, "J") or _goes_backwards(readings)
+        lengths_s = np.maximum(SHORTEST_S, np.diff(times_s))
+        return (
+            _repeats(times_s, readings, repeat_limit_s, "J")
+            or _goes_backwards(readings)
+            or _is_impossible(np.diff(readings) / lengths_s)
+        )
     needed_s = max(whole_watts_limit_s, repeat_limit_s) if readings[0] == np.round(readings[0]) else repeat_limit_s
-    return _repeats(times_s, readings, needed_s, "W") or _saturates(readings)
+    return _repeats(times_s, readings, needed_s, "W") or _saturates(readings) or _is_impossible(readings)
+
+
+def since_last_fall(times_s: Sequence[float], joules: Sequence[float]) -> Tuple[Sequence[float], Sequence[float]]:
+    """The reads of a counter since it last went backwards; its fault was in an earlier window."""
+    falls = np.flatnonzero(np.diff(joules) < 0.0)
+    first = int(falls[-1]) + 1 if len(falls) else 0
+    return times_s[first:], joules[first:]
 
 
 def _repeats(times_s: Sequence[float], values: np.ndarray, needed_s: float, unit: str) -> Optional[str]:
@@ -56,7 +75,11 @@ def _goes_backwards(values: np.ndarray) -> Optional[str]:
     steps = np.diff(values)
     if np.all(steps >= 0.0):
         return None
-    return "it goes backwards: by %g J at once" % -steps.min()
+    return "it goes backwards: by %g J at once, as after the machine was suspended" % -steps.min()
+
+
+def _is_impossible(watts: np.ndarray) -> Optional[str]:
+    return "it states %.3g W, more than any machine draws" % watts.max() if watts.max() > MOST_W else None
 
 
 def _saturates(values: np.ndarray) -> Optional[str]:

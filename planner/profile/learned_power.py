@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.profile.file import DeviceProfile
 from planner.profile.power_readings import whole_reading
+from planner.provenance import STATED
 from power_models import evaluate
 from power_models.base import PowerModel, Target
 from power_models.table import Floats, Ints, Table
@@ -75,7 +76,7 @@ def estimate(model: PowerModel, window: Window) -> PowerReading | None:
     return PowerReading(
         sensor=f"power model ({model.name})",
         source=MODEL,
-        covers=str(model.about.get("covers", "board")),
+        covers=str(model.about.get("covers", STATED)),
         watts=float(predicted.values.mean()),
         stdev=float(predicted.values.std()),
         count=len(predicted.values),

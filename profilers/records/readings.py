@@ -32,7 +32,8 @@ class PowerReading(NamedTuple):
 
     source: ``counter`` of joules, ``sensor`` of watts, ``model``
     or ``unavailable``.
-    covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
+    covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``; of a model of the
+        operator's, ``device``.
     gap_s: seconds of the window without samples.
     period_s: median seconds between new values; None for fewer than two.
     relative_error: standard error of the mean as a share of it; None where all samples are equal.

@@ -6,10 +6,10 @@ To add a kind, write its ``discover(tree)`` and name its module in KINDS.
 from typing import List, Optional
 
 from profilers.file_tree import FileTree
-from profilers.sensors import battery, external_meters, ina3221, nvidia_smi, nvml, rapl, tegrastats
+from profilers.sensors import battery, external_meters, nvidia_smi, nvml, power_monitors, rapl, tegrastats
 from profilers.sensors.base import DiscoveredSensors
 
-KINDS = (ina3221, tegrastats, rapl, nvml, nvidia_smi, battery, external_meters)
+KINDS = (power_monitors, tegrastats, rapl, nvml, nvidia_smi, battery, external_meters)
 
 
 def discover(root: Optional[str] = None) -> DiscoveredSensors:

@@ -16,6 +16,7 @@ from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, check_sensors, unavailable
 from profilers.sensors.polling import PolledSensor, Poller
+from profilers.sensors.visible_gpus import CUDA_VARIABLE, none_visible, visible_gpus
 
 #: The program in PATH, or its path on WSL.
 PROGRAMS = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
@@ -23,6 +24,7 @@ RUN_LIMIT_S = 10.0
 #: The report of 16 GPUs with their processes is below 1 MB.
 MAX_CHARACTERS = 4000000
 
+_REPORT = re.compile(r"<\?xml.*</nvidia_smi_log>", re.DOTALL)
 #: Paths of the board's power, since driver 530 and before; the mean of the last second first.
 _POWER = tuple(
     "%s/%s" % (section, value)
@@ -66,12 +68,13 @@ def polled_sensors(ask: Callable[[], Tuple[GpuState, ...]]) -> DiscoveredSensors
         uuids = [gpu.uuid for gpu in ask()]
     except Unavailable as error:
         return unavailable("nvidia-smi", error)
+    setting = os.environ.get(CUDA_VARIABLE)
+    visible = visible_gpus(uuids, setting)
+    if not visible:
+        return unavailable("nvidia-smi", none_visible(setting, len(uuids)))
     poller = Poller(ask)
     return check_sensors(
-        [
-            PolledSensor("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index))
-            for index in nvml.visible_gpus(uuids, os.environ.get(nvml.CUDA_VARIABLE))
-        ]
+        [PolledSensor("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index)) for index in visible]
     )
 
 
@@ -84,6 +87,9 @@ def run_program(program: str) -> Tuple[GpuState, ...]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable("nvidia-smi cannot be run: %s" % error) from None
     text = done.stdout.decode("utf-8", "replace")
+    report = _REPORT.search(text)  # for a GPU that is lost there are words around it, and an exit status
+    if report is not None:
+        return parse(report.group())
     if done.returncode != 0:
         raise Unavailable("nvidia-smi failed: %s" % " ".join(text.split())[:200])
     return parse(text)

@@ -1,21 +1,23 @@
 """This module reads NVIDIA GPUs through the driver's library (NVML), loaded with ctypes.
 
 A GPU with an energy counter that moves (Volta and later) is read in joules, others in watts. Only
-the GPUs in CUDA_VISIBLE_DEVICES are read. On Jetsons the library may load and support nothing: the
-counters are then unavailable, not zero.
+the GPUs in CUDA_VISIBLE_DEVICES are read. A GPU that is lost is named, and leaves the others alone.
+On Jetsons the library may load and support nothing: the counters are then unavailable, not zero.
 """
 
 import ctypes
 import functools
 import os
 import time
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from profilers.file_tree import FileTree, Unavailable, fail
 from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors, unavailable
+from profilers.sensors.visible_gpus import CUDA_VARIABLE, none_visible, visible_gpus
 
 LIBRARY = "libnvidia-ml.so.1"
-CUDA_VARIABLE = "CUDA_VISIBLE_DEVICES"
+#: NVML's error of a GPU that has fallen off the bus.
+GPU_IS_LOST = 15
 GRAPHICS_CLOCK, MEMORY_CLOCK = 0, 2
 #: An energy counter that stands still for so long is not used; those of data centre GPUs change
 #: every 20 to 100 ms.
@@ -28,6 +30,10 @@ class _Utilisation(ctypes.Structure):
 
 class _Memory(ctypes.Structure):
     _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+class Lost(Unavailable):
+    """A GPU does not answer at all any more."""
 
 
 class Library:
@@ -48,7 +54,8 @@ class Library:
             raise Unavailable("this driver has no %s" % function) from None
         if code != 0:
             self._library.nvmlErrorString.restype = ctypes.c_char_p
-            raise Unavailable("%s: %s" % (function, self._library.nvmlErrorString(code).decode()))
+            reason = "%s: %s" % (function, self._library.nvmlErrorString(code).decode())
+            raise Lost(reason) if code == GPU_IS_LOST else Unavailable(reason)
 
     def gpus(self) -> Tuple["Gpu", ...]:
         """All GPUs in PCI bus order."""
@@ -64,7 +71,22 @@ class Gpu:
         self.index = index
         self._library = library
         self._handle = ctypes.c_void_p()
-        library.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(self._handle))
+        self._fault: Optional[Unavailable] = None
+        try:
+            library.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(self._handle))
+        except Unavailable as error:
+            self._fault = error
+
+    @property
+    def fault(self) -> Optional[str]:
+        """Why the GPU does not answer at all; None for one that does."""
+        try:
+            self.uuid()
+        except Lost as error:
+            return str(error)
+        except Unavailable:
+            return None if self._fault is None else str(self._fault)
+        return None
 
     def name(self) -> str:
         return self._text("nvmlDeviceGetName")
@@ -99,18 +121,42 @@ class Gpu:
     def compute_capability(self) -> Tuple[int, int]:
         """(major, minor) of CUDA's compute capability."""
         major, minor = ctypes.c_int(), ctypes.c_int()
-        function = "nvmlDeviceGetCudaComputeCapability"
-        self._library.call(function, self._handle, ctypes.byref(major), ctypes.byref(minor))
+        self._call("nvmlDeviceGetCudaComputeCapability", ctypes.byref(major), ctypes.byref(minor))
         return major.value, minor.value
 
+    def slices(self) -> Tuple[str, ...]:
+        """UUIDs of the slices (MIG) that the GPU is divided into; none where it is not."""
+        found = []
+        try:
+            most = self._ask("nvmlDeviceGetMaxMigDeviceCount", ctypes.c_uint()).value
+        except Unavailable:
+            return ()
+        for index in range(most):
+            try:
+                part = self._ask("nvmlDeviceGetMigDeviceHandleByIndex", ctypes.c_void_p(), ctypes.c_uint(index))
+                found.append(_text(functools.partial(self._library.call, "nvmlDeviceGetUUID", part)))
+            except Unavailable:
+                continue  # fewer slices than there may be
+        return tuple(found)
+
     def _ask(self, function: str, answer: Any, *arguments: object) -> Any:
-        self._library.call(function, self._handle, *(arguments + (ctypes.byref(answer),)))
+        self._call(function, *(arguments + (ctypes.byref(answer),)))
         return answer
 
     def _text(self, function: str) -> str:
-        text = ctypes.create_string_buffer(96)
-        self._library.call(function, self._handle, text, ctypes.c_uint(len(text)))
-        return text.value.decode("utf-8", "replace")
+        return _text(functools.partial(self._call, function))
+
+    def _call(self, function: str, *arguments: object) -> None:
+        if self._fault is not None:
+            raise self._fault
+        self._library.call(function, self._handle, *arguments)
+
+
+def _text(ask: Callable[..., None]) -> str:
+    """What ``ask`` writes into a buffer of a length."""
+    text = ctypes.create_string_buffer(96)
+    ask(text, ctypes.c_uint(len(text)))
+    return text.value.decode("utf-8", "replace")
 
 
 def board_power(gpu: Gpu) -> Sensor:
@@ -133,45 +179,33 @@ def counts_energy(gpu: Gpu) -> bool:
     return True
 
 
-def visible_gpus(uuids: Sequence[str], setting: Optional[str]) -> Tuple[int, ...]:
-    """Indices of the GPUs in a setting of CUDA_VISIBLE_DEVICES, in its order; None: all GPUs.
-
-    uuids: of all GPUs, in PCI bus order, of which the setting holds indices or prefixes.
-    As in CUDA, a name that fits no GPU, or several, ends the list. A slice of a GPU (MIG) stands
-    for its GPU where its name contains it. CUDA orders GPUs of several kinds differently unless
-    CUDA_DEVICE_ORDER is PCI_BUS_ID.
-    """
-    if setting is None:
-        return tuple(range(len(uuids)))
-    chosen: List[int] = []
-    for entry in setting.split(","):
-        fitting = _fitting(entry.strip(), uuids)
-        if len(fitting) != 1:
-            break
-        if fitting[0] not in chosen:
-            chosen += fitting
-    return tuple(chosen)
-
-
-def _fitting(entry: str, uuids: Sequence[str]) -> List[int]:
-    if entry.isdigit():
-        return [index for index in range(len(uuids)) if str(index) == entry]
-    if entry.startswith("MIG-GPU-"):
-        entry = entry[len("MIG-") :].partition("/")[0]
-    return [index for index, uuid in enumerate(uuids) if entry.startswith("GPU-") and uuid.startswith(entry)]
-
-
 def gpus(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
-    """The visible GPUs, at least one.
+    """The visible GPUs that answer, at least one.
 
     Raises Unavailable without any, and for another file tree than the machine's own.
     """
+    seen = _visible(tree, library)
+    answering = tuple(gpu for gpu in seen if gpu.fault is None)
+    if not answering:
+        raise Unavailable(_faults(seen))
+    return answering
+
+
+def _visible(tree: FileTree, library: str) -> Tuple[Gpu, ...]:
+    """The GPUs that CUDA may use, lost ones included; at least one. Raises Unavailable."""
     present = installed(tree, library)
     setting = os.environ.get(CUDA_VARIABLE)
-    chosen = visible_gpus([_uuid(gpu) for gpu in present], setting)
+    slices: Dict[str, int] = {}
+    if setting is not None and "MIG-" in setting:
+        slices = {name: index for index, gpu in enumerate(present) for name in gpu.slices()}
+    chosen = visible_gpus([_uuid(gpu) for gpu in present], setting, slices)
     if not chosen:
-        raise Unavailable("%s=%s leaves none of %d GPUs" % (CUDA_VARIABLE, setting, len(present)))
+        raise Unavailable("; ".join(filter(None, (none_visible(setting, len(present)), _faults(present)))))
     return tuple(present[index] for index in chosen)
+
+
+def _faults(found: Sequence[Gpu]) -> str:
+    return "; ".join("GPU %d: %s" % (gpu.index, gpu.fault) for gpu in found if gpu.fault)
 
 
 def installed(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
@@ -185,9 +219,9 @@ def installed(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
 
 
 def discover(tree: FileTree, library: str = LIBRARY) -> DiscoveredSensors:
-    """A sensor for each GPU."""
+    """A sensor for each visible GPU; one that is lost has the reason."""
     try:
-        return check_sensors([board_power(gpu) for gpu in gpus(tree, library)])
+        return check_sensors([board_power(gpu) for gpu in _visible(tree, library)])
     except Unavailable as error:
         return unavailable("nvml", error)
 

@@ -7,33 +7,45 @@ discrete GPU, so that beside one it belongs to no sum.
 """
 
 import functools
-from typing import List, Sequence, Tuple
+import time
+from typing import Callable, List, Sequence, Tuple
 
 from profilers.file_tree import FileTree, Unavailable
+from profilers.sensor_faults import MOST_PACKAGE_W, SHORTEST_S
 from profilers.sensors import nvml
 from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
 
 ZONES = "sys/class/powercap/intel-rapl:[0-9]*"
+DISPLAYS = "sys/bus/pci/devices/*/class"
+DISPLAY_CLASS = "0x03"
+#: The bus of a processor's own devices, its graphics included.
+OWN_BUS = "0000:00:"
 
 
 class Zone:
     """One energy counter, unwrapped: joules since it was created.
 
-    A decrease by more than half of its range is a wrap; a smaller one is a fault and passed on.
+    A decrease is a wrap if the joules up to the end of its range and from zero on could have been
+    used since the last read. Any other one is passed on, so that it shows as a fault: the counter
+    has begun anew, as after the machine was suspended.
     """
 
-    def __init__(self, tree: FileTree, folder: str) -> None:
+    def __init__(self, tree: FileTree, folder: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._tree = tree
         self._folder = folder
+        self._clock = clock
         self._range_uj = tree.number(folder + "/max_energy_range_uj")
         self._last_uj = tree.number(folder + "/energy_uj")
+        self._last_s = clock()
         self._sum_uj = 0
 
     def joules(self) -> float:
-        now_uj = self._tree.number(self._folder + "/energy_uj")
+        now_uj, now_s = self._tree.number(self._folder + "/energy_uj"), self._clock()
         step_uj = now_uj - self._last_uj
-        self._sum_uj += step_uj if step_uj >= -self._range_uj / 2.0 else step_uj + self._range_uj
-        self._last_uj = now_uj
+        most_uj = 1e6 * MOST_PACKAGE_W * max(SHORTEST_S, now_s - self._last_s)
+        wraps = step_uj < 0 and 0 <= step_uj + self._range_uj <= most_uj
+        self._sum_uj += step_uj + self._range_uj if wraps else step_uj
+        self._last_uj, self._last_s = now_uj, now_s
         return self._sum_uj / 1e6
 
 
@@ -62,11 +74,18 @@ def _total_joules(zones: Sequence[Zone]) -> float:
 
 
 def covered(zone: str, tree: FileTree) -> str:
-    """Coverage of a zone: ``cpu``; psys is the ``board``, or a ``rail`` beside a GPU of NVML's."""
-    if zone != "psys":
+    """Coverage of a zone: ``cpu``; psys is the ``board``, or a ``rail`` beside a discrete GPU."""
+    if zone.startswith("package"):
         return "cpu"
+    return "board" if zone == "psys" and not _has_discrete_gpu(tree) else "rail"
+
+
+def _has_discrete_gpu(tree: FileTree) -> bool:
+    """Whether NVML sees a GPU, or a display controller is on another bus than the processor's."""
+    displays = [name for name in tree.glob(DISPLAYS) if tree.first_text(name).startswith(DISPLAY_CLASS)]
+    if any(not name.split("/")[-2].startswith(OWN_BUS) for name in displays):
+        return True
     try:
-        nvml.installed(tree)
+        return bool(nvml.installed(tree))
     except Unavailable:
-        return "board"
-    return "rail"
+        return False

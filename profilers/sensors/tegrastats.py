@@ -1,18 +1,18 @@
-"""This module reads a Jetson's power by tegrastats where sysfs cannot be read, as in a container.
+"""This module reads a Jetson's power by tegrastats where sysfs states no total, as in a container.
 
-tegrastats reads the same monitors as ``ina3221``, so that the same rule gives the total.
+tegrastats reads the same monitors as ``power_monitors``, so that the same rule gives the total.
 """
 
 from profilers import tegra, tegrastats
 from profilers.file_tree import FileTree, Unavailable
-from profilers.sensors import ina3221
+from profilers.sensors import power_monitors, rail_totals
 from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, Sensor, check_sensors, unavailable
 
 
 class TegrastatsRails(Sensor):
     """The sum of one or more rails of the newest line."""
 
-    def __init__(self, program: tegrastats.Tegrastats, total: ina3221.Total) -> None:
+    def __init__(self, program: tegrastats.Tegrastats, total: rail_totals.Total) -> None:
         super().__init__("tegrastats:" + total.name, total.covers, self._sum)
         self._program = program
         self._labels = total.labels
@@ -29,16 +29,23 @@ class TegrastatsRails(Sensor):
 
 
 def discover(tree: FileTree) -> DiscoveredSensors:
-    """The totals of tegrastats; none on other machines, or where sysfs has them."""
-    if not tree.is_own or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
+    """The totals of tegrastats; none on other machines, or where sysfs has them.
+
+    Its rails of an unknown board are left out where sysfs has rails: they are the same.
+    """
+    if not tree.is_own or not tegra.is_tegra(tree):
         return NO_SENSORS
-    return discover_totals(tegrastats.shared(tree.root))
+    known = power_monitors.discover(tree).sensors
+    if any(sensor.covers != rail_totals.RAIL for sensor in known):
+        return NO_SENSORS
+    found = discover_totals(tegrastats.shared(tree.root))
+    return found if not known or any(sensor.covers != rail_totals.RAIL for sensor in found.sensors) else NO_SENSORS
 
 
 def discover_totals(program: tegrastats.Tegrastats) -> DiscoveredSensors:
     """The totals among the rails of a line, or the reason why there is none."""
     try:
-        totals = ina3221.totals(list(program.newest().rails))
+        totals = rail_totals.totals(list(program.newest().rails))
     except Unavailable as error:
         return unavailable("tegrastats", error)
     finally:

@@ -104,6 +104,24 @@ def test_a_fault_longer_than_a_window_is_found_over_several():
     assert reason.startswith("it repeats one value: 4.2 W in each of 40 reads")
 
 
+def test_a_counter_that_begins_anew_leaves_that_window_without_watts_and_no_other():
+    meter, before = Meter(counts_joules=True), None
+    read = [(0.0, 900.0), (1.0, 910.0)], [(1.0, 910.0), (2.0, 3.0)], [(2.0, 3.0), (3.0, 13.5)]
+    readings = []
+    for samples in read:
+        before = TimeSeries(lambda: 0.0, True, before)
+        before.times_s, before.values = [at_s for at_s, _ in samples], [joules for _, joules in samples]
+        readings.append(power_reading(meter, before, Span(samples[0][0], samples[1][0], 0.1)))
+    assert [each.watts for each in readings] == [10.0, None, 10.5]
+    assert "goes backwards: by 907 J at once, as after the machine was suspended" in readings[1].reason
+
+
+@pytest.mark.parametrize("counts_joules, values", [(True, (0.0, 62e3)), (False, (12.0, 1.2e6))])
+def test_more_watts_than_any_machine_draws_are_flagged(counts_joules, values):
+    reading = reading_of(list(zip((0.0, 1.0), values, strict=True)), Meter(counts_joules=counts_joules))
+    assert reading.watts is None and "more than any machine draws" in reading.reason
+
+
 def test_a_stuck_sensor_is_flagged_despite_earlier_changes():
     window = TimeSeries(lambda: 0.0, before=series([(0.0, 3.9), (1.0, 4.4)]))
     window.times_s, window.values = [2.0 + index / 10.0 for index in range(40)], [4.2] * 40

@@ -56,7 +56,9 @@ def test_a_counter_that_stands_still_is_a_fault():
 
 
 def test_a_counter_that_decreases_once_is_a_fault():
-    assert judged([10.0, 11.0, 9.5, 12.0], counts_joules=True) == "it goes backwards: by 1.5 J at once"
+    assert judged([10.0, 11.0, 9.5, 12.0], counts_joules=True) == (
+        "it goes backwards: by 1.5 J at once, as after the machine was suspended"
+    )
     assert judged([10.0, 11.0, 11.0, 12.0], counts_joules=True) is None
 
 

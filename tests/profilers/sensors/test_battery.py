@@ -30,22 +30,42 @@ def test_several_batteries_add_up_and_one_at_rest_gives_nothing(plant):
     assert sensor.read() == pytest.approx(14.5)
 
 
-@pytest.mark.parametrize("status", ["Charging", "Full", "Not charging", "Unknown"])
+@pytest.mark.parametrize("status", ["Full", "Not charging", "Unknown"])
 def test_on_mains_there_is_a_reason_and_no_watts(plant, status):
     found = battery.discover(plant({**PACK, **supply("BAT0", type="Battery", status=status)}))
-    assert found == ((), (("battery", "it runs on mains power"),))
+    assert found == ((), (("battery", "no battery discharges: the machine runs on mains power"),))
+
+
+def test_a_battery_beside_one_that_charges_is_not_read(plant):
+    second = supply("BAT1", type="Battery", status="Charging", power_now=2000000)
+    found = battery.discover(plant({**PACK, **second}))
+    assert found == ((), (("battery", "BAT1 says 'Charging', so that something else feeds the machine"),))
 
 
 def test_mains_that_come_back_end_the_readings(plant):
     (sensor,) = battery.discover(plant(PACK)).sensors
     plant(supply("BAT0", status="Charging"))
-    with pytest.raises(Unavailable, match="mains power"):
+    with pytest.raises(Unavailable, match="something else feeds"):
         sensor.read()
 
 
-def test_a_battery_beside_a_weak_mains_supply_is_not_read(plant):
-    found = battery.discover(plant({**PACK, **supply("AC", type="Mains", online=1)}))
-    assert found == ((), (("battery", "it runs on mains power"),))
+@pytest.mark.parametrize("kind, online", [("Mains", 1), ("USB", 1), ("USB", 2), ("Wireless", 1), ("USB_PD", 1)])
+def test_a_battery_beside_a_weak_charger_is_not_read(plant, kind, online):
+    found = battery.discover(plant({**PACK, **supply("ucsi-source-psy-1", type=kind, online=online)}))
+    assert found == ((), (("battery", "the machine also draws from its charger (ucsi-source-psy-1)"),))
+
+
+def test_an_empty_usb_port_and_the_charger_of_a_pen_feed_nothing(plant):
+    port = supply("ucsi-source-psy-1", type="USB", online=0)
+    pen = supply("pen", type="USB", scope="Device", online=1)
+    (sensor,) = battery.discover(plant({**PACK, **port, **pen})).sensors
+    assert sensor.read() == pytest.approx(12.5)
+
+
+def test_a_battery_that_states_nothing_while_it_discharges_leaves_no_total(plant):
+    second = supply("BAT1", type="Battery", status="Discharging", power_now=0)
+    found = battery.discover(plant({**PACK, **second}))
+    assert found == ((), (("battery", "BAT1 states 0 W while it discharges"),))
 
 
 def test_the_battery_of_a_mouse_is_ignored(plant):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from profilers.file_tree import Unavailable
 from profilers.sensors import nvidia_smi
-from profilers.sensors.nvml import CUDA_VARIABLE
+from profilers.sensors.visible_gpus import CUDA_VARIABLE
 
 #: Watts in some recorded reports.
 RECORDED = {
@@ -150,6 +150,21 @@ def test_a_failing_program_has_a_reason(tmp_path):
         nvidia_smi.run_program(str(path))
     with pytest.raises(Unavailable, match="cannot be run"):
         nvidia_smi.run_program(str(tmp_path / "none"))
+
+
+def test_the_report_around_a_lost_gpu_is_read(tmp_path):
+    path = tmp_path / "nvidia-smi"
+    (tmp_path / "report").write_text("GPU 2: lost\n" + REPORT.format(10).replace("N/A", "GPU is lost") + "\nReboot.")
+    path.write_text(f"#!/bin/sh\ncat '{tmp_path}/report'\nexit 15\n")
+    path.chmod(0o755)
+    healthy, lost = nvidia_smi.run_program(str(path))
+    assert (healthy.watts, lost.reason) == (10.0, "nvidia-smi says 'GPU is lost' instead of watts")
+
+
+def test_hiding_all_gpus_is_a_reason(monkeypatch):
+    monkeypatch.setenv(CUDA_VARIABLE, "GPU-c")
+    found = nvidia_smi.polled_sensors(lambda: nvidia_smi.parse(REPORT.format(10)))
+    assert found == ((), (("nvidia-smi", "CUDA_VISIBLE_DEVICES=GPU-c leaves none of 2 GPUs"),))
 
 
 def test_gpus_outside_cuda_visible_devices_are_left_out(monkeypatch):

@@ -1,4 +1,7 @@
-"""NVML is read through a stand-in library in C: two GPUs, the second without an energy counter."""
+"""NVML is read through a stand-in library in C: two GPUs, the second without an energy counter.
+
+LOST is the number of a GPU that has fallen off the bus; MIG divides the second into two slices.
+"""
 
 import shutil
 import subprocess
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.sensors.nvml import CUDA_VARIABLE, visible_gpus
+from profilers.sensors.visible_gpus import CUDA_VARIABLE, visible_gpus
 
 SOURCE = r"""
 #include <string.h>
@@ -20,10 +23,14 @@ static long gpus[2] = {0, 1};
 static unsigned long long millijoules = 5000000000ULL;
 int nvmlInit_v2(void) { return INIT; }
 const char *nvmlErrorString(int code) {
-    return code == NOT_SUPPORTED ? "Not Supported" : "Driver Not Loaded";
+    return code == NOT_SUPPORTED ? "Not Supported" : code == 15 ? "GPU is lost" : "Driver Not Loaded";
 }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = COUNT; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = &gpus[index]; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
+    if (index == LOST) return 15;
+    *handle = &gpus[index];
+    return 0;
+}
 int nvmlDeviceGetName(void *gpu, char *name, unsigned size) { strncpy(name, "Fake GPU", size); return 0; }
 int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj) {
     if (*(long *)gpu) return NOT_SUPPORTED;
@@ -32,9 +39,19 @@ int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj) {
 }
 int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts) { *milliwatts = 75500; return POWER; }
 int nvmlDeviceGetUUID(void *gpu, char *uuid, unsigned size) {
-    strncpy(uuid, *(long *)gpu ? "GPU-bbbb-1" : "GPU-aaaa-0", size);
+    static const char *names[] = {"GPU-aaaa-0", "GPU-bbbb-1", "MIG-cccc-2", "MIG-dddd-3"};
+    strncpy(uuid, names[*(long *)gpu], size);
     return 0;
 }
+#ifdef MIG
+static long slices[2] = {2, 3};
+int nvmlDeviceGetMaxMigDeviceCount(void *gpu, unsigned *count) { *count = *(long *)gpu ? 7 : 0; return 0; }
+int nvmlDeviceGetMigDeviceHandleByIndex(void *gpu, unsigned index, void **slice) {
+    if (index > 1) return NOT_SUPPORTED;
+    *slice = &slices[index];
+    return 0;
+}
+#endif
 int nvmlDeviceGetClockInfo(void *gpu, int kind, unsigned *mhz) { *mhz = kind ? 5001 : 1455; return 0; }
 int nvmlDeviceGetUtilizationRates(void *gpu, utilisation *rates) {
     rates->gpu = 42; rates->memory = 7;
@@ -59,7 +76,7 @@ def compiled(tmp_path_factory):
 
     def build(**defines):
         folder = tmp_path_factory.mktemp("nvml")
-        values = {"INIT": 0, "STEP": 1500, "POWER": 0, "COUNT": 2, **defines}
+        values = {"INIT": 0, "STEP": 1500, "POWER": 0, "COUNT": 2, "LOST": 99, **defines}
         (folder / "nvml.c").write_text(SOURCE)
         subprocess.run(
             [
@@ -140,6 +157,40 @@ def test_hiding_all_gpus_is_a_reason(library, monkeypatch):
         dict(nvml.candidates(FileTree("/"), library))["u_gpu"]()
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_lost_gpu_is_named_and_the_other_keeps_its_figures(compiled, lost):
+    library = compiled(LOST=lost, MEMORY=1)
+    found = nvml.discover(FileTree("/"), library)
+    assert [sensor.name for sensor in found.sensors] == [f"nvml:{1 - lost}"]
+    assert found.missing == ((f"nvml:{lost}", "nvmlDeviceGetHandleByIndex_v2: GPU is lost"),)
+    assert dict(nvml.candidates(FileTree("/"), library))["u_gpu"]() == pytest.approx(0.42)
+    assert [gpu.index for gpu in nvml.gpus(FileTree("/"), library)] == [1 - lost]
+
+
+@pytest.mark.parametrize("setting", ["1", "GPU-bbbb"])
+def test_a_setting_that_leaves_the_lost_gpu_out_is_honoured(compiled, monkeypatch, setting):
+    monkeypatch.setenv(CUDA_VARIABLE, setting)
+    found = nvml.discover(FileTree("/"), compiled(LOST=0))
+    assert ([sensor.name for sensor in found.sensors], found.missing) == (["nvml:1"], ())
+
+
+@pytest.mark.parametrize("setting", ["0", "GPU-aaaa"])
+def test_a_setting_that_leaves_the_lost_gpu_alone_says_so(compiled, monkeypatch, setting):
+    monkeypatch.setenv(CUDA_VARIABLE, setting)
+    library = compiled(LOST=0)
+    found = nvml.discover(FileTree("/"), library)
+    assert found.sensors == () and "GPU is lost" in found.missing[0][1]
+    with pytest.raises(Unavailable, match="GPU 0: nvmlDeviceGetHandleByIndex_v2: GPU is lost"):
+        nvml.gpus(FileTree("/"), library)
+
+
+@pytest.mark.parametrize("setting", ["MIG-cccc-2", "MIG-dddd", "MIG-cccc-2,MIG-dddd-3", "MIG-GPU-bbbb-1/1/0"])
+def test_a_slice_stands_for_its_gpu(compiled, monkeypatch, setting):
+    monkeypatch.setenv(CUDA_VARIABLE, setting)
+    found = nvml.discover(FileTree("/"), compiled(MIG=1))
+    assert ([sensor.name for sensor in found.sensors], found.missing) == (["nvml:1"], ())
+
+
 # -- CUDA_VISIBLE_DEVICES ----------------------------------------------------------------------
 
 
@@ -165,6 +216,11 @@ UUIDS = ["GPU-aaaa1111-1", "GPU-aaaa2222-2", "GPU-bbbb3333-3"]
 )
 def test_a_setting_selects_these_gpus(setting, indices):
     assert visible_gpus(UUIDS, setting) == indices
+
+
+def test_a_slice_of_the_only_gpu_needs_no_list_of_slices():
+    assert visible_gpus(UUIDS[:1], "MIG-cccc") == (0,)
+    assert visible_gpus(UUIDS, "MIG-cccc") == ()
 
 
 def test_a_gpu_without_a_uuid_is_named_by_its_index_only():

@@ -75,3 +75,34 @@ def test_psys_beside_a_discrete_gpu_belongs_to_no_sum(plant, monkeypatch):
     monkeypatch.setattr(rapl.nvml, "installed", lambda tree: ("a GPU",))
     found = rapl.discover(plant({**zone("package-0", "intel-rapl:0", 0), **zone("psys", "intel-rapl:1", 0)})).sensors
     assert [(sensor.name, sensor.covers) for sensor in found] == [("rapl:package-0", "cpu"), ("rapl:psys", "rail")]
+
+
+def test_a_machine_that_was_suspended_has_used_no_range_of_its_counter(plant):
+    limit = 262_143_328_850
+    tree = plant(zone("package-0", "intel-rapl:0", 200_000_000_000, limit))
+    now_s = iter([0.0, 1.0, 1.1]).__next__
+    counter = rapl.Zone(tree, CAP + "intel-rapl:0", clock=now_s)
+    plant({CAP + "intel-rapl:0/energy_uj": 200_010_000_000})
+    before_j = counter.joules()
+    plant({CAP + "intel-rapl:0/energy_uj": 30_000_000})
+    assert counter.joules() < before_j
+
+
+def test_a_range_that_was_used_up_while_nobody_read_still_counts(plant):
+    tree = plant(zone("package-0", "intel-rapl:0", 260_000_000_000))
+    now_s = iter([0.0, 100.0]).__next__
+    counter = rapl.Zone(tree, CAP + "intel-rapl:0", clock=now_s)
+    plant({CAP + "intel-rapl:0/energy_uj": 1_000_000_000})
+    assert counter.joules() == pytest.approx(3143.32885)
+
+
+@pytest.mark.parametrize("bus, covers", [("0000:00:02.0", "board"), ("0000:03:00.0", "rail")])
+def test_psys_is_the_board_beside_the_processors_own_graphics_only(plant, bus, covers):
+    display = {f"sys/bus/pci/devices/{bus}/class": "0x030000\n"}
+    [found] = rapl.discover(plant({**zone("psys", "intel-rapl:1", 0), **display})).sensors
+    assert found.covers == covers
+
+
+def test_a_zone_of_no_known_kind_belongs_to_no_sum(plant):
+    [found] = rapl.discover(plant(zone("fabric", "intel-rapl:1", 0))).sensors
+    assert found.covers == "rail"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from profilers.file_tree import Unavailable
-from profilers.sensors import ina3221, tegrastats
+from profilers.sensors import rail_totals, tegrastats
 from profilers.tegrastats import parse
 
 #: Name, coverage and watts of the total of each recorded line.
@@ -60,7 +60,16 @@ def test_the_total_of_every_recorded_line(shared_data):
 
 def test_unused_channels_and_rails_fed_by_5_v_are_not_added():
     labels = ["VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0", "NC", "VDDQ_VDD2_1V8AO", "NC"]
-    assert ina3221.totals(labels) == (ina3221.Total("sum", "module", ("VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0")),)
+    assert rail_totals.totals(labels) == (
+        rail_totals.Total("sum", "module", ("VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0")),
+    )
+
+
+def test_the_input_of_a_thor_is_its_total_and_its_inner_rails_are_none():
+    inner = "VDD_GPU 2500mW/2500mW VDD_CPU_SOC_MSS 6000mW/6100mW VIN_SYS_5V0 6500mW/6500mW"
+    found = tegrastats.discover_totals(Program(f"EMC_FREQ @665 {inner} VIN 21500mW/21600mW"))
+    assert readings(found) == [("tegrastats:VIN", "board", 21.5)]
+    assert {sensor.covers for sensor in tegrastats.discover_totals(Program(inner)).sensors} == {"rail"}
 
 
 def test_discovery_ends_the_program():
@@ -76,11 +85,11 @@ def test_a_program_without_rails_has_a_reason(line, reason):
 
 
 def test_a_missing_rail_fails_the_sum():
-    program = Program("GPU 1/1 CPU 2/2 SYS5V 3/3")
+    program = Program("GPU 1/1 CPU 2/2 SOC 4/4 CV 0/0 VDDRQ 1/1 SYS5V 3/3")
     (total,) = tegrastats.discover_totals(program).sensors
-    assert total.read() == pytest.approx(0.006)
+    assert total.read() == pytest.approx(0.011)
     program.line = "GPU 1/1 SYS5V 3/3"
-    with pytest.raises(Unavailable, match="no longer states CPU"):
+    with pytest.raises(Unavailable, match="no longer states CPU, SOC, CV, VDDRQ"):
         total.read()
 
 
