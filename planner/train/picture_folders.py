@@ -1,14 +1,17 @@
-"""Pictures in folders named for their classes: train/CLASS/*.png and test/CLASS/*.png, or JPEG."""
+"""Pictures in folders named for their classes: train/CLASS and test/CLASS."""
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from backends.data.dataset import Dataset, of_arrays
+from planner.train import pictures
 
 PARTS = "train", "test"
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp")
+#: So many files are named in a note.
+NAMED = 3
 
 
 def present(directory: str) -> bool:
@@ -30,70 +33,94 @@ def class_names(directory: str) -> list[str]:
     return train
 
 
-def read(directory: str) -> Dataset:
+def read(directory: str, on_note: Callable[[str], None] = lambda note: None) -> Dataset:
     """The images, uint8 (count, height, width, 1 or 3): grey where all are, else RGB.
 
+    on_note: told what is left out of the folders.
     Raises ValueError naming the picture that is damaged or of another size, or what is missing.
     """
     names = class_names(directory)
-    image_module = _pillow(directory)
-    files = [_files(os.path.join(directory, part), names) for part in PARTS]
-    mode = "L" if all(_is_grey(image_module, path) for part in files for path, _ in part) else "RGB"
-    arrays: list[np.ndarray] = []
-    shape: tuple[int, ...] | None = None
-    for part in files:
-        images = []
-        for path, _ in part:
-            pixels = _pixels(image_module, path, mode)
-            shape = shape or pixels.shape
-            if pixels.shape != shape:
-                raise ValueError(
-                    f"{path} has {pixels.shape[1]} x {pixels.shape[0]} pixels, the first picture "
-                    f"{shape[1]} x {shape[0]}; scale all to one size"
-                )
-            images.append(pixels)
-        arrays += [np.stack(images), np.array([number for _, number in part], np.int64)]
-    return of_arrays(directory, tuple(arrays))
+    image_module = pictures.import_pillow(directory)
+    found = [_Part(os.path.join(directory, part), [], [], [], []) for part in PARTS]
+    for part in found:
+        part.skipped.extend(_files(part.folder))
+        for number, name in enumerate(names):
+            part.read_class(image_module, number, name)
+    for note in _notes(directory, found):
+        on_note(note)
+    _require_one_size(found)
+    images = _alike([pixels for part in found for pixels in part.images])
+    trained = len(found[0].images)
+    stacked = np.stack(images[:trained]), np.stack(images[trained:])
+    labels = [np.array(part.labels, np.int64) for part in found]
+    return of_arrays(directory, (stacked[0], labels[0], stacked[1], labels[1]))
 
 
-def _pillow(directory: str) -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ValueError(
-            f"{directory} holds pictures, and Pillow is not installed here: pip install 'edge-cluster-planner[images]'"
-        ) from None
-    return Image
+class _Part(NamedTuple):
+    """What is found in ``train`` or ``test``: images with their paths and labels.
+
+    skipped: names of what is no picture; cut: paths of pictures with more than the first frame.
+    """
+
+    folder: str
+    images: list[tuple[str, np.ndarray]]
+    labels: list[int]
+    skipped: list[str]
+    cut: list[str]
+
+    def read_class(self, image_module: Any, number: int, name: str) -> None:
+        folder, before = os.path.join(self.folder, name), len(self.images)
+        self.skipped.extend(os.path.join(folder, inner) for inner in _folders(folder))
+        for path in _files(folder):
+            picture = pictures.read(image_module, path) if os.path.isfile(path) else None
+            if picture is None:
+                self.skipped.append(path)
+                continue
+            self.images.append((path, picture.pixels))
+            self.labels.append(number)
+            self.cut.extend([path] * picture.has_more_frames)
+        if len(self.images) == before:
+            raise ValueError(f"{folder} holds no picture that Pillow reads")
+
+
+def _require_one_size(parts: list[_Part]) -> None:
+    _, first = parts[0].images[0]
+    for path, pixels in (image for part in parts for image in part.images):
+        if pixels.shape[:2] != first.shape[:2]:
+            raise ValueError(
+                f"{path} has {pixels.shape[1]} x {pixels.shape[0]} pixels, the first picture "
+                f"{first.shape[1]} x {first.shape[0]}; scale all to one size"
+            )
+
+
+def _alike(images: list[tuple[str, np.ndarray]]) -> list[np.ndarray]:
+    """All as bytes, and in RGB unless each is grey."""
+    as_bytes = pictures.as_bytes([pixels for _, pixels in images])
+    channels = max(pixels.shape[2] for pixels in as_bytes)
+    return [np.broadcast_to(pixels, (*pixels.shape[:2], channels)) for pixels in as_bytes]
+
+
+def _notes(directory: str, parts: list[_Part]) -> list[str]:
+    found = (
+        ([path for part in parts for path in part.skipped], "left out, for they are no pictures in a class's folder"),
+        ([path for part in parts for path in part.cut], "pictures of several frames, of which the first is used"),
+    )
+    return [f"{directory}: {len(paths)} {text}: {_listed(directory, paths)}" for paths, text in found if paths]
+
+
+def _listed(directory: str, paths: list[str]) -> str:
+    more = len(paths) - NAMED
+    return ", ".join(os.path.relpath(path, directory) for path in paths[:NAMED]) + f" and {more} more" * (more > 0)
 
 
 def _folders(part: str) -> list[str]:
-    visible = (name for name in os.listdir(part) if not name.startswith("."))
-    return sorted(name for name in visible if os.path.isdir(os.path.join(part, name)))
+    return [name for name in _visible(part) if os.path.isdir(os.path.join(part, name))]
 
 
-def _files(part: str, names: list[str]) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
-    for number, name in enumerate(names):
-        folder = os.path.join(part, name)
-        pictures = [file for file in sorted(os.listdir(folder)) if file.lower().endswith(ENDINGS)]
-        if not pictures:
-            raise ValueError(f"{folder} holds no picture ({', '.join(ENDINGS)})")
-        found += [(os.path.join(folder, file), number) for file in pictures]
-    return found
+def _files(folder: str) -> list[str]:
+    paths = (os.path.join(folder, name) for name in _visible(folder))
+    return [path for path in paths if not os.path.isdir(path)]
 
 
-def _is_grey(image_module: Any, path: str) -> bool:
-    try:
-        with image_module.open(path) as picture:
-            return picture.mode in ("1", "L", "LA", "I", "I;16", "F")
-    except OSError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-
-
-def _pixels(image_module: Any, path: str, mode: str) -> np.ndarray:
-    try:
-        with image_module.open(path) as picture:
-            pixels = np.asarray(picture.convert(mode), np.uint8)
-    except (OSError, SyntaxError) as error:  # Pillow says SyntaxError of some broken PNG files
-        raise ValueError(f"{path} is damaged: {error}") from None
-    return pixels[..., None] if mode == "L" else pixels
+def _visible(folder: str) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if not name.startswith("."))

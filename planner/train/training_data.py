@@ -14,6 +14,7 @@ from backends.protocol.member_specs import DataPart, ReplicaSpec
 from backends.protocol.orders import FindFile
 from backends.streams.sample_codec import ArrayCodec, ArrayType
 from planner.agents.client import AgentClient
+from planner.console import plain
 from planner.errors import RunError
 from planner.fleet.device import Device
 from planner.jobs.data_folders import require_equal_data
@@ -155,9 +156,11 @@ class JobData(TrainingData):
 
 
 def load_dataset(directory: str) -> data.Dataset:
-    """The data set in a directory. Raises RunError naming what is missing."""
+    """The data set in a directory; says what is left out. Raises RunError for what is missing."""
     try:
-        return picture_folders.read(directory) if picture_folders.present(directory) else data.load(directory)
+        if not picture_folders.present(directory):
+            return data.load(directory)
+        return picture_folders.read(directory, lambda note: plain(stderr=True).print(note, soft_wrap=True))
     except (ValueError, OSError) as error:
         raise RunError(str(error)) from error
 

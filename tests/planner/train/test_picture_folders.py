@@ -1,12 +1,19 @@
 """Folders of pictures: what they hold, and what is said of those that cannot be trained on."""
 
 import builtins
+import io
+import struct
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from planner.train import picture_folders
+from tests.mutations import MUTATIONS, damaged
 
 CLASSES = "cat", "dog"
 
@@ -79,3 +86,134 @@ def test_without_pillow_the_remedy_is_named(pictures: Path, monkeypatch: pytest.
     monkeypatch.setattr(builtins, "__import__", without_pillow)
     with pytest.raises(ValueError, match=r"pip install 'edge-cluster-planner\[images\]'"):
         picture_folders.read(str(pictures))
+
+
+# -- formats, modes and depths ---------------------------------------------------------------------
+
+
+def added(folder: Path, name: str, image: Image.Image, **options: object) -> np.ndarray:
+    """The pixels that are read of a picture after it was put beside the others."""
+    image.save(folder / "train" / "cat" / name, **options)
+    found = picture_folders.read(str(folder))
+    return found.train_images[sorted(["a.png", "b.png", name]).index(name)]
+
+
+@pytest.mark.parametrize("ending", ["bmp", "gif", "jp2", "jpeg", "jpg", "pgm", "png", "tga", "tif", "tiff", "webp"])
+def test_every_format_is_used(pictures: Path, ending: str) -> None:
+    pixels = added(pictures, f"n.{ending}", Image.new("L", (4, 3), 200))
+    assert np.abs(pixels.astype(int) - 200).max() <= 2
+
+
+def test_a_picture_needs_no_ending(pictures: Path) -> None:
+    assert (added(pictures, "n", Image.new("L", (4, 3), 200), format="PNG") == 200).all()
+
+
+COLOUR = (200, 100, 50)
+
+
+@pytest.mark.parametrize("mode, value, ending, read", [
+    ("1", 1, "png", 255), ("LA", (200, 0), "png", 200), ("RGB", COLOUR, "png", COLOUR),
+    ("RGBA", (*COLOUR, 0), "png", COLOUR), ("CMYK", (55, 155, 205, 0), "tif", COLOUR),
+    ("YCbCr", (129, 84, 178), "jpg", COLOUR), ("P", 1, "png", COLOUR),
+])  # fmt: skip
+def test_every_mode_is_read(pictures: Path, mode: str, value: object, ending: str, read: object) -> None:
+    image = Image.new(mode, (4, 3), value)
+    if mode == "P":
+        image.putpalette([0, 0, 0, *COLOUR])
+        image.info["transparency"] = b"\x00\x80"
+    pixels = added(pictures, f"n.{ending}", image)
+    assert pixels.shape == (3, 4, np.size(read)) and np.abs(pixels.astype(int) - read).max() <= 8
+
+
+@pytest.mark.parametrize("bits, ending", [(10, "png"), (12, "tif"), (16, "png"), (16, "tif")])
+def test_greys_of_more_than_8_bits_stay_apart(pictures: Path, bits: int, ending: str) -> None:
+    for path in pictures.rglob("*.png"):
+        Image.new("L", (8, 8)).save(path)
+    ramp = np.linspace(0, 2**bits - 1, 64).astype(np.uint16).reshape(8, 8)
+    pixels = added(pictures, f"n.{ending}", Image.fromarray(ramp))
+    assert len(np.unique(pixels)) == 64 and (pixels.min(), pixels.max()) == (0, 255)
+    assert (np.diff(pixels.ravel().astype(int)) > 0).all()
+
+
+def test_colours_of_16_bits_are_read(pictures: Path) -> None:
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    rows = b"".join(b"\0" + struct.pack(">HHH", 200 << 8, 100 << 8, 50 << 8) * 4 for _ in range(3))
+    header = struct.pack(">IIBBBBB", 4, 3, 16, 2, 0, 0, 0)
+    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    (pictures / "train" / "cat" / "n.png").write_bytes(png)
+    assert picture_folders.read(str(pictures)).train_images[2, 0, 0].tolist() == list(COLOUR)
+
+
+@pytest.mark.parametrize("values, reason", [
+    (np.full((3, 4), 0.5, np.float32), r"n\.tif holds floats"),
+    (np.full((3, 4), 70000, np.int32), r"n\.tif holds whole numbers from 70000 to 70000"),
+])  # fmt: skip
+def test_values_whose_white_is_unknown_are_refused_by_name(pictures: Path, values: np.ndarray, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        added(pictures, "n.tif", Image.fromarray(values))
+
+
+def test_pictures_are_turned_as_their_camera_was_held(pictures: Path) -> None:
+    lying = Image.new("L", (3, 4), 9)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    assert added(pictures, "n.png", lying, exif=exif).shape == (3, 4, 1)
+
+
+# -- what is left out, and what is refused ---------------------------------------------------------
+
+
+def test_what_is_left_out_is_counted_and_named(pictures: Path) -> None:
+    (pictures / "train" / "cat" / "notes.txt").write_text("no picture")
+    (pictures / "train" / "cat" / "inner").mkdir()
+    (pictures / "test" / "labels.csv").write_text("a,b")
+    (pictures / "test" / ".DS_Store").write_bytes(b"\0")
+    notes: list[str] = []
+    picture_folders.read(str(pictures), notes.append)
+    assert notes == [
+        f"{pictures}: 3 left out, for they are no pictures in a class's folder: "
+        "train/cat/inner, train/cat/notes.txt, test/labels.csv"
+    ]
+
+
+def test_the_first_of_several_frames_is_used_and_said(pictures: Path) -> None:
+    frames = [Image.new("L", (4, 3), value) for value in (200, 10)]
+    frames[0].save(pictures / "test" / "cat" / "n.gif", save_all=True, append_images=frames[1:])
+    notes: list[str] = []
+    assert (picture_folders.read(str(pictures), notes.append).test_images[1] == 200).all()
+    assert notes == [f"{pictures}: 1 pictures of several frames, of which the first is used: test/cat/n.gif"]
+
+
+@pytest.mark.parametrize("side", [20_000, 60_000])
+def test_a_picture_that_fills_the_memory_is_refused_by_its_header(pictures: Path, side: int) -> None:
+    small = io.BytesIO()
+    Image.new("1", (4, 3)).save(small, "BMP")
+    huge = bytearray(small.getvalue())
+    huge[18:26] = struct.pack("<ii", side, side)
+    (pictures / "train" / "dog" / "n.bmp").write_bytes(huge)
+    with pytest.raises(ValueError, match=r"dog/n\.bmp is too large: it has more than 178,956,970 pixels; scale"):
+        picture_folders.read(str(pictures))
+
+
+FORMATS = {ending: Image.new("L", (4, 3), 200) for ending in ("bmp", "gif", "jpg", "png", "ppm", "tif", "webp")}
+
+
+@MUTATIONS
+@given(st.data())
+def test_a_damaged_picture_is_read_or_named(tmp_path_factory: pytest.TempPathFactory, drawn: st.DataObject) -> None:
+    ending = drawn.draw(st.sampled_from(sorted(FORMATS)))
+    whole = io.BytesIO()
+    FORMATS[ending].save(whole, Image.registered_extensions()[f".{ending}"])
+    folder = tmp_path_factory.getbasetemp() / "damaged_pictures"
+    for part in picture_folders.PARTS:
+        picture(folder / part / "cat" / "a.png", 10)
+    broken = folder / "test" / "cat" / f"b.{ending}"
+    broken.write_bytes(drawn.draw(damaged(whole.getvalue())))
+    try:
+        picture_folders.read(str(folder))
+    except ValueError as error:
+        assert str(broken) in str(error) and "\n" not in str(error)
+    finally:
+        broken.unlink()
