@@ -9,7 +9,7 @@ from backends.frameworks.base import Replica, framework
 from backends.protocol.events import Built, Ready
 from backends.protocol.member_specs import MemberSpec
 from backends.training.compute_clock import clock_of
-from backends.training.step_watch import LEAST_LIMITS, StepWatch
+from backends.training.step_watch import LEAST_LIMITS, StepWatch, first_limit_s, limited
 from backends.training.telemetry import TelemetrySender
 from backends.training.workload import MemberData, Workload, code_of, member_data, workload
 
@@ -37,17 +37,20 @@ def alive(task: Any, member: MemberSpec, heartbeat_s: float) -> Iterator[LiveMem
     began_s = time.monotonic()
     telemetry = TelemetrySender(task.emit, arrivals=data[0].arrivals, injection=data[0].injection)
     with contextlib.closing(data[0].arrivals), telemetry, code_of(member.replica):
-        built = loaded.build()
+        first_s = first_limit_s(member.starting_s)
+        with limited("building the model", first_s):
+            built = loaded.build()
         task.emit(Built(built.build_s))
-        with StepWatch(clock_of(built.replica), LEAST_LIMITS * heartbeat_s):
+        with StepWatch(clock_of(built.replica), LEAST_LIMITS * heartbeat_s, first_s):
             yield LiveMember(built.replica, data, telemetry, began_s, built.build_s)
 
 
 def _prepare(task: Any, member: MemberSpec) -> Tuple[Workload, MemberData]:
     """Import the framework, load the job and the data, say so, and wait for the go order."""
-    framework(member.replica.framework).accelerator()
+    with limited("the import of %s" % member.replica.framework):
+        framework(member.replica.framework).accelerator()
     loaded = workload(member.replica)
-    with code_of(member.replica):
+    with code_of(member.replica), limited("reading its data"):
         own = member_data(member, loaded, files.fetch, _claimed)
     task.emit(Ready(own.labels, own.division))
     task.await_go()

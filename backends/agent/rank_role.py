@@ -38,7 +38,7 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
     backend.require_process_group()
     engine = order.spec.run.engine
     settings = GroupSettings(
-        place, len(order.names), interface, order.store_address, port, order.spec.heartbeat_s,
+        place, len(order.names), interface, order.store_address, port, order.spec.heartbeat_s, order.wait_s,
         engine.backend, engine.hook, engine.rank, engine.start,
     )  # fmt: skip
     with alive(task, order.member, order.spec.heartbeat_s) as member:

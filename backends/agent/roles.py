@@ -23,7 +23,7 @@ from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.training.local_round import LocalUpdates
 from backends.training.run_orders import HostRun, RunPeer, RunWorker, TrainAlone
-from backends.training.step_watch import EXCHANGE_S, StepWatch
+from backends.training.step_watch import StepWatch
 
 
 def _ignore(*_: Any) -> None:
@@ -80,7 +80,7 @@ def run_peer(task: Any, order: RunPeer) -> MemberAccount:
         peer = Peer(connection, member.replica, *member.data, made, order.optimizer)
 
         def run() -> TimeSpent:
-            with StepWatch(peer.exchange_clock, EXCHANGE_S, what="an exchange"):
+            with StepWatch(peer.exchange_clock, order.wait_s):
                 return peer.run(order.listens_on, port, member.telemetry.on_step)
 
         return StartedRole(run, mailbox.call, mailbox.close, made.metrics)

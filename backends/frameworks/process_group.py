@@ -25,6 +25,7 @@ class GroupSettings(NamedTuple):
     interface: the network interface that carries the exchange.
     address, port: where the first member's store of addresses listens.
     limit_s: seconds without an answer after which a member counts as lost.
+    wait_s: longest wait for the others at one place, as while they build or evaluate.
     backend, hook, matrix_rank, start: as in ``strategies.engine.Engine``.
     """
 
@@ -34,6 +35,7 @@ class GroupSettings(NamedTuple):
     address: str
     port: int
     limit_s: float
+    wait_s: float
     backend: str = "auto"
     hook: str = "none"
     matrix_rank: int = 1

@@ -19,7 +19,7 @@ from backends.protocol.events import TimeSpent
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.compute_clock import ComputeClock
+from backends.training.compute_clock import EXCHANGE, ComputeClock
 from backends.training.local_round import LocalUpdates, RoundAbandoned, RoundMade
 from backends.training.step import evaluate, require_test_samples, step
 
@@ -70,7 +70,7 @@ class Peer:
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
         self.spent = TimeSpent()
-        self.exchange_clock = ComputeClock()
+        self.exchange_clock = ComputeClock(what=EXCHANGE)
 
     def run(self, address: str, port: int, on_step: Optional[Callable[[TimeSpent], None]] = None) -> TimeSpent:
         """Work until the run is over; return where time was spent.

@@ -6,7 +6,7 @@ from typing import Optional
 
 from backends.data.loader import EvaluationSet
 from backends.frameworks.base import Replica
-from backends.training.compute_clock import clock_of
+from backends.training.compute_clock import EVALUATION, clock_of
 
 #: Batches that are timed, at the most, and seconds after which no more are begun.
 MOST_BATCHES, ENOUGH_S = 16, 0.1
@@ -20,11 +20,15 @@ def evaluation_s(replica: Replica, test: EvaluationSet, batch: int) -> Optional[
     first = next(iter(test.batches(batch)), None)
     if first is None:
         return None
+    clock = clock_of(replica)
+    clock.begin(EVALUATION)
     replica.evaluate(first[1])
+    clock.end()
     began_s, samples = time.perf_counter(), 0
     for count, part in itertools.islice(test.batches(batch), MOST_BATCHES):
-        with clock_of(replica):
-            replica.evaluate(part)
+        clock.begin(EVALUATION)
+        replica.evaluate(part)
+        clock.end()
         samples += count
         if time.perf_counter() - began_s > ENOUGH_S:
             break

@@ -19,6 +19,8 @@ from backends.protocol.events import StepTimed
 from backends.protocol.member_specs import ReplicaSpec
 from backends.protocol.orders import RepeatSteps, TimeSteps
 from backends.training import step
+from backends.training.compute_clock import clock_of
+from backends.training.step_watch import StepWatch, limited
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
 from profilers import stats, steptime
 from profilers.records.readings import Window
@@ -30,6 +32,8 @@ SYNTHETIC_BATCHES = 8
 SENSED_S = 4.0
 #: Longest gradient with which the double batch size is timed.
 LONGEST_FOR_DOUBLE_S = 0.5
+#: Seconds that any step may take.
+LEAST_S = 60.0
 #: Seconds from one word to the next that parts of steps are being timed.
 TELL_S = 10.0
 
@@ -45,12 +49,24 @@ def time_steps(task: Any, order: TimeSteps) -> StepProfile:
     """
     spec = order.replica
     with code_of(spec):
-        return _timed(task, order, workload(spec))
+        found = workload(spec)
+        built = _built(found)
+        with _watched(built):
+            return _timed(task, order, found, built)
 
 
-def _timed(task: Any, order: TimeSteps, found: Workload) -> StepProfile:
+def _built(found: Workload) -> BuiltReplica:
+    with limited("building the model"):
+        return found.build()
+
+
+def _watched(built: BuiltReplica) -> StepWatch:
+    """Ends the agent where a step or an evaluation hangs."""
+    return StepWatch(clock_of(built.replica), LEAST_S)
+
+
+def _timed(task: Any, order: TimeSteps, found: Workload, built: BuiltReplica) -> StepProfile:
     spec = order.replica
-    built = found.build()
     replica = built.replica
     train, test = _data(found, replica, order.batch)
     drawn = batches(train, order.batch, spec.seed, micro_batch=spec.compute.micro_batch)
@@ -124,13 +140,14 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
     spec = order.replica
     with code_of(spec):
         found = workload(spec)
-        built = found.build()
+        built = _built(found)
         train, _ = _data(found, built.replica, order.batch)
         drawn = batches(train, order.batch, spec.seed, micro_batch=spec.compute.micro_batch)
         loop = StepLoop(built.replica, drawn, _optimizer(built))
         hooks = _hooks(task, loop, Sampler(), [])
         begins = task.go.is_set if order.waits else lambda: True
-        times = steptime.measure_repeat(loop.step, order.seconds, hooks, begins)
+        with _watched(built):
+            times = steptime.measure_repeat(loop.step, order.seconds, hooks, begins)
     _unless_stopped(task, times)
     return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 

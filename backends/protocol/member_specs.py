@@ -92,6 +92,8 @@ class InjectionOrder(NamedTuple):
 class MemberSpec(NamedTuple):
     """One member's model and data.
 
+    starting_s: predicted seconds of building its model and of its first step; 0 where unknown.
+
     part: of the data of a job; None where ``train`` and ``test`` are files on the device.
     stream: None where all samples are there from the start.
     injection: None where its samples stay on the device.
@@ -106,6 +108,7 @@ class MemberSpec(NamedTuple):
     part: Optional[DataPart] = None
     stream: Optional[StreamOrder] = None
     injection: Optional[InjectionOrder] = None
+    starting_s: float = 0.0
 
 
 class HostAddress(NamedTuple):

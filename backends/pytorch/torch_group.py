@@ -23,9 +23,6 @@ from backends.pytorch.bucket_reduction import BucketReduction, hook_of, reduce_b
 from backends.pytorch.replica import TorchReplica
 from profilers import thread_times
 
-#: Longest wait for the others at one place. One that is lost is noticed by its heartbeats; this is
-#: for members whose models take longer to build, and for evaluations.
-WAIT_S = 1800.0
 #: Longest wait for the first member's store, which is there before any other member begins.
 CONNECT_S = 30.0
 #: Longest wait of the first member until all others have left.
@@ -86,7 +83,7 @@ class TorchGroup(ProcessGroup):
         before = thread_times.thread_ids()
         with _broken("cannot reach the other members over %s of this device" % settings.interface):
             dist.init_process_group(
-                self.backend, store=store, rank=self.rank, world_size=self.size, timeout=_seconds(WAIT_S)
+                self.backend, store=store, rank=self.rank, world_size=self.size, timeout=_seconds(settings.wait_s)
             )
             self._control = dist.new_group(backend="gloo") if self.backend == "nccl" else None
         self._threads = thread_times.thread_ids() - before
@@ -189,8 +186,8 @@ def wrapped(module: nn.Module) -> DistributedDataParallel:
 def _store(settings: GroupSettings, listener: Optional[socket.socket]) -> Any:
     """The first member's store of addresses, or a connection to it."""
     if listener is None:
-        return _client(settings, CONNECT_S, then_s=WAIT_S)
-    place = (settings.address, settings.port, settings.size, True, _seconds(WAIT_S))
+        return _client(settings, CONNECT_S, then_s=settings.wait_s)
+    place = (settings.address, settings.port, settings.size, True, _seconds(settings.wait_s))
     if "master_listen_fd" in str(dist.TCPStore.__init__.__doc__):
         return dist.TCPStore(*place, wait_for_workers=False, master_listen_fd=listener.detach())
     listener.close()  # an older torch listens on its own, and on every address

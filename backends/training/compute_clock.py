@@ -4,16 +4,20 @@ It is also where a device is slowed down that stands for a slower one: whatever 
 its replica's clock, which pauses when that ends, and waits for other members do not.
 """
 
+import math
 import time
-from typing import Callable, Optional
+from typing import Callable, Dict, Optional, Tuple
 
 from backends.frameworks.base import Replica
+
+#: What a clock may time.
+STEP, EVALUATION, EXCHANGE = "a step", "a batch of an evaluation", "an exchange"
 
 
 class ComputeClock:
     """One thread at a time begins and ends, by ``with`` or ``begin``; others read.
 
-    longest_s: seconds of the longest gradient, batch of an evaluation or exchange that has ended.
+    what: it times, where ``begin`` names nothing else.
     slowdown: how many times as long as it computes a slowed device takes, its pauses included.
     """
 
@@ -22,12 +26,14 @@ class ComputeClock:
         clock: Callable[[], float] = time.monotonic,
         slowdown: float = 1.0,
         pause: Callable[[float], None] = time.sleep,
+        what: str = STEP,
     ) -> None:
         self._clock = clock
         self.slowdown = slowdown
         self._pause = pause
-        self._since: Optional[float] = None
-        self.longest_s: Optional[float] = None
+        self._what = what
+        self._began: Optional[Tuple[str, float]] = None  # what is under way, and since when
+        self._longest_s: Dict[str, float] = {}
 
     def __enter__(self) -> "ComputeClock":
         self.begin()
@@ -36,22 +42,23 @@ class ComputeClock:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def begin(self) -> None:
+    def begin(self, what: Optional[str] = None) -> None:
         """Another one begins; the one before it, if any, has ended."""
         self.end()
-        self._since = self._clock()
+        self._began = what or self._what, self._clock()
 
-    def allow(self, seconds: float) -> None:
+    def allow(self, seconds: float, what: Optional[str] = None) -> None:
         """Let the next one take as long as if so many seconds had been the longest."""
-        self.longest_s = max(self.longest_s or 0.0, seconds)
+        kind = what or self._what
+        self._longest_s[kind] = max(self._longest_s.get(kind, 0.0), seconds)
 
     def end(self) -> None:
         """Nothing is computed from here on; a slowed device pauses first."""
-        since, self._since = self._since, None
-        if since is None:
+        began, self._began = self._began, None
+        if began is None:
             return
-        computed_s = self._clock() - since
-        self.allow(computed_s)
+        computed_s = self._clock() - began[1]
+        self.allow(computed_s, began[0])
         if self.slowdown > 1.0:
             self._pause(computed_s * (self.slowdown - 1.0))
 
@@ -62,10 +69,10 @@ class ComputeClock:
         else:
             self.begin()
 
-    def seconds(self) -> float:
-        """Since the one under way has begun; 0 where there is none."""
-        since = self._since
-        return 0.0 if since is None else self._clock() - since
+    def under_way(self) -> Tuple[str, float, Optional[float]]:
+        """What is under way, its seconds so far, and those of the longest of its kind before it."""
+        what, since = self._began or (self._what, math.inf)
+        return what, max(0.0, self._clock() - since), self._longest_s.get(what)
 
 
 def clock_of(replica: Replica) -> ComputeClock:

@@ -6,6 +6,7 @@ from backends.frameworks.optimizer import OptimizerSettings
 from backends.protocol.member_specs import HostAddress, Identity, MemberSpec
 from backends.training.run_settings import RunSettings
 from backends.training.run_spec import RunSpec
+from backends.training.step_watch import FIRST_S
 
 
 class HostRun(NamedTuple):
@@ -35,6 +36,7 @@ class RunPeer(NamedTuple):
     optimizer: OptimizerSettings
     listens_on: str  # its address for other peers
     topology_seed: int  # seed of the random choices that all peers make alike
+    wait_s: float = FIRST_S  # that an exchange may take in any case
 
 
 class RunRank(NamedTuple):
@@ -46,6 +48,7 @@ class RunRank(NamedTuple):
     address: str  # of this device, whose interface carries the exchange
     store_address: str  # of the first rank
     store_port: int = 0  # which the first rank chooses and emits
+    wait_s: float = FIRST_S  # longest wait for the others at one place
 
 
 class TrainAlone(NamedTuple):

@@ -10,7 +10,7 @@ from backends.data.micro_batches import SplitBatch, parts_of
 from backends.frameworks.base import Replica
 from backends.frameworks.optimizer import GradientSettings
 from backends.protocol.frames import Scores
-from backends.training.compute_clock import clock_of
+from backends.training.compute_clock import EVALUATION, clock_of
 
 
 class StepTaken(NamedTuple):
@@ -86,14 +86,18 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
     began = time.perf_counter()
     count, loss = 0, 0.0
     metrics: DefaultDict[str, float] = collections.defaultdict(float)
-    with clock_of(replica) as clock:
+    clock = clock_of(replica)
+    clock.begin(EVALUATION)
+    try:
         for samples, batch in test.batches(test.most_at_once):
             part_loss, part_metrics = replica.evaluate(batch)
             count += samples
             loss += samples * part_loss
             for name, value in part_metrics.items():
                 metrics[name] += samples * value
-            clock.begin()
+            clock.begin(EVALUATION)
+    finally:
+        clock.end()
     means = {name: total / count for name, total in metrics.items()}
     return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better, count)
 

@@ -21,6 +21,7 @@ from backends.streams.injection import InjectedBatches, SampleInjection, codec_o
 from backends.streams.segments import SegmentFolder
 from backends.streams.stream_batches import stream_batches
 from backends.training.compute_clock import ComputeClock, clock_of
+from backends.training.step_watch import limited
 from profilers import cpu_quota
 from profilers.mixed_precision import FP32
 
@@ -93,7 +94,7 @@ def workload(spec: ReplicaSpec) -> Workload:
     if user.data is not None:
         require_folder(user.data)
     try:
-        with code_of(spec):
+        with code_of(spec), limited("the job's function %s" % user.text):
             brought = backend.load_job(lambda: user_job.checked(user_job.call(user)), spec.seed, threads)
     except ValueError as error:
         raise refusal(error) from error

@@ -46,18 +46,29 @@ class Call:
         self.sink = sink
         self.answers: queue.Queue[Answer] = queue.Queue()
         self._last: Answer | None = None
+        self._moved_s = -math.inf  # when the last piece of its file came
+
+    def take_piece(self, piece: bytes) -> None:
+        """A piece of the file that its answer brings."""
+        assert self.sink is not None, "nobody else's files are passed on"
+        self.sink(piece)
+        self._moved_s = time.monotonic()
 
     def event(self, timeout_s: float | None = None) -> Event | None:
-        """The next event; None when the order has ``ended``, or when time is up."""
+        """The next event; None when the order has ``ended``, or when time is up.
+
+        timeout_s: without an event, and without a piece of its file.
+        """
         if self._last is not None:
             return None
-        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        began_s, limit_s = time.monotonic(), math.inf if timeout_s is None else timeout_s
         while True:
+            left_s = max(began_s, self._moved_s) + limit_s - time.monotonic()
             try:
-                answer = self.answers.get(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
+                answer = self.answers.get(timeout=max(0.0, min(TICK_S, left_s)))
                 break
             except queue.Empty:
-                if time.monotonic() >= deadline:
+                if left_s <= 0.0:
                     return None
         if answer.ends:
             self._last = answer
@@ -106,7 +117,10 @@ class Call:
         return results.read(self._order, self._last.result, f"{self._agent.name}: {self.name}")
 
     def _silent(self, timeout_s: float | None) -> DeviceLostError:
-        return DeviceLostError(f"{self._agent.name}: no answer to `{self.name}` within {timeout_s:g} s")
+        return DeviceLostError(
+            f"{self._agent.name}: no answer to `{self.name}` within {timeout_s:g} s, though it is there; "
+            "see what holds it up"
+        )
 
     def go(self) -> None:
         """Let an order that waits for the word go on."""

@@ -37,6 +37,9 @@ UNASKED = (
     f"{ENDED}: perhaps its process was killed, as the system does where memory is short, code of the job ended it, "
     "or this machine was silent"
 )
+#: Longest wait for the answer to an order that concerns files, and bytes that a disk writes in a
+#: second at least.
+FILES_S, DISK_BYTES_PER_S = 300.0, 1e6
 #: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
 CHUNK_BYTES = 1 << 16
 
@@ -96,7 +99,7 @@ class AgentClient:
 
         source: its path on this machine, by which errors name it.
         """
-        path: str = self.start(StoreFile(name, len(data)), data).result()
+        path: str = self.start(StoreFile(name, len(data)), data).result(stored_within_s(len(data)))
         if source is not None:
             self.stands_for(path, source)
         return path
@@ -119,7 +122,7 @@ class AgentClient:
             except OSError as error:  # a full disk
                 failed.append(error)
 
-        self.start(FetchFile(path), sink=take).result()
+        self.start(FetchFile(path), sink=take).result(FILES_S)
         if failed:
             raise failed[0]
 
@@ -219,7 +222,7 @@ class AgentClient:
         if call is None or call.sink is None:
             raise ValueError(f"{size} bytes of a file that nobody asked for")
         for piece in self._process.pieces(size):
-            call.sink(piece)
+            call.take_piece(piece)
 
     def _give_up(self, reason: str) -> None:
         if self._lost is None:  # the first reason is the cause of others
@@ -234,6 +237,11 @@ class AgentClient:
     def _last_words(self) -> str:
         lines = self._process.errors().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
+
+
+def stored_within_s(size: int) -> float:
+    """Longest wait until a device has stored so many bytes that it has received."""
+    return FILES_S + size / DISK_BYTES_PER_S
 
 
 def _reason(failure: Failure) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from backends.protocol.orders import AssembleProject, FindMissing, ProjectFile, StoreFile, cached_as
 from planner.agents.call import Call
-from planner.agents.client import AgentClient
+from planner.agents.client import AgentClient, stored_within_s
 from planner.errors import AgentError, ProjectError
 from planner.paths import FLEET, PLAN
 from planner.units import bytes_text
@@ -85,10 +85,11 @@ def send_project(agent: AgentClient, project: Project) -> str:
             raise AgentError(f"{agent.name}: find missing: it asks for a file that is not of the project: {digest}")
         waiting.append(agent.start(StoreFile(cached_as(digest), len(content)), content))
         if len(waiting) == _AT_ONCE:
-            waiting.popleft().result()
+            waiting.popleft().result(stored_within_s(LIMIT_BYTES))
     for call in waiting:
-        call.result()
-    path: str = agent.call(AssembleProject(f"project-{project.fingerprint}", project.files))
+        call.result(stored_within_s(LIMIT_BYTES))
+    order = AssembleProject(f"project-{project.fingerprint}", project.files)
+    path: str = agent.call(order, stored_within_s(LIMIT_BYTES))
     agent.stands_for(path, str(project.folder))
     return path
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from backends.training.step_watch import PREPARING_S
 from planner.agents.call import Call, Event
 from planner.agents.client import AgentClient
 from planner.errors import DeviceLostError, PlannerError, RunError
@@ -15,8 +16,9 @@ from planner.run.restarts import Restarts
 
 Began = TypeVar("Began")
 
-#: Longest wait for each of the events that an order begins with.
-READY_S = 300.0
+#: Longest wait for each of the events that an order begins with: its agent ends itself before, and
+#: tells at what, unless it is the agent that hangs.
+READY_S = 2.0 * PREPARING_S
 #: What a member whose connection has ended may take to say why: an error of the job ends the run.
 LAST_WORDS_S = 2.0
 
@@ -51,6 +53,7 @@ class Supervisor:
     name: of its events.
     begins_with: the classes of its first events. An order with any then waits for ``Signals.go``.
     restarts: None for an order that is not started again.
+    silence_s: without an event after which its device counts as lost, once it is told to go.
     on_event: called with every later event before that is queued.
 
     agent: which carries the order out now, or did so last.
@@ -63,6 +66,7 @@ class Supervisor:
     def __init__(
         self, name: str, agent: AgentClient, order: Any, signals: Signals, begins_with: Sequence[type] = (),
         restarts: Restarts | None = None, on_event: Callable[[Event], None] = lambda event: None,
+        silence_s: float | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.agent = agent
@@ -75,6 +79,7 @@ class Supervisor:
         self._begins_with = begins_with
         self._restarts = restarts
         self._on_event = on_event
+        self._silence_s = silence_s
         self._call = agent.start(order)
         self._call_ended = threading.Event()
         threading.Thread(target=self._follow, daemon=True).start()
@@ -124,7 +129,7 @@ class Supervisor:
         if self._begins_with:
             self._signals.go.wait()
             call.go()
-        return call.result(on_event=self._hear)
+        return call.result(self._silence_s, self._hear)
 
     def _hear(self, event: Event) -> None:
         self._on_event(event)

@@ -16,9 +16,10 @@ from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, RateSchedule
 from backends.training.run_orders import RunPeer, RunRank, RunWorker
 from backends.training.run_spec import Checkpoints, RunSpec
+from backends.training.step_watch import first_limit_s
 from backends.training.stopping import LOSS, MetricTarget, StopRule
 from planner.errors import PlanError, suggest
-from planner.plan.file import Plan
+from planner.plan.file import Plan, PlannedWorker
 from planner.train.training_data import Placed, TrainingData
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
@@ -26,6 +27,8 @@ TOTAL_MOMENTUM = 0.9
 #: Seconds between checkpoints, at least, where none are asked for: to write one and to fetch it
 #: takes processor and link from the training.
 LEAST_BETWEEN_S = 60.0
+#: What an evaluation may take: so many times as predicted, or these seconds where that is unknown.
+EVALUATION_FACTOR, UNKNOWN_EVALUATION_S = 3.0, 1800.0
 
 
 class Options(NamedTuple):
@@ -151,11 +154,32 @@ def member(plan: Plan, options: Options, name: str, placed: Placed, folder: Path
     if options.inject is not None and len(plan.names) > 1:
         injection = InjectionOrder(options.inject, seed, cache_name(folder, f"injected-{name}"))
     return MemberSpec(
-        name, placed.replica, placed.train, placed.test, plan.batches[name], seed, placed.part, stream, injection
+        name, placed.replica, placed.train, placed.test, plan.batches[name], seed, placed.part, stream, injection,
+        _starting_s(plan.workers[plan.names.index(name)]),
+    )  # fmt: skip
+
+
+def _starting_s(worker: PlannedWorker) -> float:
+    """Predicted seconds of building its model and of its first step."""
+    return worker.build_s + (worker.computing_s or worker.cycle_s)
+
+
+def wait_s(plan: Plan, samples: int) -> float:
+    """Longest wait of a member for the others, one of which may start, or evaluate meanwhile.
+
+    samples: of the training set; the test set is taken to have no more.
+    """
+    starts_s = max(first_limit_s(_starting_s(each)) for each in plan.workers)
+    evaluations_s = (
+        UNKNOWN_EVALUATION_S if each.evaluation_s is None else EVALUATION_FACTOR * samples * each.evaluation_s
+        for each in plan.workers
     )
+    return starts_s + max(evaluations_s)
 
 
-def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str) -> RunWorker | RunPeer:
+def role(
+    plan: Plan, options: Options, spec: MemberSpec, run: RunSpec, host: HostAddress, listens_on: str
+) -> RunWorker | RunPeer:
     """The order for a worker of a server, or for a peer, which listens on an address.
 
     The momentum of compressors with a residual is the workers' own.
@@ -165,7 +189,7 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
     if how.through_server:
         corrects = how.compressor.keeps_residual and not how.local
         return RunWorker(spec, host, plan.run, optimizer, own if corrects else 0.0)
-    return RunPeer(spec, host, plan.run, optimizer, listens_on, options.seed)
+    return RunPeer(spec, host, plan.run, optimizer, listens_on, options.seed, wait_s(plan, run.training_samples))
 
 
 def rank(plan: Plan, member: MemberSpec, spec: RunSpec, addresses: Mapping[str, str], store_port: int = 0) -> RunRank:
@@ -177,7 +201,9 @@ def rank(plan: Plan, member: MemberSpec, spec: RunSpec, addresses: Mapping[str, 
     first, name = plan.server, member.name
     names = (first, *(other for other in plan.names if other != first))
     own = spec if name == first else spec._replace(checkpoints=Checkpoints(None, spec.checkpoints.every))
-    return RunRank(member, own, names, addresses[name], addresses[first], store_port)
+    return RunRank(
+        member, own, names, addresses[name], addresses[first], store_port, wait_s(plan, spec.training_samples)
+    )
 
 
 def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str | None, resume: str | None) -> RunSpec:

@@ -37,6 +37,9 @@ from planner.train.orders import Options
 from planner.train.telemetry import MemberReports
 from planner.train.training_data import TrainingData
 
+#: Members and hosts of a run tell something every second; only while a host writes the last
+#: checkpoint, and a slow disk takes long for it, it tells nothing.
+SILENCE_S = 600.0
 #: The coordinator of peers, in a run's events.
 COORDINATOR = "coordinator"
 
@@ -165,7 +168,7 @@ class TrainingRun:
     ) -> Supervisor:
         """Start the host and the members, until all are ready to begin; returns the host."""
         name, order, begins_with = self._host(run, members)
-        host = Supervisor(name, agent, order, self._signals, begins_with, on_event=on_event)
+        host = Supervisor(name, agent, order, self._signals, begins_with, on_event=on_event, silence_s=SILENCE_S)
         if Listening in begins_with:
             port = first_events({name: host}, Listening)[name].port
             for member in members.values():
@@ -194,16 +197,18 @@ class TrainingRun:
         # On the host's device, reopening would close the connection that the host uses.
         new_agent = functools.partial(pool.another if name == self.plan.server else pool.reopen, name)
         restarts = None if self._has_ranks else Restarts(new_agent)
-        order = self._rank(member, run, port) if self._has_ranks else self._role(member, port)
-        self._members[name] = Supervisor(name, pool.agents[name], order, self._signals, (Ready,), restarts)
+        order = self._rank(member, run, port) if self._has_ranks else self._role(member, run, port)
+        self._members[name] = Supervisor(
+            name, pool.agents[name], order, self._signals, (Ready,), restarts, silence_s=SILENCE_S
+        )
 
     def _rank(self, member: MemberSpec, run: RunSpec, store_port: int = 0) -> RunRank:
         return orders.rank(self.plan, member, run, self._addresses, store_port)
 
-    def _role(self, member: MemberSpec, port: int) -> RunWorker | RunPeer:
+    def _role(self, member: MemberSpec, run: RunSpec, port: int) -> RunWorker | RunPeer:
         identity = self._authority.identity(member.name, listens=not self.plan.run.strategy.through_server)
         to_host = HostAddress(self._addresses[self.plan.server], port, identity, self.options.heartbeat_s)
-        return orders.role(self.plan, self.options, member, to_host, self._addresses[member.name])
+        return orders.role(self.plan, self.options, member, run, to_host, self._addresses[member.name])
 
     @functools.cached_property
     def _authority(self) -> Authority:

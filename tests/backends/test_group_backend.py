@@ -41,7 +41,7 @@ def agreed(monkeypatch):
 
         def member(rank: int) -> str:
             settings = GroupSettings(
-                rank=rank, size=len(gpus), address="127.0.0.1", port=1, interface="lo", limit_s=9.0
+                rank=rank, size=len(gpus), address="127.0.0.1", port=1, interface="lo", limit_s=9.0, wait_s=300.0
             )
             try:
                 return group_backend.agree(settings._replace(backend=backend), store)

@@ -1,5 +1,6 @@
 """A user's job trains in its framework: regression, several inputs, frozen parameters."""
 
+import contextlib
 import importlib
 import os
 import subprocess
@@ -663,6 +664,19 @@ def test_samples_that_are_read_in_order_or_are_no_tuples_cannot_be_given_to_othe
 def test_a_job_that_returns_the_wrong_thing_is_refused(tmp_path, name, message) -> None:
     with pytest.raises(JobFailure, match=message):
         loaded(tmp_path, name)
+
+
+def test_a_job_s_function_that_does_not_return_is_named(tmp_path, monkeypatch) -> None:
+    limits = []
+
+    @contextlib.contextmanager
+    def noted(what):
+        limits.append(what)
+        yield
+
+    monkeypatch.setattr("backends.training.workload.limited", noted)
+    loaded(tmp_path, "plain")
+    assert limits == ["the job's function task.py:plain"]
 
 
 def test_a_folder_of_data_that_is_not_there_is_named_before_the_job_is_called(tmp_path) -> None:

@@ -37,7 +37,7 @@ def main() -> None:
         replica.load()
     listener = framing.listen("127.0.0.1", given["port"]) if rank == 0 else None
     settings = GroupSettings(
-        rank, len(batches), "lo", "127.0.0.1", given["port"], 60.0, hook=given.get("hook", "none"), start=2
+        rank, len(batches), "lo", "127.0.0.1", given["port"], 60.0, 300.0, hook=given.get("hook", "none"), start=2
     )
     group = process_group(settings, listener)
     samples = _samples(given, rank, batches[rank])

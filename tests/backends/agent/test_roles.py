@@ -1,5 +1,6 @@
 """A device takes its role when it is told to go, and works until the host has no more."""
 
+import contextlib
 import queue
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from backends.agent import roles
+from backends.agent import member_life, roles
 from backends.agent.main import AgentTask
 from backends.data import dataset
 from backends.frameworks.base import FRAMEWORKS
@@ -220,3 +221,19 @@ def test_a_worker_that_is_stopped_ends_at_once_and_its_server_with_it_when_stopp
 
 
 # -- the order of a host ---------------------------------------------------------------------------
+
+
+def test_each_part_of_the_preparation_has_its_limit_and_the_build_that_of_its_prediction(member, monkeypatch) -> None:
+    limits = []
+
+    @contextlib.contextmanager
+    def noted(what, limit_s=None):
+        limits.append((what, limit_s))
+        yield
+
+    monkeypatch.setattr(member_life, "limited", noted)
+    task = AgentTask(lambda event: None)
+    task.go.set()
+    with member_life.alive(task, member._replace(starting_s=90.0), 10.0):
+        pass
+    assert limits == [("the import of softmax", None), ("reading its data", None), ("building the model", 900.0)]

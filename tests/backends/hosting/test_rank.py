@@ -160,8 +160,8 @@ def test_the_clock_of_a_rank_stands_still_while_it_waits_for_another(spec):
 
     class Late(Softmax):
         def gradient(self, *args, **options):
-            until(lambda: clock_of(first).longest_s is not None, lambda: "the first rank has computed nothing")
-            waited.append(clock_of(first).seconds())
+            until(lambda: clock_of(first).under_way()[2] is not None, lambda: "the first rank has computed nothing")
+            waited.append(clock_of(first).under_way()[1])
             return super().gradient(*args, **options)
 
     first = Softmax()

@@ -1,5 +1,7 @@
 """A step computes one gradient, an evaluation the means over a test set of any size."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,10 @@ from backends.data.loader import ArraySamples
 from backends.frameworks.optimizer import GradientSettings
 from backends.jobs.job import ACCURACY
 from backends.training import step
+from backends.training.compute_clock import EVALUATION, clock_of
+from backends.training.step_watch import StepWatch
 from tests.backends.fakes import BATCH, Diverging, Softmax, images, split
+from tests.running import HANG_S
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, BATCH])
@@ -51,3 +56,22 @@ def test_an_evaluation_is_the_mean_over_all_images(count) -> None:
     scores = step.evaluate(Softmax(), ArraySamples(*test))
     assert scores.loss == pytest.approx(loss, rel=1e-5)
     assert scores.metrics == {ACCURACY: pytest.approx(metrics[ACCURACY])}
+
+
+def test_an_evaluation_that_hangs_is_told_as_one() -> None:
+    told: list[str] = []
+    heard = threading.Event()
+
+    class Hanging(Softmax):
+        def evaluate(self, batch: object) -> object:
+            assert heard.wait(HANG_S)
+            return super().evaluate(batch)
+
+    def on_hung(reason: str) -> None:
+        told.append(reason)
+        heard.set()
+
+    replica = Hanging()
+    with StepWatch(clock_of(replica), 0.01, first_s=0.01, on_hung=on_hung):
+        step.evaluate(replica, ArraySamples(*images(BATCH)))
+    assert told[0].startswith(f"{EVALUATION}, the first, has taken 0 s")

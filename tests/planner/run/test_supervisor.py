@@ -107,7 +107,7 @@ class FailingWorker:
     def close(self) -> None:
         pass
 
-    def result(self, on_event: Callable[[Event], None]) -> Event:
+    def result(self, silence_s: float | None, on_event: Callable[[Event], None]) -> Event:
         for event in self._events:
             on_event(event)
         raise self._error
@@ -136,7 +136,7 @@ class LeavingWorker(FailingWorker):
     def close(self) -> None:
         self.told.set()
 
-    def result(self, on_event: Callable[[Event], None]) -> Event:
+    def result(self, silence_s: float | None, on_event: Callable[[Event], None]) -> Event:
         closed = self.told.wait(0.1 if self.speaks else HANG_S)
         raise DeviceLostError("tx2: the agent ended") if closed else self._error
 

@@ -39,7 +39,7 @@ class ServerCall:
         if not waits:
             self._stopped.set()
 
-    def result(self, on_event: Callable[[Event], None]) -> Event:
+    def result(self, silence_s: float | None, on_event: Callable[[Event], None]) -> Event:
         for event in self._events:
             on_event(event)
         self._stopped.wait()

@@ -13,6 +13,7 @@ from backends.data.dataset import Dataset
 from backends.frameworks.optimizer import OptimizerSettings
 from backends.protocol.member_specs import ReplicaSpec
 from backends.strategies.strategy import Strategy
+from backends.training.step_watch import FACTOR, FIRST_S
 from planner.errors import PlanError, RecordError
 from planner.json_records import load
 from planner.plan.file import Plan
@@ -120,6 +121,15 @@ def test_rounds_of_local_steps_begin_with_the_predicted_speeds() -> None:
     made = plan(*workers, strategy="local-sgd")
     assert orders.run_spec(made, Options("x"), images(96), None, None).step_s == {"a": 0.1}
     assert orders.run_spec(plan(*workers), Options("x"), images(96), None, None).step_s == {}
+
+
+def test_a_member_may_start_as_long_as_predicted_and_others_wait_for_it_and_for_an_evaluation() -> None:
+    slow = planned("b")._replace(build_s=58.0, evaluation_s=0.01)
+    made = plan(planned("a")._replace(evaluation_s=0.001), slow)
+    placed = Placed(ReplicaSpec("torch", "net"))
+    assert orders.member(made, Options(), "b", placed, Path("run")).starting_s == 60.0
+    assert orders.wait_s(made, samples=10_000) == 60.0 * FACTOR + 3.0 * 100.0
+    assert orders.wait_s(plan(planned("a")), samples=10_000) == FIRST_S + 1800.0
 
 
 def test_adam_has_no_momentum_to_give() -> None:
