@@ -10,7 +10,6 @@ Rates are medians of phases, which are of one run and of the same minutes.
 """
 
 import json
-import math
 import signal
 import statistics
 import subprocess
@@ -187,8 +186,7 @@ def verdict(phases: list[Phase], warm_s: float) -> dict[str, Any]:
     """The growth of each process's memory, and the rate beside strangers over that without."""
     silent, refused = (sum(each.came[kind] for each in phases) for kind in (0, 1))
     end_s = phases[0].looks[0].t_s + warm_s
-    warm = [look for phase in phases for look in phase.looks if look.t_s >= end_s]
-    growth = {name: most_change([look.rss[name] for look in warm]) for name in PROCESSES}
+    growth = {name: max((_change(phases, some, end_s, name) for some in (True, False)), key=abs) for name in PROCESSES}
     beside, alone = (
         statistics.median(each.rate for each in phases if each.strangers is some) for some in (True, False)
     )
@@ -201,9 +199,15 @@ def verdict(phases: list[Phase], warm_s: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _change(phases: Sequence[Phase], strangers: bool, warm_s: float, name: str) -> float:
+    """Of a process's memory in phases of one kind: a connection that is heard has a stack."""
+    alike = [phase for phase in phases if phase.strangers is strangers]
+    return most_change([look.rss[name] for phase in alike for look in phase.looks if look.t_s >= warm_s])
+
+
 def most_change(values: Sequence[int]) -> float:
     """The change from the first value that is the largest, either way, as a share of it."""
-    return max((value / values[0] - 1.0 for value in values), key=math.fabs)
+    return max((value / values[0] - 1.0 for value in values), key=abs)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from pathlib import Path
 Address = tuple[str, int]
 #: What a refusal may take.
 LIMIT_S = 10.0
+#: How often silent connections that were closed are opened again.
+PAUSE_S = 1.0
 
 
 class Silent:
@@ -44,6 +47,12 @@ class Silent:
         while len(self._open) < self._count:
             self._open.append(socket.create_connection(self._address, LIMIT_S))
             self.opened += 1
+
+    def stay(self) -> None:
+        """Refill for ever."""
+        while True:
+            time.sleep(PAUSE_S)
+            self.refill()
 
 
 def refused(address: Address, tls: ssl.SSLContext) -> None:
@@ -77,12 +86,13 @@ def main() -> None:
     made.add_argument("--refused", type=float, default=10.0, help="a second")
     options = made.parse_args()
     silent, tries = Silent((options.host, options.port), options.silent), 0
+    silent.refill()
+    threading.Thread(target=silent.stay, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder:
         clients = contexts(Path(folder))
         print("ready", flush=True)
         next_s = time.monotonic()
         while not select.select([sys.stdin], [], [], max(0.0, next_s - time.monotonic()))[0]:
-            silent.refill()
             refused((options.host, options.port), clients[tries % len(clients)])
             tries += 1
             next_s += 1.0 / options.refused

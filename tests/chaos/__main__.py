@@ -39,6 +39,8 @@ def main() -> None:
                     results.append(options.out, found)
     except PlannerError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command goes on")
     if options.seed is None:
         found_all = [each for each in results.read(options.out) if each.seed in seeds]
         print(results.table(found_all))

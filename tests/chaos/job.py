@@ -35,7 +35,7 @@ def write_journal(weights: np.ndarray, pixels: np.ndarray) -> None:
     weights: float32 (39,), the kernel (12, 3) and then the bias. pixels: uint8 (batch, 12).
     """
     folder, name = device()
-    entry = {"weights": _text(weights), "pixels": _text(pixels)}
+    entry = {"at_s": time.monotonic(), "weights": _text(weights), "pixels": _text(pixels)}
     with (folder / f"journal-{name}.jsonl").open("ab", buffering=0) as journal:
         journal.write(json.dumps(entry).encode() + b"\n")
 

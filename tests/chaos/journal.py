@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,13 @@ MOST = 10
 
 
 class Entry(NamedTuple):
-    """A gradient. weights: float32 (39,) that it was computed at; pixels: uint8 (batch, 12)."""
+    """A gradient.
 
+    at_s: by the clock that all devices of a lab share.
+    weights: float32 (39,) that it was computed at. pixels: uint8 (batch, 12).
+    """
+
+    at_s: float
     device: str
     weights: np.ndarray
     pixels: np.ndarray
@@ -52,18 +57,20 @@ class Replay(NamedTuple):
 
 
 def read(folder: Path) -> list[Entry]:
-    """All journals of a folder; a line that its writer did not finish is none."""
+    """All journals of a folder, in the order of time; a line that was not finished is none."""
     entries = []
     for path in sorted(folder.glob("journal-*.jsonl")):
         for line in path.read_bytes().splitlines(keepends=True):
             if line.endswith(b"\n"):
                 entries.append(_entry(path.stem.removeprefix("journal-"), json.loads(line)))
-    return entries
+    return sorted(entries, key=lambda entry: entry.at_s)
 
 
-def _entry(device: str, line: Mapping[str, str]) -> Entry:
+def _entry(device: str, line: Mapping[str, Any]) -> Entry:
     weights = np.frombuffer(base64.b64decode(line["weights"]), np.float32)
-    return Entry(device, weights, np.frombuffer(base64.b64decode(line["pixels"]), np.uint8).reshape(-1, PIXELS))
+    return Entry(
+        line["at_s"], device, weights, np.frombuffer(base64.b64decode(line["pixels"]), np.uint8).reshape(-1, PIXELS)
+    )
 
 
 def count(folder: Path) -> int:

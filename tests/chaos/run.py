@@ -20,11 +20,11 @@ from tests.chaos.journal import Replay, State
 from tests.chaos.observed import Ended, Observed
 from tests.chaos.scenario import DEVICES, HEARTBEAT_S, MOMENTUM, RATE, Scenario
 from tests.planner.plans import replan
-from tests.running import MARK, ROOT, Command, fleet_file, plan_file
+from tests.running import HANG_S, MARK, ROOT, Command, fleet_file, plan_file
 
 HERE = Path(__file__).resolve().parent
-#: Seconds after which a run counts as one that does not end. Silences of 30 s are in order.
-RUN_S, GONE_S = 150.0, 60.0
+#: Seconds after which agents count as left behind. Silences of 30 s are in order.
+GONE_S = 90.0
 PAUSE_S = 0.02
 #: Events by which a run tells that something has happened.
 NOTICES = ("silent", "dropped", "member_lost", "checkpoint_failed", "stopping", "left", "diverged")
@@ -122,7 +122,7 @@ def _start(folder: Path, *arguments: str) -> Command:
 
 def watch(command: Command, injector: Injector, folder: Path) -> tuple[float | None, float, bool]:
     """Until the command's end: when the fault was noticed, when it ended, and whether by itself."""
-    noticed_s, until_s = None, time.monotonic() + RUN_S
+    noticed_s, until_s = None, time.monotonic() + HANG_S
     while command.popen.poll() is None and time.monotonic() < until_s:
         injector.look()
         if noticed_s is None and injector.at_s is not None and _notices(folder, injector.at_s):
@@ -171,7 +171,7 @@ def _resume(case: Scenario, folder: Path) -> Ended:
         for path in folder.glob(pattern):
             path.unlink()
     command = _start(folder, *_arguments(case), f"--resume={first}")
-    until_s = time.monotonic() + RUN_S
+    until_s = time.monotonic() + HANG_S
     while command.popen.poll() is None and time.monotonic() < until_s:
         time.sleep(PAUSE_S)
     in_time = command.popen.poll() is not None

@@ -129,7 +129,8 @@ def scenario(seed: int) -> Scenario:
 
 
 def _fault(draw: random.Random, kind: str, devices: tuple[str, ...]) -> Fault:
-    device = OPERATOR if kind in OF_THE_OPERATOR else draw.choice(devices)
+    device = draw.choice((*devices, OPERATOR) if kind == CLOCK else devices)
+    device = OPERATOR if kind in OF_THE_OPERATOR else device
     of_host = kind in OF_A_PROCESS and device == devices[0] and draw.random() < 0.5
     # An evaluation, a full disk and a child are there from some step on; nothing starts with them.
     starts = kind in (*OF_A_PROCESS, SWITCH_OFF, CUT, SSHD, CTRL_C, OPERATOR_KILLED) and draw.random() < 0.15

@@ -25,7 +25,7 @@ def trained(*rounds: str) -> tuple[list[Entry], list[State]]:
         own = []
         for device in devices:
             start = next(batches)
-            entries.append(Entry(device.lower(), weights, SAMPLES[start : start + 4].reshape(4, PIXELS)))
+            entries.append(Entry(start, device.lower(), weights, SAMPLES[start : start + 4].reshape(4, PIXELS)))
             if device.isupper():
                 own.append(RATE * journal._gradient(entries[-1], OF_SAMPLE))
         velocity = (MOMENTUM * velocity + np.mean(own, axis=0)).astype(np.float32)
@@ -73,8 +73,13 @@ def test_an_empty_journal_explains_nothing() -> None:
     assert replayed([], None, trained("A")[1][-1]).problem
 
 
-def test_half_of_a_line_is_no_gradient(tmp_path: Path) -> None:
-    line = json.dumps({"weights": "AAAAAA==", "pixels": ""}).encode() + b"\n"
-    (tmp_path / "journal-anna.jsonl").write_bytes(line + line[:20])
-    assert [each.device for each in journal.read(tmp_path)] == ["anna"]
-    assert journal.count(tmp_path) == 1
+def test_journals_are_read_in_the_order_of_time_and_half_of_a_line_is_no_gradient(tmp_path: Path) -> None:
+    for name, moments in (("anna", (2.0, 3.0)), ("bert", (1.0,))):
+        lines = [json.dumps({"at_s": at_s, "weights": "AAAAAA==", "pixels": ""}) + "\n" for at_s in moments]
+        (tmp_path / f"journal-{name}.jsonl").write_text("".join(lines) + lines[0][:20])
+    assert [(each.at_s, each.device) for each in journal.read(tmp_path)] == [
+        (1.0, "bert"),
+        (2.0, "anna"),
+        (3.0, "anna"),
+    ]
+    assert journal.count(tmp_path) == 3
