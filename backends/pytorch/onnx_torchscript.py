@@ -45,7 +45,7 @@ def onnx(exported: Exported, metadata: Dict[str, str]) -> bytes:
     inputs = exported.inputs(2)
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < ONNX_SINCE:
         raise ValueError(
-            "torch %s writes no such ONNX file; remedy: pip install 'torch>=%d.%d'"
+            "torch %s writes no such ONNX file; remedy: export where torch is %d.%d or newer"
             % ((torch.__version__,) + ONNX_SINCE)
         )
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it would tell that torchvision is absent

@@ -18,7 +18,9 @@ def keras_model(network: Described, input_shape: Shape) -> Any:
     It has weights of its own. Raises ValueError where this Keras is older than 3.
     """
     if not hasattr(tf.keras, "ops"):
-        raise ValueError("TensorFlow %s has no Keras 3; remedy: pip install 'tensorflow>=2.16'" % tf.__version__)
+        raise ValueError(
+            "TensorFlow %s has no Keras 3; remedy: export where TensorFlow is 2.16 or newer" % tf.__version__
+        )
     images = tf.keras.Input(input_shape)
     return tf.keras.Model(images, _sequence(network.layers, images, network.scope(False, tf.constant(0))))
 

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from planner.errors import AgentError, HostKeyError, JobError, LoginError, PlannerError
 from planner.fleet.device import Device
-from planner.jobs.requirements import unmet
+from planner.jobs.requirements import applies, is_vendors_build, pip_words, unmet
 from planner.remote.known_hosts import UnknownHostKeyError
 from planner.units import bytes_text
 from profilers.records.device import Facts, SensorFacts
@@ -32,9 +33,24 @@ DISK_FAILED_BYTES = 200e6
 DISK_WARNING_BYTES = 1e9
 MEMORY_WARNING_BYTES = 500e6
 CLOCK_WARNING_S = 5.0
-JETPACKS = {"3.6": "JetPack 4", "3.8": "JetPack 5", "3.10": "JetPack 6"}
+JETPACKS = {"3.6": "JetPack 4", "3.8": "JetPack 5", "3.10": "JetPack 6", "3.12": "JetPack 7"}
 #: The last wheels that NVIDIA built for JetPack versions that get no further ones.
 LAST_WHEELS = {"JetPack 4": {"torch": "1.10", "tensorflow": "2.7"}}
+#: Packages that NVIDIA and AMD build for their boards, and that need such a build of one another.
+BUILT_BY_VENDORS = frozenset(
+    {
+        "cupy",
+        "jax",
+        "jaxlib",
+        "onnxruntime-gpu",
+        "tensorflow",
+        "tensorrt",
+        "torch",
+        "torchaudio",
+        "torchvision",
+        "triton",
+    }
+)
 
 
 class Finding(NamedTuple):
@@ -143,15 +159,17 @@ def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[st
     return Finding(device.name, "framework", OK, where)
 
 
-def of_packages(device: Device, requirements: Sequence[Requirement], installed: Mapping[str, str | None]) -> Finding:
+def of_packages(
+    device: Device, facts: Facts, requirements: Sequence[Requirement], installed: Mapping[str, str | None]
+) -> Finding:
     """Whether the device has what a job's requirements.txt asks for."""
+    requirements = [each for each in requirements if applies(each, facts.python, facts.machine)]
     missing = unmet(requirements, installed)
     if not missing:
         found = ", ".join(f"{name} {version}" for name, version in installed.items() if version is not None)
         return Finding(device.name, JOB, OK, found)
-    words = " ".join(shlex.quote(str(requirement)) for requirement in requirements if unmet([requirement], installed))
-    remedy = f"install it there: {_interpreter(device)} -m pip install {words}"
-    return Finding(device.name, JOB, FAILED, "; ".join(missing), remedy)
+    wanted = [requirement for requirement in requirements if unmet([requirement], installed)]
+    return Finding(device.name, JOB, FAILED, "; ".join(missing), package_remedy(device, facts, wanted, installed))
 
 
 def suffices(facts: Facts, answer: Mapping[str, str]) -> bool:
@@ -195,10 +213,38 @@ def stage_of(error: PlannerError) -> str:
     return "login" if isinstance(error, LoginError) else "reachable"
 
 
+def package_remedy(
+    device: Device, facts: Facts, wanted: Sequence[Requirement], installed: Mapping[str, str | None]
+) -> str:
+    """How to install packages so that no build of a vendor is replaced by one of PyPI."""
+    has_vendors = is_jetson(facts) or any(is_vendors_build(found.get("version")) for found in facts.frameworks.values())
+    of_vendors = [
+        each for each in wanted
+        if is_vendors_build(installed.get(each.name))
+        or has_vendors and canonicalize_name(each.name) in BUILT_BY_VENDORS
+    ]  # fmt: skip
+    words = " ".join(shlex.quote(pip_words(each)) for each in wanted if each not in of_vendors)
+    alone = "--no-deps " * has_vendors  # else pip may replace the framework as a dependency
+    remedies = []
+    if words:
+        remedies.append(f"install it there: {_interpreter(device)} -m pip install {alone}{words}")
+    if of_vendors:
+        names = " and ".join(pip_words(each) for each in of_vendors)
+        remedies.append(
+            f"take {names} from its vendor (NVIDIA's wheels on a Jetson), not pip's own, or loosen the line"
+        )
+    return "; ".join(remedies)
+
+
+def is_jetson(facts: Facts) -> bool:
+    """Whether the device is a Jetson; one in a container is known by its kernel."""
+    return "jetson" in (facts.board or "").lower() or "tegra" in facts.system.lower()
+
+
 def install_remedy(device: Device, facts: Facts, frameworks: Sequence[str]) -> str:
     """How to install one of these frameworks on this kind of board."""
     any_of = " or ".join(frameworks)
-    if "jetson" in (facts.board or "").lower() or "tegra" in facts.system.lower():
+    if is_jetson(facts):
         version = ".".join(facts.python.split(".")[:2])
         jetpack = JETPACKS.get(version, "its JetPack")
         last = [f"{name} {LAST_WHEELS[jetpack][name]}" for name in frameworks if jetpack in LAST_WHEELS]
@@ -206,6 +252,9 @@ def install_remedy(device: Device, facts: Facts, frameworks: Sequence[str]) -> s
         return f"install NVIDIA's {any_of} wheel for {jetpack} and Python {version}{until}, not pip's own"
     if facts.machine.startswith(("armv6", "armv7")):
         return f"install a 64-bit system there: {any_of} has no wheel for {facts.machine}"
+    kept = [name for name in frameworks if is_vendors_build(facts.frameworks.get(name, {}).get("version"))]
+    if kept:
+        return f"take another build of {' or '.join(kept)} from where it came: pip's own would replace it"
     pip = f"{_interpreter(device)} -m pip install"
     return f"install it there: {', or '.join(f'{pip} {name}' for name in frameworks)}"
 

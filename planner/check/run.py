@@ -106,7 +106,7 @@ class DeviceCheck:
             facts = self._ask(agent)
             self._start_frameworks(remote, facts)
             self._survey_data(agent)
-            self._find_packages(agent)
+            self._find_packages(agent, facts)
             self.agent = agent
         except PlannerError as error:
             stage = findings.stage_of(error) if self._now == "reachable" else self._now
@@ -175,12 +175,13 @@ class DeviceCheck:
         except AgentError as error:
             self.note(findings.of_error(self.device, findings.DATA, error))
 
-    def _find_packages(self, agent: AgentClient) -> None:
+    def _find_packages(self, agent: AgentClient, facts: Facts) -> None:
         """Look for what the job requires."""
         if self._requirements:
             self._begin(findings.JOB)
             names = tuple(sorted({requirement.name for requirement in self._requirements}))
-            self.note(findings.of_packages(self.device, self._requirements, agent.call(FindPackages(names), ANSWER_S)))
+            installed = agent.call(FindPackages(names), ANSWER_S)
+            self.note(findings.of_packages(self.device, facts, self._requirements, installed))
 
     def _start_framework(self, remote: Remote, facts: Facts, name: str) -> Mapping[str, str]:
         """Start it in a separate agent: two may not fit into one process, and one may crash."""

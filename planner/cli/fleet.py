@@ -54,7 +54,8 @@ def check(
 
     own = None if job is None else find_job(job)
     framework = framework or (own.framework if own else None)
-    required = requirements_in(own.project.folder) if own else ()
+    says = console.plain(stderr=True)
+    required = requirements_in(own.project.folder, lambda left: says.print(left, soft_wrap=True)) if own else ()
     with console.status("checking the fleet") as on_progress:
         report = examine(load_fleet(fleet), [framework] if framework else FRAMEWORKS, on_progress, required)
     console.show(report.to_json() if as_json else view.render(report, verbose))

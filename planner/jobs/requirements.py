@@ -1,58 +1,101 @@
 """What a job's requirements.txt asks for, beside what a device has installed. Pure."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from planner.errors import PlanError
+from planner.jobs import pip_lines
 
 #: In the folder of the job's project, in the form that pip reads.
 FILE = "requirements.txt"
+_OF_CONDA = re.compile(r"[\w.-]+=[^=]")
 
 
-def requirements_in(folder: Path) -> tuple[Requirement, ...]:
-    """The requirements of a project; none without such a file.
+def requirements_in(folder: Path, on_left: Callable[[str], None] = lambda text: None) -> tuple[Requirement, ...]:
+    """The requirements of a project, with their constraints; none without such a file.
 
-    Lines that are options of pip, such as -r or --index-url, are left to pip. Raises PlanError that
-    names the line of anything else that is no requirement.
+    on_left: told each line that only pip can judge: a path or a URL without a name.
+    Raises PlanError that names the line of what is no requirement.
     """
     path = folder / FILE
     if not path.is_file():
         return ()
-    found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        text = line.partition(" #")[0].strip()
-        if not text or text.startswith(("#", "-")):
-            continue
-        try:
-            found.append(Requirement(text))
-        except InvalidRequirement as error:
-            raise PlanError(f"{path}:{number}: {text!r} is no requirement: {error}") from error
+    found: list[Requirement] = []
+    constraints: list[Requirement] = []
+    for line in pip_lines.read(path):
+        if line.is_location or line.text.startswith("-"):
+            on_left(f"{line.where}: {line.text} is left to pip: what it installs is not known here")
+        else:
+            (constraints if line.constrains else found).append(_requirement(line))
+    for requirement in found:
+        for constraint in constraints:
+            if canonicalize_name(constraint.name) == canonicalize_name(requirement.name) and constraint.marker is None:
+                requirement.specifier &= constraint.specifier
     return tuple(found)
+
+
+def _requirement(line: pip_lines.PipLine) -> Requirement:
+    try:
+        return Requirement(line.text)
+    except InvalidRequirement as error:
+        form = "conda's form, which pip does not read" if _OF_CONDA.match(line.text) else f"no requirement: {error}"
+        raise PlanError(f"{line.where}: {line.text!r} is {form}") from error
+
+
+def applies(requirement: Requirement, python: str, machine: str) -> bool:
+    """Whether a requirement's marker holds on a Linux device. python: its version, as 3.10.12."""
+    if requirement.marker is None:
+        return True
+    about = {
+        "implementation_name": "cpython", "implementation_version": python, "os_name": "posix",
+        "platform_machine": machine, "platform_python_implementation": "CPython", "platform_system": "Linux",
+        "python_full_version": python, "python_version": ".".join(python.split(".")[:2]), "sys_platform": "linux",
+    }  # fmt: skip
+    return requirement.marker.evaluate({**about, "extra": ""})
 
 
 def unmet(requirements: Sequence[Requirement], installed: Mapping[str, str | None]) -> list[str]:
     """What is missing or of another version, each as it is to be shown.
 
-    installed: versions by name. A requirement with a marker, for some systems only, is not judged:
-    the device's own Python would have to.
+    installed: versions by name. Of a requirement with a URL only the name counts.
     """
     found = []
     for requirement in requirements:
-        if requirement.marker is not None:
-            continue
         version = installed.get(requirement.name)
         if version is None:
-            found.append(f"{requirement} is not installed")
+            found.append(f"{pip_words(requirement)} is not installed")
         elif not _fits(requirement, version):
             found.append(f"{requirement.name} is {version}, and {requirement.specifier} is asked for")
     return found
 
 
+def pip_words(requirement: Requirement) -> str:
+    """The requirement without its URL, which may name a folder of another machine."""
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    return f"{requirement.name}{extras}{requirement.specifier}"
+
+
+def is_vendors_build(version: str | None) -> bool:
+    """Whether a package is not from PyPI, which takes no local versions and no other schemes."""
+    if version is None:
+        return False
+    try:
+        return Version(version).local is not None
+    except InvalidVersion:
+        return True
+
+
 def _fits(requirement: Requirement, version: str) -> bool:
     try:
-        return requirement.specifier.contains(Version(version), prereleases=True)
+        found = Version(version)
     except InvalidVersion:  # of a vendor's own scheme, which nobody can compare
         return True
+    if requirement.specifier.contains(found, prereleases=True):
+        return True
+    # NVIDIA builds 2.1 from a commit shortly before it, and calls it 2.1.0a0+41361538.nv23.06
+    return found.is_prerelease and found.local is not None and requirement.specifier.contains(found.base_version)

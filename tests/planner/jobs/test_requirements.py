@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.findings import of_packages
+from planner.check.findings import install_remedy, of_packages
 from planner.errors import PlanError
 from planner.fleet.device import Device, Interpreter, SshLogin
-from planner.jobs.requirements import requirements_in, unmet
+from planner.jobs.requirements import applies, requirements_in, unmet
+from tests.planner.check.test_findings import FACTS
 
 
 def project(folder: Path, *lines: str) -> Path:
@@ -20,7 +21,7 @@ def test_without_a_file_nothing_is_required(tmp_path: Path) -> None:
 
 
 def test_comments_and_options_of_pip_are_no_requirements(tmp_path: Path) -> None:
-    lines = ("# what the job needs", "", "pillow>=9  # pictures", "-r other.txt", "--extra-index-url https://x", "tqdm")
+    lines = ("# what the job needs", "", "pillow>=9  # pictures", "--no-binary :all:", "-i https://x", "tqdm")
     assert [str(each) for each in requirements_in(project(tmp_path, *lines))] == ["pillow>=9", "tqdm"]
 
 
@@ -30,7 +31,7 @@ def test_a_line_that_is_no_requirement_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_or_of_another_version_is_told(tmp_path: Path) -> None:
-    required = requirements_in(project(tmp_path, "pillow>=9", "tqdm", "einops==0.6", "triton; sys_platform == 'win32'"))
+    required = requirements_in(project(tmp_path, "pillow>=9", "tqdm", "einops==0.6"))
     assert unmet(required, {"pillow": "10.1", "tqdm": None, "einops": "0.7"}) == [
         "tqdm is not installed",
         "einops is 0.7, and ==0.6 is asked for",
@@ -38,10 +39,120 @@ def test_what_is_missing_or_of_another_version_is_told(tmp_path: Path) -> None:
     assert unmet(required[:1], {"pillow": "9.0+nv1"}) == unmet(required[:1], {"pillow": "of-a-vendor"}) == []
 
 
+def test_a_marker_is_judged_for_the_device(tmp_path: Path) -> None:
+    lines = "tqdm; sys_platform == 'win32'", "wheel; python_version < '3.7'", "idna; platform_machine == 'aarch64'"
+    required = requirements_in(project(tmp_path, *lines))
+    assert [applies(each, "3.6.9", "aarch64") for each in required] == [False, True, True]
+    assert of_packages(PC, FACTS, required, {}).status == "ok"
+
+
+# -- lines, as pip reads them ----------------------------------------------------------------------
+
+
+def names(folder: Path, *lines: str) -> tuple[list[str], list[str]]:
+    """The requirements of a file with these lines, and what is left to pip."""
+    left: list[str] = []
+    found = requirements_in(project(folder, *lines), left.append)
+    return [str(each) for each in found], [text.partition(" is left to pip")[0] for text in left]
+
+
+def test_lines_that_go_on_are_joined_and_hashes_are_dropped(tmp_path: Path) -> None:
+    lines = ("einops==0.7 \\", "    --hash=sha256:aa \\", "    --hash=sha256:bb", "    # via torch", "tqdm>=4,\\", "<5")
+    assert names(tmp_path, *lines) == (["einops==0.7", "tqdm<5,>=4"], [])
+
+
+@pytest.mark.parametrize("line", [
+    "git+https://example.org/layers.git@v1#egg=layers", "./libs/layers", "libs/layers", ".[gpu]", "-e ./libs/layers",
+    "https://example.org/tqdm-4-py3-none-any.whl", "tqdm-4-py3-none-any.whl", "file:///libs/layers",
+    "--editable=git+ssh://git@example.org/layers.git", "-r https://example.org/more.txt",
+])  # fmt: skip
+def test_what_has_no_name_is_left_to_pip_and_said(tmp_path: Path, line: str) -> None:
+    found, (left,) = names(tmp_path, "tqdm", line)
+    assert found == ["tqdm"] and left.startswith(f"{tmp_path}/requirements.txt:2: ")
+
+
+def test_a_name_before_a_url_is_a_requirement_of_any_version(tmp_path: Path) -> None:
+    lines = "numpy @ file:///croot/numpy/work", "layers@git+https://example.org/layers", "tqdm[cli] @ https://x/t.whl"
+    required = requirements_in(project(tmp_path, *lines))
+    assert unmet(required, {"numpy": "1.26"}) == ["layers is not installed", "tqdm[cli] is not installed"]
+
+
+def test_included_files_count_and_constraints_only_narrow(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "base.txt").write_text("tqdm\n-c limits.txt\n")
+    (tmp_path / "more" / "limits.txt").write_text("Tqdm<5\neinops<1\n")
+    assert names(tmp_path, "idna", "-r more/base.txt", "--requirement=more/base.txt")[0] == ["idna", "tqdm<5", "tqdm<5"]
+
+
+@pytest.mark.parametrize("line, reason", [
+    ("-r none.txt", "there is no file"), ("-r requirements.txt", "includes itself"),
+    ("numpy=1.26.4=py310h5f9d8c6_0", "conda's form, which pip does not read"), ("numpy=1.26", "conda's form"),
+])  # fmt: skip
+def test_a_line_that_cannot_be_followed_is_named(tmp_path: Path, line: str, reason: str) -> None:
+    with pytest.raises(PlanError, match=rf"requirements\.txt:2: .*{reason}"):
+        requirements_in(project(tmp_path, "tqdm", line))
+
+
+def test_a_variable_of_the_environment_is_put_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEAST", "4.60")
+    assert names(tmp_path, "tqdm>=${LEAST}", "idna # ${UNKNOWN}")[0] == ["tqdm>=4.60", "idna"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+def test_a_file_of_windows_is_read(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "requirements.txt").write_bytes("tqdm\r\nidna>=3\r\n".encode(encoding))
+    assert [str(each) for each in requirements_in(tmp_path)] == ["tqdm", "idna>=3"]
+
+
+# -- builds of vendors -----------------------------------------------------------------------------
+
+PC = Device(name="pc", ssh=SshLogin("pc"))
+NVIDIAS = "2.1.0a0+41361538.nv23.06"
+
+
+@pytest.mark.parametrize("asked_for, version", [
+    ("torch>=2.1", NVIDIAS), ("torch==2.1.0", NVIDIAS), ("torch~=2.1", NVIDIAS), ("torch>=1.10", "1.10.0a0+git36449ea"),
+    ("torch==2.1.0", "2.1.0+cpu"), ("torch>=2.1", "2.1.0+rocm5.6"), ("torch>=2.1", "2.1.0+cu121"),
+])  # fmt: skip
+def test_a_build_of_a_vendor_is_the_version_that_it_is_built_of(tmp_path: Path, asked_for: str, version: str) -> None:
+    assert unmet(requirements_in(project(tmp_path, asked_for)), {"torch": version}) == []
+
+
+@pytest.mark.parametrize(
+    "asked_for, version", [("torch>=2.2", NVIDIAS), ("torch<2", NVIDIAS), ("torch>=2.1", "2.1.0rc1")]
+)
+def test_another_version_is_unmet_all_the_same(tmp_path: Path, asked_for: str, version: str) -> None:
+    assert len(unmet(requirements_in(project(tmp_path, asked_for)), {"torch": version})) == 1
+
+
+JETSON = FACTS._replace(system="Ubuntu 22.04, Linux 5.15.136-tegra", machine="aarch64")
+
+
+@pytest.mark.parametrize("version", [None, NVIDIAS, "1.13.0"])
+@pytest.mark.parametrize("name", ["torch", "torchvision", "tensorflow"])
+def test_no_remedy_puts_pips_own_framework_on_a_jetson(tmp_path: Path, name: str, version: str | None) -> None:
+    required = requirements_in(project(tmp_path, f"{name}>=9", "tqdm"))
+    remedy = of_packages(PC, JETSON, required, {name: version, "tqdm": None}).remedy
+    assert remedy == (
+        "install it there: python3 -m pip install --no-deps tqdm; "
+        f"take {name}>=9 from its vendor (NVIDIA's wheels on a Jetson), not pip's own, or loosen the line"
+    )
+
+
+def test_no_remedy_replaces_another_vendors_build(tmp_path: Path) -> None:
+    built = FACTS._replace(frameworks={"torch": {"version": "2.4.0+rocm6.1"}})
+    required = requirements_in(project(tmp_path, "torch>=9", "tqdm"))
+    remedy = of_packages(PC, built, required, {"torch": "2.4.0+rocm6.1", "tqdm": None}).remedy
+    assert remedy is not None and "pip install --no-deps tqdm;" in remedy and "install torch" not in remedy
+    assert install_remedy(PC, built, ["torch"]) == (
+        "take another build of torch from where it came: pip's own would replace it"
+    )
+
+
 def test_the_finding_names_the_command_that_installs_what_is_missing(tmp_path: Path) -> None:
     required = requirements_in(project(tmp_path, "pillow>=9", "tqdm"))
     device = Device(name="tx2", ssh=SshLogin("tx2"), interpreter=Interpreter("/opt/torch/bin/python"))
-    missing = of_packages(device, required, {"pillow": "10.1", "tqdm": None})
+    missing = of_packages(device, FACTS, required, {"pillow": "10.1", "tqdm": None})
     assert (missing.check, missing.status, missing.detail) == ("job", "failed", "tqdm is not installed")
     assert missing.remedy == "install it there: /opt/torch/bin/python -m pip install tqdm"
-    assert of_packages(device, required, {"pillow": "10.1", "tqdm": "4"}).status == "ok"
+    assert of_packages(device, FACTS, required, {"pillow": "10.1", "tqdm": "4"}).status == "ok"
