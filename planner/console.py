@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -18,12 +18,23 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
+
+from planner.terminal import visible
 
 #: Columns where standard output is a file or a pipe: nothing is wrapped or left out.
 UNLIMITED_WIDTH = 1_000_000
 
 #: (device, what it does now, share that is done or None where that is unknown)
 OnProgress = Callable[[str, str, float | None], None]
+
+
+class SafeConsole(Console):
+    """A console in which only rich itself commands the terminal, and not the text that it shows."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 class Detail(Enum):
@@ -44,7 +55,7 @@ def show(what: RenderableType | dict[str, Any]) -> None:
 
 def plain(stderr: bool = False, width: int | None = None) -> Console:
     """A console that prints brackets and colons as they are: messages of devices hold them."""
-    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+    return SafeConsole(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
 
 
 @contextmanager

@@ -265,6 +265,11 @@ class MessageTimes(NamedTuple):
     send_stolen_cpu_s: Optional[float] = None
     receive_stolen_cpu_s: Optional[float] = None
 
+    def check(self) -> None:
+        """Raises ValueError where nothing was measured."""
+        if not self.latency_s or not all(point.message_bytes > 0 and point.seconds for point in self.points):
+            raise ValueError("expected seconds of messages that hold something, found none")
+
 
 class MemberAccount(NamedTuple):
     """What a worker or peer returns at its end."""

@@ -10,6 +10,7 @@ from typer import Option
 from planner import paths
 from planner.cli import options
 from planner.errors import PlannerError
+from planner.terminal import agrees, echo
 
 
 def clean(
@@ -51,7 +52,7 @@ def clean(
         cleaned = []
         if not dry_run:
             is_left = any(cache.removable for cache in found)
-            if is_left and not yes and not typer.confirm("Remove it?"):
+            if is_left and not yes and not agrees("Remove it?", "--yes"):
                 raise PlannerError("nothing was removed")
             with console.status("removing it"):
                 cleaned = caches.remove(found)
@@ -67,4 +68,4 @@ def clean(
 
 def _tell(problems: Iterable[object]) -> None:
     for problem in problems:
-        typer.echo(f"planner: {' '.join(str(problem).split())}", err=True)
+        echo(f"planner: {' '.join(str(problem).split())}", err=True)

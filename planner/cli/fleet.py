@@ -9,6 +9,7 @@ from typer import Argument, Option
 from planner import paths
 from planner.cli import options
 from planner.errors import PlannerError
+from planner.terminal import agrees, echo
 
 if TYPE_CHECKING:
     from planner.fleet.device import Device
@@ -27,7 +28,7 @@ def init(path: Annotated[Path, Argument(help="Where to write it.")] = Path(paths
             stream.write(example())
     except FileExistsError:
         raise PlannerError(f"{path} exists already; name another file or remove it first") from None
-    typer.echo(f"wrote {path}: put your devices into it, then run `planner check`")
+    echo(f"wrote {path}: put your devices into it, then run `planner check`")
 
 
 def check(
@@ -85,23 +86,21 @@ def trust(
     try:
         known_hosts.verify(key)
     except known_hosts.UnknownHostKeyError:
-        typer.echo(
-            f"host key of {key.name}, unknown so far: {key.type}\n  {key.fingerprint}\nto compare, {OWN_FINGERPRINTS}"
-        )
-        _agree(yes, "Is this the key of the device itself? Store it?", key.name)
+        echo(f"host key of {key.name}, unknown so far: {key.type}\n  {key.fingerprint}\nto compare, {OWN_FINGERPRINTS}")
+        _agree(yes, "--yes", "Is this the key of the device itself? Store it?", key.name)
         known_hosts.store(key)
     except known_hosts.ChangedHostKeyError as changed:
-        typer.echo(_changed_text(key, changed.recorded))
+        echo(_changed_text(key, changed.recorded))
         if yes and not replace:
             raise PlannerError(
                 f"the host key of {key.name} has changed; --yes does not replace it, --replace does"
             ) from None
-        _agree(replace, "Is the key shown that of the device itself? Replace the stored one?", key.name)
+        _agree(replace, "--replace", "Is the key shown that of the device itself? Replace the stored one?", key.name)
         known_hosts.replace(key)
     else:
-        typer.echo(f"{key.name}: {key.fingerprint} was known already")
+        echo(f"{key.name}: {key.fingerprint} was known already")
         return
-    typer.echo("stored")
+    echo("stored")
 
 
 def _changed_text(shown: "HostKey", stored: "KnownKey") -> str:
@@ -114,9 +113,9 @@ def _changed_text(shown: "HostKey", stored: "KnownKey") -> str:
     )
 
 
-def _agree(given: bool, question: str, host: str) -> None:
+def _agree(given: bool, option: str, question: str, host: str) -> None:
     """Ask, unless an option has answered. Raises PlannerError for a no."""
-    if not given and not typer.confirm(question):
+    if not given and not agrees(question, option):
         raise PlannerError(f"the key of {host} was not stored")
 
 

@@ -8,6 +8,7 @@ from typer import Argument, Option
 
 from planner.cli import options
 from planner.errors import InterruptedRunError
+from planner.terminal import echo
 
 
 def launch(
@@ -23,6 +24,9 @@ def launch(
     print_as: Annotated[
         str | None, Option("--print", help="Write the commands for torchrun or slurm instead of starting anything.")
     ] = None,
+    raw: Annotated[
+        bool, Option("--raw", help="Pass on what ranks print as it is, with the colours and commands for the terminal.")
+    ] = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.AsJson = False,
@@ -44,14 +48,14 @@ def launch(
     options.check_known("--print", print_as, (TORCHRUN, SLURM))
     request = LaunchRequest(plan, tuple(command), project, fleet, allow_plaintext)
     if print_as is not None:
-        typer.echo(as_commands(request, print_as))
+        echo(as_commands(request, print_as))
         return
-    with view.ranks(detail, all_to_errors=as_json) as callbacks:
+    with view.ranks(detail, all_to_errors=as_json, raw=raw) as callbacks:
         result = run_script(request, callbacks)
     if as_json:
         console.show(view.to_json(result))
     if result.exit_code == INTERRUPTED:
         raise InterruptedRunError(result.reason)
     if result.exit_code:
-        typer.echo(f"planner: {result.reason}", err=True)
+        echo(f"planner: {result.reason}", err=True)
         raise typer.Exit(result.exit_code)

@@ -25,6 +25,7 @@ from planner.cli import (
 )
 from planner.cli.options import StrategyCommand
 from planner.errors import MAKE_ROOM, FleetError, InterruptedRunError, PlannerError
+from planner.terminal import echo
 
 Version = Annotated[bool, Option("--version", help="Print the version.")]
 #: The base of typer's errors of usage, from the click that typer brings or finds installed.
@@ -65,19 +66,19 @@ def _code(commands: typer.Typer, program: str) -> int:
     except OSError as error:
         remedy = f"; {MAKE_ROOM}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}{remedy}", 1)
+    except (typer.Abort, KeyboardInterrupt):  # the former is a RuntimeError
+        code = CTRL_C
     except RuntimeError as error:
         if str(error) != NO_THREAD:
             raise
         return _fail("this machine starts no more threads; end other programs, or raise the limit (ulimit -u)", 1)
-    except (typer.Abort, KeyboardInterrupt):
-        code = CTRL_C
     return _fail("stopped", interrupts.status()) if code == CTRL_C else code
 
 
 def _fail(problem: PlannerError | str, code: int) -> int:
     """One line on standard error, or one for each mistake of a fleet file."""
     text = str(problem) if isinstance(problem, FleetError) else " ".join(str(problem).split())
-    typer.echo(f"planner: {text}", err=True)
+    echo(f"planner: {text}", err=True)
     return code
 
 
@@ -90,9 +91,9 @@ def root(context: typer.Context, version: Version = False) -> None:
     if version:
         from planner import __version__
 
-        typer.echo(__version__)
+        echo(__version__)
     elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        echo(context.get_help())
 
 
 #: In the order in which `planner --help` lists them, each with an example.

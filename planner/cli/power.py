@@ -11,6 +11,7 @@ from typer import Argument, Option
 from planner.cli.options import AsJson, FleetPath
 from planner.errors import PowerError
 from planner.paths import FLEET
+from planner.terminal import echo
 
 AUTO = "auto"
 MODEL_FILE = "power-model.json"
@@ -107,16 +108,25 @@ def measure(
     """
     from planner import console
     from planner.fleet.file import load_fleet
+    from planner.launch.output import STREAMS, LineSplitter
     from planner.launch.result import exit_code
     from planner.power.measure import measure as measured_on
     from planner.profile.fleet_power import read
     from planner.views import power as view
 
+    lines = {stream: LineSplitter() for stream in STREAMS}
+
+    def on_output(stream: str, text: str) -> None:
+        for line in lines[stream].add(text):
+            echo(line, err=True)
+
     chosen = load_fleet(fleet).device(device)
     path = model or chosen.power_model
     loaded = read(path) if path else None
     with console.status(f"measuring on {device}"):
-        found = measured_on(chosen, command, loaded, lambda _, text: typer.echo(text, nl=False, err=True))
+        found = measured_on(chosen, command, loaded, on_output)
+    for line in (line for splitter in lines.values() for line in splitter.end()):
+        echo(line, err=True)
     console.show(view.measurement_json(found) if as_json else view.measurement(found))
     if found.returncode:
         raise typer.Exit(exit_code(found.returncode))

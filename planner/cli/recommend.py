@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from planner import paths
 from planner.cli import options
 from planner.errors import PlanError
+from planner.terminal import echo
 
 #: Clusters that are shown, and that are in JSON and CSV, where no number is asked for.
 ROWS, ROWS_OF_FILES = 5, 1000
@@ -101,7 +101,7 @@ def recommend(
     if out is not None:
         save(planned, out)
     if csv:
-        typer.echo(report.to_csv(ranked, ROWS_OF_FILES if top is None else top), nl=False)
+        echo(report.to_csv(ranked, ROWS_OF_FILES if top is None else top), end="")
     elif as_json:
         console.show(report.to_json(ranked, ROWS_OF_FILES if top is None else top))
     else:
@@ -110,7 +110,7 @@ def recommend(
     if out is None and (csv or as_json):
         remarks.append(ranking.unwritten(ranked))
     for remark in remarks:
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
 
 
 def _weights(metric: str | None, weights: str | None) -> dict[str, float] | None:

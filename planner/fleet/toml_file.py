@@ -18,6 +18,8 @@ from planner.errors import FleetError, suggest
 Location = tuple[str, ...]
 Mistake = tuple[Location, str]
 
+#: Characters of a mistake that is shown whole.
+LONGEST_TEXT = 600
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
 _ITEM = re.compile(r"\s*\[\[\s*([^\[\]]+?)\s*\]\]\s*(?:#.*)?")
@@ -64,6 +66,10 @@ def parse(
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FleetError("\n".join(_repeated(text, path)) or _not_toml(path, text, str(error))) from error
+    except RecursionError:
+        raise FleetError(f"{path}: nested too deeply; write tables in tables as [devices.NAME]") from None
+    except ValueError:  # of more digits than Python converts
+        raise FleetError(f"{path}:{_line_of_long_number(text)}: a number has too many digits; shorten it") from None
     devices = table.get("devices")
     names = list(devices) if isinstance(devices, dict) else []
     rule = "a name has letters, digits, - and _, and starts with a letter or digit"
@@ -76,6 +82,11 @@ def parse(
     if mistakes:
         raise FleetError(_report(path, text, mistakes))
     return file
+
+
+def _line_of_long_number(text: str) -> int:
+    before = re.split(r"\d{1000}", text, maxsplit=1)[0]
+    return before.count("\n") + 1
 
 
 def _repeated(text: str, path: Path) -> Iterator[str]:
@@ -99,7 +110,7 @@ def _report(path: Path, text: str, mistakes: Iterable[Mistake]) -> str:
     """``path:line: table.key: what is wrong``, one a line in the order of the text."""
     lines = _lines_of(text)
     located = sorted((_line_of(lines, where), where, what) for where, what in mistakes)
-    return "\n".join(f"{path}:{line}: {'.'.join(where)}: {what}" for line, where, what in located)
+    return "\n".join(f"{path}:{line}: {'.'.join(where)}: {_shortened(what)}" for line, where, what in located)
 
 
 def _lines_of(text: str) -> dict[Location, int]:
@@ -141,10 +152,23 @@ def _explain(details: ErrorDetails, model: type[TomlTable], tables: Mapping[str,
     if kind == "missing":
         return "is missing"
     if kind in ("dict_type", "model_type"):
-        return f"should be a table, not {details['input']!r}"
+        return f"should be a table, not {_shown(details['input'])}"
     if kind == "value_error":
         return str(details["ctx"]["error"])
-    return f"{details['msg'][:1].lower()}{details['msg'][1:]}, not {details['input']!r}"
+    return f"{details['msg'][:1].lower()}{details['msg'][1:]}, not {_shown(details['input'])}"
+
+
+def _shown(value: Any) -> str:
+    """A value as Python writes it."""
+    try:
+        return repr(value)
+    except ValueError:  # of more digits than Python converts
+        return "a number with too many digits"
+
+
+def _shortened(text: str) -> str:
+    """Both ends of a text that nobody would read whole."""
+    return text if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT // 3]} … {text[-LONGEST_TEXT // 3 :]}"
 
 
 def _parts(dotted: str) -> Location:

@@ -45,8 +45,8 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         bill = bill._replace(extra_w=bill.extra_w + _idle_of_left_out(profile, inputs))
     predictions = predict(inputs, candidates, training.settings.steps, bill)
     ranking = rank([predictions], weights)
-    if not math.isfinite(ranking.score[ranking.order[0]]):
-        raise PlanError(f"no cluster has a finite {metric_name(weights)}: {STRANGE_NUMBERS}")
+    if not 0 < ranking.score[ranking.order[0]] < math.inf:
+        raise PlanError(f"no cluster has a {metric_name(weights)} above 0 and finite: {STRANGE_NUMBERS}")
     found = Recommendation(
         metric=metric_name(weights),
         weights=weights,

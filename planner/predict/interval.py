@@ -155,5 +155,8 @@ def _scaled(inputs: Inputs, by: Errors) -> Inputs:
 def _factors(what: str, keys: "list[str] | tuple[str, ...]", error: Floats) -> Floats:
     """(DRAWS, keys) factors by which means are drawn again; a mean has the same ones everywhere."""
     quantiles = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
-    normal = [np.random.default_rng(zlib.crc32(f"{what} {key}".encode())).permutation(quantiles) for key in keys]
+    normal = [
+        np.random.default_rng(zlib.crc32(f"{what} {key}".encode(errors="replace"))).permutation(quantiles)
+        for key in keys
+    ]
     return np.exp(np.stack(normal, axis=1) * error)

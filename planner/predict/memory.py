@@ -173,7 +173,7 @@ class StepHeadroom:
         short = [memory for memory in self.memories if memory.line.at(batch) > memory.usable_bytes]
         if not short:
             return Shortage(HOST, batch, None, 0.0, largest)
-        memory = max(short, key=lambda each: each.line.at(batch) / each.available_bytes)
+        memory = max(short, key=lambda each: each.line.at(batch) / max(1.0, each.available_bytes))
         return Shortage(memory.name, batch, memory.line.at(batch), memory.available_bytes, largest)
 
     @property

@@ -105,15 +105,10 @@ class Profile(NamedTuple):
     link_errors: dict[str, str] = {}
 
     def check(self) -> None:
-        """Raises RecordError where what is declared of a device does not fit, ValueError where a
-        step takes no time.
-        """
+        """Raises RecordError where what is declared of a device does not fit."""
         for name, device in self.devices.items():
             known = {key: each for key, each in device.device.items() if key in Declared._fields}
             decode(Declared, known, f"devices.{name}.device")
-            for at, step in enumerate(device.steps):
-                if not all(each > 0 for each in step.gradient_s.values):
-                    raise ValueError(f"devices.{name}.steps[{at}].gradient_s: expected seconds above 0, found 0")
 
     def require_compressors(self) -> None:
         """Raises RecordError where a compressor was not timed, as one that was added since."""

@@ -33,6 +33,8 @@ def _point(point: MessagePoint) -> CurvePoint:
 
 def _by_byte(link: LinkProfile) -> LinkProfile:
     """The link with the processor seconds per byte of its largest message."""
+    if not link.curve:
+        return link
     size, _, send_s, receive_s = link.curve[-1]
     assert send_s is not None and receive_s is not None, "every probe that is counted states them"
     return link._replace(send_cpu_s=send_s / size, receive_cpu_s=receive_s / size)

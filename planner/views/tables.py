@@ -15,6 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from planner.terminal import visible
+
 EMULATED_NOTE = "* emulated, no real device"
 
 #: Between two columns.
@@ -48,7 +50,7 @@ class TextTable:
     def add_row(self, *cells: Cell) -> None:
         """Add a row with one cell a column."""
         assert len(cells) == len(self.columns), f"{len(cells)} cells in a table of {len(self.columns)} columns"
-        self.rows.append([cell if isinstance(cell, Text) else Text(cell) for cell in cells])
+        self.rows.append([cell if isinstance(cell, Text) else Text(visible(cell)) for cell in cells])
 
     @property
     def full_width(self) -> int:

@@ -44,6 +44,10 @@ class Repeat(NamedTuple):
     update_s: Samples
     cpu_s_per_step: float
 
+    def check(self) -> None:
+        """Raises ValueError where there is no step, or one that takes no time."""
+        _check_steps(self.gradient_s, self.update_s)
+
 
 class Contention(NamedTuple):
     """How much longer gradients take while the other devices on a kernel compute.
@@ -63,6 +67,10 @@ class BatchTiming(NamedTuple):
 
     batch: int
     gradient_s: Samples
+
+    def check(self) -> None:
+        """Raises ValueError where there is no gradient, or one that takes no time."""
+        _check_seconds(self.gradient_s)
 
 
 class BatchMemory(NamedTuple):
@@ -91,6 +99,12 @@ class StepMemory(NamedTuple):
     is_shared: bool = False
     too_large: Optional[int] = None
     reason: Optional[str] = None
+
+    def check(self) -> None:
+        """Raises ValueError where batch sizes do not rise."""
+        sizes = [each.batch for each in self.batches]
+        if any(small >= large for small, large in zip(sizes, sizes[1:])):
+            raise ValueError("batches: expected rising batch sizes, found %s" % sizes)
 
 
 class ComputeSettings(NamedTuple):
@@ -215,3 +229,20 @@ class StepProfile(NamedTuple):
         """Gradient times at half the batch size; none where that was not timed."""
         halves = [other.gradient_s for other in self.other_batches if other.batch == self.batch // 2]
         return halves[0] if halves else Samples("s", ())
+
+    def check(self) -> None:
+        """Raises ValueError where there is no step, or one that takes no time."""
+        _check_steps(self.gradient_s, self.update_s)
+
+
+def _check_steps(gradient_s: Samples, update_s: Samples) -> None:
+    _check_seconds(gradient_s)
+    if len(update_s.values) != len(gradient_s.values):
+        raise ValueError("update_s: %d values for %d steps" % (len(update_s.values), len(gradient_s.values)))
+
+
+def _check_seconds(gradient_s: Samples) -> None:
+    if not gradient_s.values:
+        raise ValueError("gradient_s: expected seconds, found none")
+    if not all(each > 0 for each in gradient_s.values):
+        raise ValueError("gradient_s: expected seconds above 0, found 0")

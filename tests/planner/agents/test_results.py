@@ -40,8 +40,19 @@ EXAMPLES: list[tuple[Any, Any]] = [
 ]
 
 
+PROBE = orders.SendMessages("10.0.0.1", 1, None, ())
+POINT = events.MessagePoint(1000, (0.1,), (), 0.0, 0.0)
+REPEAT = orders.RepeatSteps(orders.ReplicaSpec("torch", "net"), 32, 1.0, False)
+
+
 def as_json(value: Any) -> Any:
     return json.loads(json.dumps(json_value(value)))
+
+
+def no_steps(**values: list[float]) -> dict[str, Any]:
+    """A repeat of one step, with other values in some of its samples."""
+    samples = {name: {"unit": "s", "values": values.get(name, [0.1])} for name in ("gradient_s", "copy_s", "update_s")}
+    return {**samples, "cpu_s_per_step": 0.1}
 
 
 def test_every_order_of_the_agent_has_the_class_of_its_result() -> None:
@@ -67,6 +78,11 @@ def test_orders_without_a_result_have_none_whatever_is_said() -> None:
         (orders.CollectFacts(), {}, "result: missing"),
         (orders.ReadClock(), float("inf"), "result"),
         (orders.FindFile("a", "b"), 5, "result: expected a text"),
+        (REPEAT, no_steps(gradient_s=[]), "result: gradient_s: expected seconds, found none"),
+        (REPEAT, no_steps(gradient_s=[0.0]), "result: gradient_s: expected seconds above 0, found 0"),
+        (REPEAT, no_steps(update_s=[]), "result: update_s: 0 values for 1 steps"),
+        (PROBE, as_json(events.MessageTimes((), ())), "result: expected seconds of messages"),
+        (PROBE, as_json(events.MessageTimes((0.1,), (POINT._replace(message_bytes=0),))), "expected seconds of mess"),
     ],
 )
 def test_a_refusal_names_device_order_and_place(order: Any, said: Any, told: str) -> None:

@@ -3,9 +3,11 @@
 import io
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
+import typer
 
 from planner.remote import ssh_login
 from planner.remote.known_hosts import HostKey, store
@@ -57,6 +59,29 @@ def test_an_unknown_key_is_stored_where_the_operator_agrees(
     assert planner("trust", "tx2.lan").out.endswith("stored\n")
     assert "BBBB" in changed.file
     assert "was known already" in planner("trust", "tx2.lan").out
+
+
+def test_without_an_answer_nothing_is_stored(
+    planner: Planner, changed: HostKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = changed.file
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    asked = planner("trust", "tx2.lan")
+    assert asked.code == 1
+    assert "Nobody answers, as standard input has ended; --replace answers yes" in asked.err
+    assert changed.file == before
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, typer.Abort])
+def test_ctrl_c_at_a_question_is_no_traceback(
+    planner: Planner, changed: HostKeys, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]
+) -> None:
+    def interrupt() -> str:
+        raise raised
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(readline=interrupt))
+    asked = planner("trust", "tx2.lan")
+    assert (asked.code, asked.err) == (130, "planner: stopped\n")
 
 
 def test_a_changed_key_is_told_as_such_before_anything_is_asked(

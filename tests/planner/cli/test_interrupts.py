@@ -31,6 +31,20 @@ def _caught(pauses: tuple[float, ...], prepare: str = "", name: str = "SIGINT") 
     return caught
 
 
+@pytest.mark.parametrize("module", ["planner.cli.main", "typer", "planner.cli.interrupts"])
+def test_ctrl_c_while_the_program_is_imported_is_one_line(module: str) -> None:
+    program = (
+        "import signal, sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == {module!r}: signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from planner.cli.entry import main; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "planner: stopped\n")
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_others_are_taken_for_it(name: str) -> None:
     assert _caught((0.0, 0.3, 0.0), name=name) == 2

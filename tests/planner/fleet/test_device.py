@@ -141,6 +141,24 @@ class TestMeaning:
 
 class TestMistakes:
     @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            (f"idle_watts = {'9' * 5000}", "fleet.toml:3: a number has too many digits"),
+            (f"unknown = -{'9' * 5000}", "fleet.toml:3: a number has too many digits"),
+            (f"idle_watts = 0x{'f' * 5000}", "fleet.toml:3: devices.a.idle_watts: "),
+            (f"kind = 0x{'f' * 5000}", "fleet.toml:3: devices.a.kind: "),
+            (f"max_watts = {10**400}", "fleet.toml:3: devices.a.max_watts: "),
+            (f'rate = "{"9" * 5000}mbit"', "fleet.toml:3: devices.a.rate: "),
+            (f"prefix = {'[' * 5000}", "fleet.toml: nested too deeply"),
+            (f"prefix = {'[' * 5000}{']' * 5000}", "fleet.toml: nested too deeply"),
+        ],
+        ids=["a watt", "no key", "in hexadecimal", "for a text", "more than a float", "a rate", "brackets", "lists"],
+    )
+    def test_enormous_values_are_one_line(self, tmp_path: Path, line: str, told: str) -> None:
+        [found] = mistakes(tmp_path, f'[devices.a]\naddress = "local"\n{line}')
+        assert found.startswith(told) and len(found) < 700
+
+    @pytest.mark.parametrize(
         "line",
         [
             'prefix = ["a\\nb"]',
