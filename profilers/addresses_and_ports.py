@@ -2,17 +2,16 @@
 
 import binascii
 import contextlib
-import fcntl
 import os
 import random
 import socket
-import struct
 from typing import Any, NamedTuple, Optional
+
+from profilers.interface_addresses import best, interface_addresses
 
 #: An address that drops packets is told from one that is slow by this.
 PROBE_LIMIT_S = 4.0
 _POLL_S = 0.1
-_SIOCGIFADDR = 0x8915
 _DISCARD_PORT = 9  # a connected datagram socket needs a port; nothing is sent to it
 _TOKEN_BYTES = 16
 #: Below the ports that Linux gives to connections (net.ipv4.ip_local_port_range).
@@ -26,32 +25,34 @@ class Listening(NamedTuple):
     token: str = ""
 
 
-def interface_address(job: object, name: str) -> Optional[str]:
-    """The IPv4 address of a network interface; None where it has none or does not exist."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        request = struct.pack("256s", name.encode()[:15])
-        try:
-            answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
-        except OSError:
-            return None
-    return socket.inet_ntoa(answer[20:24])
+def interface_address(job: object, interface: str) -> Optional[str]:
+    """The address under which others reach an interface; None where it has none or is not there.
+
+    interface: its name, or an address that it has, as one that means something on its link only.
+    """
+    listed = interface_addresses()
+    names = {each.interface for each in listed if interface in (each.interface, each.address)}
+    found = best([each for each in listed if each.interface in names])
+    return found[0] if found else None
 
 
 def interface_with(address: str) -> str:
-    """The network interface of this device that has an IPv4 address.
+    """The network interface of this device that has an address, be it one of several.
 
     Raises ValueError where none has it: the device is then reached under another one's.
     """
     try:
-        numeric = socket.gethostbyname(address)
+        told = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)
     except OSError as error:
         raise ValueError("%s: %s; set data_address in the fleet file" % (address, error.strerror or error)) from error
-    names = [name for _, name in socket.if_nameindex()]
-    for name in names:
-        if interface_address(None, name) == numeric:
-            return name
+    numeric = {str(where[0]).partition("%")[0] for _, _, _, _, where in told}
+    listed = interface_addresses()
+    for each in listed:
+        if each.address in numeric:
+            return each.interface
+    names = ", ".join(dict.fromkeys(each.interface for each in listed))
     remedy = "set data_address or data_interface in the fleet file"
-    raise ValueError("%s is the address of no interface here (%s); %s" % (address, ", ".join(names), remedy))
+    raise ValueError("%s is the address of no interface here (%s); %s" % (address, names, remedy))
 
 
 def address_towards(job: object, target: str) -> str:

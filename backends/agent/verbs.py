@@ -49,7 +49,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.FindFreePort: lambda task, order: addresses_and_ports.free_port(),
     orders.FindPackages: lambda task, order: device_facts.package_versions(order.names),
     orders.FindMissing: projects.find_missing,
-    orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
+    orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.interface),
     run_orders.HostRun: roles.host_run,
     orders.ListCache: leftovers.list_entries,
     orders.ProbeReachability: lambda task, order: addresses_and_ports.probe_port(task, *order),

@@ -156,9 +156,12 @@ class RemoveEntries(NamedTuple):
 
 
 class FindInterfaceAddress(NamedTuple):
-    """The IPv4 address of a network interface."""
+    """The address under which others reach a network interface.
 
-    name: str
+    interface: its name, or one of its addresses.
+    """
+
+    interface: str
 
 
 class FindAddressTowards(NamedTuple):

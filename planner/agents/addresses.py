@@ -1,5 +1,6 @@
 """Every device gets the address at which others reach it on the data plane."""
 
+import ipaddress
 import socket
 from collections.abc import Mapping
 
@@ -50,15 +51,30 @@ def _address(device: Device, agent: AgentClient, other: str) -> str:
     if device.data_address is not None:
         return device.data_address
     if device.data_interface is not None:
-        address: str | None = agent.call(FindInterfaceAddress(device.data_interface), ADDRESS_TIMEOUT_S)
-        if address is None:
-            where = f'{device.name}: data_interface "{device.data_interface}"'
-            raise FleetError(f"{where} has no IPv4 address; see `ip address` there")
-        return address
+        return _of_interface(device, agent, device.data_interface, "data_interface")
     if device.local:
         towards: str = agent.call(FindAddressTowards(other), ADDRESS_TIMEOUT_S)
         return towards
-    return _numeric(resolve(device).hostname)
+    host = _numeric(resolve(device).hostname)
+    if _is_link_local(host):  # other devices may have another name for the interface that it names
+        return _of_interface(device, agent, host.partition("%")[0], "the interface of")
+    return host
+
+
+def _of_interface(device: Device, agent: AgentClient, interface: str, what: str) -> str:
+    address: str | None = agent.call(FindInterfaceAddress(interface), ADDRESS_TIMEOUT_S)
+    if address is None:
+        where = f'{device.name}: {what} "{interface}"'
+        raise FleetError(f"{where} has no address that others reach; see `ip address` there, or set data_address")
+    return address
+
+
+def _is_link_local(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:  # a name that only a jump host knows
+        return False
+    return address.version == 6 and address.is_link_local
 
 
 def _numeric(host: str) -> str:

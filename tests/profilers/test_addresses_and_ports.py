@@ -8,6 +8,7 @@ from queue import Queue
 import pytest
 
 from profilers import addresses_and_ports
+from profilers.interface_addresses import InterfaceAddress
 from tests.running import HANG_S
 
 
@@ -75,6 +76,40 @@ def test_a_name_that_nobody_knows_is_told_with_the_remedy() -> None:
 def test_an_address_of_no_interface_is_named_with_those_there_are(address: str) -> None:
     with pytest.raises(ValueError, match=rf"{address} is the address of no interface here \(lo.*data_interface"):
         addresses_and_ports.interface_with(address)
+
+
+ADDRESSES = [
+    InterfaceAddress("lo", "127.0.0.1", False, False),
+    InterfaceAddress("lo", "::1", False, False),
+    InterfaceAddress("eth0", "10.0.0.7", True, False),
+    InterfaceAddress("eth0", "192.168.1.7", False, False),
+    InterfaceAddress("eth0", "fd00::7", False, False),
+    InterfaceAddress("eth0", "fe80::7", False, True),
+    InterfaceAddress("eth1", "fe80::8", False, True),
+    InterfaceAddress("eth1", "fd00::9", True, False),
+    InterfaceAddress("eth1", "fd00::8", False, False),
+    InterfaceAddress("eth2", "fe80::9", False, True),
+]
+
+
+@pytest.fixture
+def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses_and_ports, "interface_addresses", lambda: ADDRESSES)
+
+
+@pytest.mark.usefixtures("addresses")
+@pytest.mark.parametrize("known", ADDRESSES, ids=lambda each: each.address)
+def test_each_address_of_an_interface_counts(known: InterfaceAddress) -> None:
+    assert addresses_and_ports.interface_with(known.address) == known.interface
+
+
+@pytest.mark.usefixtures("addresses")
+@pytest.mark.parametrize(
+    ("interface", "address"),
+    [("eth0", "192.168.1.7"), ("eth1", "fd00::8"), ("fe80::7", "192.168.1.7"), ("eth2", None), ("eth9", None)],
+)
+def test_an_interface_is_reached_by_the_best_of_its_addresses(interface: str, address: str | None) -> None:
+    assert addresses_and_ports.interface_address(None, interface) == address
 
 
 def test_a_free_port_is_one_on_which_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from planner.agents.addresses import data_addresses, try_addresses
 from planner.errors import DeviceLostError, FleetError
 from planner.fleet.device import Device, SshLogin
 from profilers import addresses_and_ports
+from profilers.interface_addresses import InterfaceAddress
 
 
 class Here:
@@ -43,12 +44,31 @@ def test_what_the_fleet_file_says_comes_first() -> None:
 
 
 def test_an_interface_without_an_address_is_named() -> None:
-    with pytest.raises(FleetError, match=r'a: data_interface "nope0" has no IPv4 address; see `ip address`'):
+    with pytest.raises(
+        FleetError, match=r'a: data_interface "nope0" has no address that others reach; see `ip address`'
+    ):
         found(Device(name="a", data_interface="nope0"))
 
 
 def test_then_the_host_as_the_ssh_configuration_knows_it(no_ssh_config: Path) -> None:
     assert found(Device(name="a", ssh=SshLogin("board", ssh_config=no_ssh_config))) == {"a": "192.0.2.7"}
+
+
+def test_an_address_that_means_something_on_its_link_only_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, no_ssh_config: Path
+) -> None:
+    listed = [
+        InterfaceAddress("eth1", "fe80::9", False, is_link_local=True),
+        InterfaceAddress("eth1", "10.0.0.9", False, is_link_local=False),
+        InterfaceAddress("wlan0", "192.168.0.9", False, is_link_local=False),
+    ]
+    monkeypatch.setattr(addresses_and_ports, "interface_addresses", lambda: listed)
+    no_ssh_config.write_text("Host board\n  HostName fe80::9%%lo\n")
+    board = Device(name="a", ssh=SshLogin("board", ssh_config=no_ssh_config))
+    assert found(board) == {"a": "10.0.0.9"}
+    del listed[1]
+    with pytest.raises(FleetError, match='a: the interface of "fe80::9" has no address that others reach'):
+        found(board)
 
 
 def test_this_machine_is_where_it_would_send_from_to_the_others() -> None:

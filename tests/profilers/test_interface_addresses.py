@@ -1,0 +1,52 @@
+"""The system's own list, beside that of the program `ip`."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from profilers.interface_addresses import InterfaceAddress, interface_addresses
+
+SECOND = """
+import subprocess
+from profilers.interface_addresses import interface_addresses
+for command in ("link set lo up", "address add 10.9.0.1/24 dev lo label lo:1", "address add 10.9.0.2/24 dev lo",
+                "address add fd99::1/64 dev lo", "address add 10.8.0.1 peer 10.8.0.2 dev lo"):
+    subprocess.run(["ip", *command.split()], check=True)
+print([tuple(each) for each in interface_addresses()])
+"""
+
+
+def test_loopback_has_its_addresses() -> None:
+    assert InterfaceAddress("lo", "127.0.0.1", False, False) in interface_addresses()
+
+
+@pytest.mark.skipif(shutil.which("ip") is None, reason="ip(8) not installed")
+def test_all_that_ip_lists_is_found() -> None:
+    listed = json.loads(subprocess.run(["ip", "-json", "address"], capture_output=True, check=True).stdout)
+    known = {
+        (each["ifname"], info["local"]) for each in listed for info in each["addr_info"] if not info.get("tentative")
+    }
+    assert known <= {(each.interface, each.address) for each in interface_addresses()}
+
+
+@pytest.mark.skipif(shutil.which("ip") is None or shutil.which("unshare") is None, reason="no ip(8) or unshare(1)")
+def test_every_address_of_an_interface_is_listed() -> None:
+    namespace = ["unshare", "--user", "--map-root-user", "--net"]
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("the system lets this user make no network namespace")
+    done = subprocess.run(
+        [*namespace, sys.executable, "-c", SECOND], capture_output=True, text=True, check=True, cwd=os.getcwd()
+    )
+    assert set(ast.literal_eval(done.stdout)) == {
+        ("lo", "127.0.0.1", False, False),
+        ("lo", "10.9.0.1", False, False),
+        ("lo", "10.9.0.2", True, False),
+        ("lo", "10.8.0.1", False, False),
+        ("lo", "::1", False, False),
+        ("lo", "fd99::1", False, False),
+    }
