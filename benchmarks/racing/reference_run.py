@@ -20,7 +20,7 @@ from planner.errors import PlannerError, RunError
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.plan.file import Plan
-from planner.profile.power_readings import average
+from planner.profile.power_history import average
 from planner.provenance import Provenance
 from planner.remote import connect
 from planner.train import worker_result

@@ -8,7 +8,8 @@ from backends.protocol.events import Dropped, MemberTelemetry, Progress
 from planner.agents.call import Event
 from planner.errors import RunError
 from planner.plan.file import Plan
-from planner.profile.power_readings import average, whole_reading
+from planner.profile.power_history import average
+from planner.profile.power_readings import whole_reading
 from planner.run.supervisor import MemberLost
 from planner.train.events import MemberGivenUp, TimeOver
 from profilers.records.readings import Window

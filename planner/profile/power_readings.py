@@ -1,14 +1,13 @@
 """A window's watts are read from its power sensors, with their error and contradictions."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from planner.provenance import PARTS, WHOLE, Provenance
 from profilers.records.readings import MODEL, UNAVAILABLE, PowerReading, Window
-from profilers.stats import Z95, effective_count, stdev
+from profilers.stats import Z95
 
 #: Two sensors of the same may differ by this share, and a part may exceed the whole by it.
 DISAGREEMENT = 0.05
@@ -54,21 +53,8 @@ def _busy(found: Wattage | None) -> WindowWatts | None:
 def whole_reading(window: Window | None) -> PowerReading | None:
     """The reading that ``whole_watts`` uses, unless a power model estimated it."""
     readings = window.power if window else ()
-    sensors = [each for each in readings if _works(each) and each.source != MODEL]
+    sensors = [each for each in readings if works(each) and each.source != MODEL]
     return next((reading for covers in WHOLE for reading in sensors if reading.covers == covers), None)
-
-
-def average(windows: Sequence[Window]) -> Window:
-    """One window with the mean of each sensor over those in which it works, weighted by length.
-
-    The error joins the spread between independent windows with each window's own error.
-    """
-    found: dict[tuple[str, str], list[tuple[float, PowerReading]]] = defaultdict(list)
-    for window in windows:
-        for reading in filter(_works, window.power):
-            found[reading.sensor, reading.covers].append((window.duration_s, reading))
-    power = tuple(_mean(each) for each in found.values())
-    return Window(math.fsum(window.duration_s for window in windows), {}, power)
 
 
 def disagreements(window: Window) -> tuple[str, ...]:
@@ -76,8 +62,8 @@ def disagreements(window: Window) -> tuple[str, ...]:
 
     A wall plug feeds a board, a board a module, and a module its GPUs and processors.
     """
-    works = list(filter(_works, window.power))
-    return (*_differing(works), *_exceeding(works))
+    working = list(filter(works, window.power))
+    return (*_differing(working), *_exceeding(working))
 
 
 def flagged(window: Window | None) -> tuple[str, ...]:
@@ -115,8 +101,8 @@ def _pairs(idle: Window | None, busy: Window | None) -> list[tuple[PowerReading,
     """The readings of each sensor that works in both windows, and is not stuck at one value."""
     if idle is None or busy is None:
         return []
-    before = {reading.sensor: reading for reading in idle.power if _works(reading)}
-    pairs = [(before[each.sensor], each) for each in busy.power if _works(each) and each.sensor in before]
+    before = {reading.sensor: reading for reading in idle.power if works(reading)}
+    pairs = [(before[each.sensor], each) for each in busy.power if works(each) and each.sensor in before]
     return pairs if idle is busy else [pair for pair in pairs if not _is_stuck(*pair)]
 
 
@@ -124,7 +110,7 @@ def _is_stuck(idle: PowerReading, busy: PowerReading) -> bool:
     return idle.watts == busy.watts and idle.stdev == busy.stdev == 0.0
 
 
-def _works(reading: PowerReading) -> bool:
+def works(reading: PowerReading) -> bool:
     """Whether a sensor gave watts; one that says 0 W does not work, for no device runs on that."""
     return reading.watts is not None and reading.watts > 0
 
@@ -138,29 +124,14 @@ def _total(pairs: Sequence[tuple[PowerReading, PowerReading]], covers: Sequence[
 def _sum(readings: Sequence[PowerReading]) -> tuple[float, float]:
     """The summed watts of sensors, above 0, and their relative standard error."""
     total_w = math.fsum(reading.watts or 0.0 for reading in readings)
-    return total_w, math.hypot(*((reading.watts or 0.0) * _error(reading) for reading in readings)) / total_w
+    return total_w, math.hypot(*((reading.watts or 0.0) * error_of(reading) for reading in readings)) / total_w
 
 
-def _error(reading: PowerReading) -> float:
+def error_of(reading: PowerReading) -> float:
     """The relative standard error of a mean: its own, or else by its spread, 0 where unknown."""
     if reading.relative_error is not None or not reading.watts:
         return reading.relative_error or 0.0
     return (reading.stdev or 0.0) / math.sqrt(max(1, reading.count)) / reading.watts
-
-
-def _mean(windows: Sequence[tuple[float, PowerReading]]) -> PowerReading:
-    seconds = math.fsum(duration_s for duration_s, _ in windows)
-    used_j = [duration_s * (reading.watts or 0.0) for duration_s, reading in windows]
-    mean_w = math.fsum(used_j) / seconds
-    errors_j = (joules * _error(reading) for joules, (_, reading) in zip(used_j, windows, strict=True))
-    within = math.hypot(*errors_j) / (mean_w * seconds)
-    means_w = [reading.watts or 0.0 for _, reading in windows]
-    spread_w = stdev(means_w) if len(windows) > 1 else 0.0
-    between = spread_w / math.sqrt(effective_count(means_w)) / mean_w if spread_w else 0.0
-    return windows[0][1]._replace(
-        watts=mean_w, stdev=None, count=sum(reading.count for _, reading in windows), reason=None,
-        gap_s=math.fsum(reading.gap_s for _, reading in windows), relative_error=math.hypot(within, between) or None,
-    )  # fmt: skip
 
 
 def _differing(works: Sequence[PowerReading]) -> Iterator[str]:

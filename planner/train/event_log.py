@@ -7,14 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from backends.protocol.json_messages import decode, encode, record
 from planner.agents.call import Event
-from planner.train.events import (
-    RUN_EVENTS,
-    LogFailed,
-)
+from planner.train.events import RUN_EVENTS, LogFailed
+from planner.train.observer import Observer
+from planner.train.thinned_events import ThinnedEvents
 from profilers.whole_file import private
 
 OnEvent = Callable[[str, Event], None]
@@ -26,21 +25,6 @@ class LoggedEvent(NamedTuple):
     t_s: float
     source: str
     event: Event
-
-
-class Observer(Protocol):
-    """Writes a run's events, or what follows from them, to a file.
-
-    One thread at a time calls it.
-    """
-
-    path: Path
-
-    def add(self, source: str, event: Event) -> None:
-        """Write an event of ``source``. Raises OSError, after which it is still called."""
-
-    def close(self) -> None:
-        """Write what is left. Raises OSError."""
 
 
 class EventLog:
@@ -69,7 +53,7 @@ class EventReporter:
     """Reports a run's events: to its log and other observers, and to ``on_event``."""
 
     def __init__(self, path: Path, on_event: OnEvent, observers: Iterable[Observer] = ()) -> None:
-        self._observers: tuple[Observer, ...] = (EventLog(path), *observers)
+        self._observers: tuple[Observer, ...] = (ThinnedEvents(EventLog(path)), *observers)
         self._lock = threading.Lock()
         self._closed = False
         self._failed: set[Path] = set()

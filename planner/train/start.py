@@ -30,9 +30,10 @@ from planner.run.supervisor import Signals, Supervisor, first_events
 from planner.train import orders
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.data_division import DataDivision, data_division
-from planner.train.event_log import EventReporter, Observer, OnEvent
+from planner.train.event_log import EventReporter, OnEvent
 from planner.train.events import Reaching, Sending, Started
 from planner.train.monitor import RunMonitor, ServerProcess, remove
+from planner.train.observer import Observer
 from planner.train.orders import Options
 from planner.train.telemetry import MemberReports
 from planner.train.training_data import TrainingData

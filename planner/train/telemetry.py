@@ -5,6 +5,7 @@ from typing import Any
 
 from backends.protocol.events import Built, Left, MemberTelemetry, TimeSpent
 from planner.agents.call import Event
+from planner.profile.power_history import PowerHistory
 from planner.run.supervisor import MemberRestarted
 from planner.train.events import MemberEnded
 from profilers.records.readings import Window
@@ -17,14 +18,14 @@ NO_REPORT = MemberTelemetry(Window(0.0, {}, ()), TimeSpent())
 class MemberReports:
     """What one member has reported.
 
-    windows: what its sensors measured, in turn.
-    starts: its newest report from each time it was started.
+    power: what its sensors measured.
+    starts: its newest report from each time it was started, without a window.
     built_s: seconds that its model took to build.
     compressor: figures of its compressor at the end, such as the CNC ratio.
     left: why it left the run before its end; None if it did not.
     """
 
-    windows: list[Window] = field(default_factory=list)
+    power: PowerHistory = field(default_factory=PowerHistory)
     starts: list[MemberTelemetry] = field(default_factory=lambda: [NO_REPORT])
     built_s: float | None = None
     compressor: dict[str, Any] = field(default_factory=dict)
@@ -33,8 +34,8 @@ class MemberReports:
     def add(self, event: Event) -> None:
         """Collect an event of this member; other events than those of its work are ignored."""
         if isinstance(event, MemberTelemetry):
-            self.windows.append(event.window)
-            self.starts[-1] = event
+            self.power.add(event.window)
+            self.starts[-1] = event._replace(window=NO_REPORT.window)
         elif isinstance(event, MemberRestarted):
             self.starts.append(NO_REPORT)
         elif isinstance(event, Built):

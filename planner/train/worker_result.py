@@ -8,7 +8,7 @@ import numpy as np
 
 from backends.protocol.events import RunAccount
 from planner.plan.file import Plan, PlannedWorker
-from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
+from planner.profile.power_readings import WindowWatts, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.train.injection import injected_result
 from planner.train.stream_results import stream_faults, stream_result
@@ -66,7 +66,7 @@ def worker_results(plan: Plan, account: RunAccount, reports: Mapping[str, Member
         if name == plan.server:
             cpu_s += account.cpu_s
         loaded_s = busy_s + evaluation_s + cpu_s / planned.cores
-        measured = average(told.windows)
+        measured = told.power.average()
         found = watts(planned, measured, loaded_s / account.elapsed_s if account.elapsed_s else 0.0)
         steps = account.workers[name].steps if name in account.workers else 0
         result[name] = WorkerResult(

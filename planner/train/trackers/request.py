@@ -7,7 +7,8 @@ from typing import NamedTuple
 from planner.errors import TrackerError
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.train.event_log import Observer
+from planner.train.observer import Observer
+from planner.train.thinned_events import ThinnedEvents
 from planner.train.trackers.figures import RunFigures
 from planner.train.trackers.metrics_file import MetricsFile
 from planner.train.trackers.tensorboard_file import TensorBoardFile
@@ -45,7 +46,7 @@ class TrackerRequest(NamedTuple):
         opened: list[Observer] = []
         try:
             if self.tensorboard is not None:
-                opened.append(TensorBoardFile(self.tensorboard / run, RunFigures(plan)))
+                opened.append(ThinnedEvents(TensorBoardFile(self.tensorboard / run, RunFigures(plan))))
             if self.metrics_file is not None:
                 opened.append(MetricsFile(self.metrics_file, run, RunFigures(plan)))
         except OSError as error:

@@ -4,7 +4,6 @@ import pytest
 
 from planner.profile.power_readings import (
     as_integral,
-    average,
     disagreements,
     flagged,
     parts_watts,
@@ -47,23 +46,6 @@ def test_errors_of_parts_add_up() -> None:
     assert read.error == pytest.approx(5 / 70)
     assert uncertainty(read.error) == pytest.approx(1.96 * 5 / 70, rel=1e-3)
     assert uncertainty(None) is uncertainty(0.0) is None
-
-
-def lasting(duration_s: float, watts: float | None, **changes: object) -> Window:
-    return Window(duration_s, {}, (reading("wall", watts)._replace(**changes),))
-
-
-def test_an_average_counts_windows_by_their_length_and_those_without_watts_not_at_all() -> None:
-    read = average([lasting(10.0, 20.0, gap_s=1.0), lasting(30.0, 40.0, gap_s=2.0), lasting(100.0, None)]).power[0]
-    assert (read.watts, read.count, read.gap_s) == (35.0, 200, 3.0)
-
-
-def test_the_error_of_an_average_is_the_spread_between_windows_and_each_one_s_own() -> None:
-    alike = average([lasting(1.0, 50.0, relative_error=0.1)] * 4).power[0]
-    assert alike.relative_error == pytest.approx(0.05)
-    apart = average([lasting(1.0, watts) for watts in (45.0, 55.0, 45.0, 55.0)]).power[0]
-    assert apart.relative_error == pytest.approx(5.7735 / 2 / 50)
-    assert average([lasting(1.0, 50.0)]).power[0].relative_error is None
 
 
 def found(**covers: float) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""All windows that a member reports are kept, and of its other figures the newest of each start."""
+"""Watts of a member are added up, and of its other figures the newest of each start stay."""
 
 from backends.protocol.events import MemberTelemetry, TimeSpent
 from planner.run.supervisor import MemberRestarted
@@ -10,12 +10,13 @@ def report(steps: int) -> MemberTelemetry:
     return MemberTelemetry(Window(float(steps), {}, ()), TimeSpent(steps, 2.0 * steps))
 
 
-def test_all_windows_are_kept_and_of_each_start_the_newest_report() -> None:
+def test_windows_are_added_up_and_of_each_start_the_newest_report_stays() -> None:
     reports = MemberReports()
     for event in (report(1), report(5), MemberRestarted(), report(2)):
         reports.add(event)
-    assert reports.windows == [report(steps).window for steps in (1, 5, 2)]
-    assert reports.starts == [report(5), report(2)]
+    assert reports.power.average().duration_s == 8.0
+    assert [start.spent.steps for start in reports.starts] == [5, 2]
+    assert [start.window for start in reports.starts] == [NO_REPORT.window] * 2
 
 
 def test_a_start_without_a_report_counts() -> None:

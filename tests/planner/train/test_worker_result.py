@@ -6,6 +6,7 @@ import pytest
 
 from backends.protocol.events import MemberProgress, RunAccount, TimeSpent
 from planner.plan.file import PlannedWorker
+from planner.profile.power_history import PowerHistory
 from planner.provenance import Provenance
 from planner.train.telemetry import NO_REPORT, MemberReports
 from planner.train.worker_result import WorkerResult, worker_results
@@ -28,7 +29,10 @@ def account(elapsed_s: float = 100.0, **steps: int) -> RunAccount:
 def telemetry(names: str, windows: Any = (), spent: Any = ()) -> dict[str, MemberReports]:
     """Of members that all reported the same."""
     starts = [NO_REPORT._replace(spent=each) for each in spent or [TimeSpent()]]
-    return {name: MemberReports(list(windows), starts) for name in names}
+    power = PowerHistory()
+    for window in windows:
+        power.add(window)
+    return {name: MemberReports(power, starts) for name in names}
 
 
 def one(worker: PlannedWorker, windows: Any = (), spent: Any = (), elapsed_s: float = 100.0) -> WorkerResult:
