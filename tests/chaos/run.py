@@ -84,9 +84,13 @@ def prepare(case: Scenario, folder: Path, fleet: Devices) -> None:
     arrays = dict(zip(("x_train", "y_train", "x_test", "y_test"), (*train, *test), strict=True))
     np.savez(folder / "data" / "images.npz", **arrays)
     model = write_model(case, folder)
-    environment = {"PYTHONPATH": f"{HERE / 'device'}:{ROOT}", "OMP_NUM_THREADS": "1"}
-    environment |= {"CHAOS_TORCH": "1"} if case.has_torch else {}
-    path = fleet_file(folder, {name: {**fleet.entry(name), "environment": environment} for name in case.devices})
+    shared = {"PYTHONPATH": f"{HERE / 'device'}:{ROOT}", "OMP_NUM_THREADS": "1"}
+    shared |= {"CHAOS_TORCH": "1"} if case.has_torch else {}
+    entries = {
+        name: {**fleet.entry(name), "environment": {**shared, "CHAOS_STEP_S": str(step_s)}}
+        for name, step_s in zip(case.devices, case.steps_s, strict=True)
+    }
+    path = fleet_file(folder, entries)
     path.write_text(f'ssh_config = "{fleet.ssh_config}"\ntrusted_network = true\n{path.read_text()}')
     fingerprint = "as it was" if case.is_job else models.fingerprint(model)
     plan_file(folder / "plan.json", model, case.devices, case.steps, fingerprint)

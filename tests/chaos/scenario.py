@@ -8,6 +8,8 @@ from typing import NamedTuple
 DEVICES = ("anna", "bert", "carl")
 OPERATOR = "operator"
 HEARTBEAT_S = 2.0
+#: Of fast and slow devices.
+STEPS_S = (0.02, 0.03, 0.06)
 MOMENTUM, RATE = 0.5, 0.05
 
 #: Strategies of which every update is the mean of gradients at the weights before it.
@@ -57,7 +59,7 @@ class Fault(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """devices: the members; the first is the plan's server."""
+    """devices: the members; the first is the plan's server. steps_s: a step of each, in seconds."""
 
     seed: int
     engine: str
@@ -66,6 +68,7 @@ class Scenario(NamedTuple):
     steps: int
     checkpoint_every: int
     fault: Fault
+    steps_s: tuple[float, ...]
 
     @property
     def is_alone(self) -> bool:
@@ -107,11 +110,12 @@ class Scenario(NamedTuple):
     def text(self) -> str:
         """All of it in one line."""
         fault = self.fault
+        on = ", ".join(f"{name} ({1e3 * step_s:g} ms)" for name, step_s in zip(self.devices, self.steps_s, strict=True))
         where = fault.device + (" (host)" if fault.of_host else "")
         when = "at the start" if fault.after == 0 else f"after {fault.after:.0%}"
         lasts = "" if math.isinf(fault.lasts_s) else f" for {fault.lasts_s:.1f} s"
         return (
-            f"seed {self.seed}: {self.engine}, {self.strategy}, on {' '.join(self.devices)}, {self.steps} steps, "
+            f"seed {self.seed}: {self.engine}, {self.strategy}, on {on}, {self.steps} steps, "
             f"checkpoints every {self.checkpoint_every}; {fault.kind} at {where} {when}{lasts}"
         )
 
@@ -125,7 +129,9 @@ def scenario(seed: int) -> Scenario:
     devices = tuple(draw.sample(DEVICES, max(count, 2 if engine == TORCH else 1)))
     strategy = "allreduce" if engine == TORCH else draw.choice(STRATEGIES)
     steps = 12 * draw.randint(8, 14)
-    return Scenario(seed, engine, strategy, devices, steps, draw.choice((6, 12, 24)), _fault(draw, kind, devices))
+    interval, fault = draw.choice((6, 12, 24)), _fault(draw, kind, devices)
+    steps_s = tuple(draw.choice(STEPS_S) for _ in devices)
+    return Scenario(seed, engine, strategy, devices, steps, interval, fault, steps_s)
 
 
 def _fault(draw: random.Random, kind: str, devices: tuple[str, ...]) -> Fault:

@@ -16,7 +16,7 @@ MADE = Observed(SOUND, 100, (), None, True, 1.0, 5.0, 8.0)
 
 def case(kind: str = scenario.NOTHING, device: str = "bert", **changes: Any) -> Scenario:
     fault = Fault(kind, device, changes.pop("of_host", False), 0.5, changes.pop("lasts_s", math.inf))
-    return Scenario(1, "planner", "allreduce", ("anna", "bert"), 100, 10, fault)._replace(**changes)
+    return Scenario(1, "planner", "allreduce", ("anna", "bert"), 100, 10, fault, (0.02, 0.06))._replace(**changes)
 
 
 def failed(code: int, message: str, saved: int | None = 50) -> Observed:

@@ -18,6 +18,8 @@ def test_all_strategies_engines_and_sizes_of_fleets_are_drawn() -> None:
     assert {case.strategy for case in CASES} == set(STRATEGIES)
     assert {case.engine for case in CASES} == {"planner", "torch"}
     assert {len(case.devices) for case in CASES} == {1, 2, 3}
+    assert all(len(case.steps_s) == len(case.devices) for case in CASES)
+    assert any(len(set(case.steps_s)) > 1 for case in CASES)
 
 
 def test_a_fault_hits_a_device_of_the_run_or_the_operator() -> None:
