@@ -1,6 +1,6 @@
 """Many workers train on one server, beside strangers that come and go: memory and rate.
 
-    python -m benchmarks.load [--seconds 600] [--workers 64] [--step 0.5]
+    python -m benchmarks.load [--seconds 600] [--workers 64] [--step 0.2]
 
 One `planner train` with its workers as agents on this machine, whose framework is in numpy and
 whose every step takes at least ``--step`` seconds. Phases with and without strangers take turns:
@@ -140,7 +140,7 @@ def main() -> None:
     made = parser(__doc__)
     made.add_argument("--seconds", type=float, default=600.0, help="of training, in all")
     made.add_argument("--workers", type=int, default=64)
-    made.add_argument("--step", type=float, default=0.5, help="seconds that a step takes at least")
+    made.add_argument("--step", type=float, default=0.2, help="seconds that a step takes at least")
     made.add_argument("--silent", type=int, default=700, help="connections that never speak")
     made.add_argument("--refused", type=int, default=4096, help="connections with a wrong certificate or none")
     made.add_argument("--strategy", default="parameter-server")
