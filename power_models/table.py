@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from profilers import number_cells, text_files
+
 Floats = NDArray[np.float64]
 Words = NDArray[np.str_]
 Ints = NDArray[np.intp]
@@ -22,7 +24,6 @@ NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:%|[A-Z
 MISSING = frozenset({"", "-", "nan", "none", "null", "n/a", "na", "[n/a]", "[not supported]", "not_supported"})
 #: A column holds numbers where at least this share of its values can be read as such.
 READABLE = 0.8
-SEPARATORS = ",;\t"
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,9 @@ class CsvFile:
 
 def read_csv(path: Path) -> CsvFile:
     """Read a file with a header. Raises OSError, and ValueError for no CSV file or a cut one."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: not a CSV file: its bytes are no text") from None
+    text = text_files.read_text(str(path))
     first = text.partition("\n")[0]
-    separator = max(SEPARATORS, key=first.count)
+    separator = number_cells.separator_of(first)
     if "\0" in text or separator not in first:
         raise ValueError(f"{path}: not a CSV file: its first line should name several columns, separated by commas")
     reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
@@ -112,7 +110,29 @@ def read_csv(path: Path) -> CsvFile:
         if len(row) != len(header):
             raise ValueError(f"{path}: line {line} has {len(row)} of {len(header)} columns; is the file cut off?")
     cells = {name: [row[i] for _, row in rows[1:]] for i, name in enumerate(header)}
-    return CsvFile(str(path), cells, [line for line, _ in rows[1:]])
+    lines = [line for line, _ in rows[1:]]
+    for name, column in cells.items():
+        try:
+            cells[name] = _with_points(column, separator)
+        except number_cells.CellError as error:
+            raise ValueError(f"{path}: line {lines[error.index]}: {name}: {error}") from None
+    return CsvFile(str(path), cells, lines)
+
+
+def _with_points(cells: list[str], separator: str) -> list[str]:
+    """A column of numbers as Python writes them: no commas, one unit. Raises CellError."""
+    given = [text for text in cells if text.strip().lower() not in MISSING]
+    if sum(map(number_cells.is_plausible, given)) < READABLE * len(given):
+        return cells
+    found = number_cells.column([cell if number_cells.is_plausible(cell) else "" for cell in cells], separator)
+    units = [(index, number[1]) for index, number in enumerate(found) if number is not None and number[1]]
+    for index, unit in units:
+        if unit != units[0][1]:
+            raise number_cells.CellError(index, cells[index], f"is in another unit than the first one, {units[0][1]!r}")
+    return [
+        cell if number is None or as_number(cell) == number[0] else repr(number[0])
+        for cell, number in zip(cells, found, strict=True)
+    ]
 
 
 def _column(texts: Sequence[str]) -> Column:

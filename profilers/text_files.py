@@ -21,18 +21,18 @@ def read_text(path: str) -> str:
         return decode(stream.read(), path)
 
 
-def decode(content: bytes, shown: str, encoding: Optional[str] = None) -> str:
+def decode(content: bytes, shown: str, encoding: Optional[str] = None, start: int = 0) -> str:
     """The text of a whole file, without its mark. Errors call the file ``shown``.
 
-    encoding: where it is known already, as for a part of a file. Raises ValueError naming the first
-    byte that is no text.
+    encoding: where it is known already, as for a part of a file, which begins at byte ``start``.
+    Raises ValueError naming the first byte that is no text.
     """
-    name, start = (encoding, 0) if encoding else encoding_of(content)
+    name, mark_bytes = (encoding, 0) if encoding else encoding_of(content)
     try:
-        return content[start:].decode(name)
+        return content[mark_bytes:].decode(name)
     except UnicodeDecodeError as error:
-        at = start + error.start
-        wrong = "0x%02x" % content[at] if at < len(content) else "the end"
+        at = mark_bytes + error.start
+        wrong, at = "0x%02x" % content[at], at + start
         raise ValueError(
             "%s: %s at byte %d is no %s text; save it as UTF-8" % (shown, wrong, at, name.upper())
         ) from None

@@ -1,59 +1,25 @@
-"""This module reads the log of a meter: rows of time and watts, aligned by the wall clock.
+"""This module reads the log of a meter, whose rows are aligned by the wall clock.
 
-Commas, semicolons or tabs separate the cells; with the latter two, numbers may have a decimal
-comma. The first cell is the time, in seconds since the epoch or as ISO 8601; without a zone it is
-in that of the device. A first row without a time is a header. Other rows that do not parse are
-skipped, and so is an incomplete last row.
+Its text is UTF-8 or UTF-16. ``meter_rows`` says what rows look like.
 """
 
-import datetime
 import math
 import os
-import re
 import time
-from typing import List, Optional, Tuple
+from typing import IO, Optional, Tuple
 
+from profilers import text_files
 from profilers.file_tree import Unavailable
 from profilers.sensors.base import METER_PREFIX, Sensor
+from profilers.sensors.meter_rows import Samples, parse
 
 #: Largest age of the newest row of a log in use.
 FRESH_S = 60.0
 #: Bytes read from the end of a log: for its newest row, and at most for a window (days of rows).
 ROW_BYTES = 4096
 WINDOW_BYTES = 16 * 1024 * 1024
-
-_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
-
-Samples = Tuple[List[float], List[float]]
-
-
-def parse(text: str, column: Optional[str] = None) -> Samples:
-    """Parse a log into (seconds since the epoch by the meter's clock, watts), sorted by time.
-
-    column: the header's name of the watts; None: the second one. Raises Unavailable without it.
-    """
-    lines = [line.strip("\r\ufeff") for line in text.split("\n")[:-1]]
-    if not lines:
-        raise Unavailable("the log is empty")
-    separator = next((mark for mark in "\t;" if mark in lines[0]), ",")
-    rows = [[cell.strip().strip('"') for cell in line.split(separator)] for line in lines]
-    index = _index(rows[0], column)
-    samples = [_sample(row, index, separator) for row in rows]
-    known = sorted(sample for sample in samples if sample is not None)
-    return [at_s for at_s, _ in known], [watts for _, watts in known]
-
-
-def seconds(cell: str) -> Optional[float]:
-    """Parse a time into seconds since the epoch; None if it is not a time."""
-    match = _ISO.fullmatch(cell)
-    if match is None:
-        return _number(cell)
-    try:
-        year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-        moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=_zone(match.group(8)))
-        return moment.timestamp() + float(match.group(7) or 0.0)
-    except (ValueError, OverflowError, OSError):
-        return None
+#: Bytes of UTF-8 within a character.
+_CONTINUING = bytes(range(0x80, 0xC0))
 
 
 class MeterLog(Sensor):
@@ -97,7 +63,7 @@ class MeterLog(Sensor):
         size_bytes, _ = version(self._path)
         limit_bytes = min(ROW_BYTES, WINDOW_BYTES)
         while True:
-            times_s, watts = parse(tail(self._path, limit_bytes), self._column)
+            times_s, watts = self._rows(limit_bytes, size_bytes)
             begins = len(times_s) > 1 and times_s[1] <= begin_s  # the first may be the file's, far from the others
             if begins or limit_bytes >= min(size_bytes, WINDOW_BYTES):
                 return times_s, watts
@@ -107,11 +73,17 @@ class MeterLog(Sensor):
         """The newest row, parsed again only after the file has changed. Raises Unavailable."""
         changed = version(self._path)
         if self._version != changed or self._row is None:
-            times_s, watts = parse(tail(self._path, ROW_BYTES), self._column)
+            times_s, watts = self._rows(ROW_BYTES, changed[0])
             if not times_s:
                 raise Unavailable("%s has no row of time and watts" % self._path)
             self._version, self._row = changed, (times_s[-1], watts[-1])
         return self._row
+
+    def _rows(self, limit_bytes: int, size_bytes: int) -> Samples:
+        try:
+            return parse(tail(self._path, limit_bytes), self._column, size_bytes <= limit_bytes)
+        except Unavailable as error:
+            raise Unavailable("%s: %s" % (self._path, error)) from None
 
 
 def version(path: str) -> Tuple[int, int]:
@@ -127,53 +99,34 @@ def tail(path: str, limit_bytes: int) -> str:
     """The first line of a file, and the whole lines in its last bytes. Raises Unavailable."""
     try:
         with open(path, "rb") as file:
-            first = file.readline(ROW_BYTES)
-            skipped = os.fstat(file.fileno()).st_size - limit_bytes
-            if skipped > file.tell():
-                file.seek(skipped)
-                file.readline(ROW_BYTES)
-            return (first + file.read(limit_bytes)).decode("utf-8", "replace")
+            return _tail(file, path, limit_bytes)
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
+
+
+def _tail(file: IO[bytes], path: str, limit_bytes: int) -> str:
+    head = file.read(ROW_BYTES)
+    encoding, mark_bytes = text_files.encoding_of(head)
+    unit = len("\n".encode(encoding))
+    skipped = os.fstat(file.fileno()).st_size - limit_bytes
+    start = max(mark_bytes, skipped + -skipped % unit)
+    file.seek(start)
+    text = _decoded(file.read(limit_bytes), path, encoding, start)
+    if start == mark_bytes:
+        return text
+    first = _decoded(head[mark_bytes:], path, encoding, mark_bytes).partition("\n")[0]
+    return first + "\n" + text.partition("\n")[2]
+
+
+def _decoded(content: bytes, path: str, encoding: str, start: int) -> str:
+    """The whole lines of a part of a file from byte ``start`` on, perhaps within a character."""
+    unit = len("\n".encode(encoding))
+    if unit > 1:
+        return text_files.decode(content[: len(content) - len(content) % unit], path, encoding, start)
+    inside = len(content[:3]) - len(content[:3].lstrip(_CONTINUING)) if start else 0
+    return text_files.decode(content[inside : content.rfind(b"\n") + 1], path, encoding, start + inside)
 
 
 def _unreadable(path: str, error: Exception) -> Unavailable:
     """The reason of a failed read; a path that no file system can have is a ValueError."""
     return Unavailable("%s cannot be read: %s" % (path, getattr(error, "strerror", None) or error))
-
-
-def _index(names: List[str], column: Optional[str]) -> int:
-    if column is None:
-        return 1
-    if seconds(names[0]) is not None:
-        raise Unavailable("the log has no header, so no column %r" % column)
-    lower = [name.lower() for name in names]
-    if column.lower() not in lower:
-        raise Unavailable("the log has no column %r but %s" % (column, ", ".join(names)))
-    return lower.index(column.lower())
-
-
-def _sample(row: List[str], index: int, separator: str) -> Optional[Tuple[float, float]]:
-    if len(row) <= index:
-        return None
-    decimal = "," if separator == "," else "."
-    at_s, watts = (seconds(cell) for cell in (row[0].replace(",", decimal), row[index].replace(",", decimal)))
-    return None if at_s is None or watts is None else (at_s, watts)
-
-
-def _number(cell: str) -> Optional[float]:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _zone(text: Optional[str]) -> Optional[datetime.timezone]:
-    """``Z`` or +hh:mm; None stands for the device's own. Raises ValueError beyond a day."""
-    if text is None:
-        return None
-    if text == "Z":
-        return datetime.timezone.utc
-    minutes = int(text[1:3]) * 60 + int(text[-2:])
-    return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))

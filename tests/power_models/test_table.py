@@ -29,6 +29,28 @@ def test_a_byte_order_mark_semicolons_quotes_and_empty_lines_do_no_harm(tmp_path
     assert list(table.columns["a"]) == ["x;y", "z"]
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('watts,name\n"1,234.5",a\n"12.5",b\n', [1234.5, 12.5]),
+        ('watts,name\n"275,69",a\n"275,7",b\n', [275.69, 275.7]),
+        ("watts;name\n1.234,5;a\n987;b\n", [1234.5, 987]),
+        ("watts\tname\n1 234,5\ta\nN/A\tb\n", [1234.5, np.nan]),
+        ("watts;name\n1'234.5;a\n-1e3;b\n", [1234.5, -1000]),
+    ],
+)
+def test_decimal_commas_and_thousands_are_numbers(tmp_path: Path, text: str, values: list[float]) -> None:
+    for encoding in ("utf-8", "utf-16"):
+        table = read_csv(written(tmp_path, text.encode(encoding))).table()
+        assert table.numbers("watts") == pytest.approx(values, nan_ok=True)
+        assert list(table.columns["name"]) == ["a", "b"]
+
+
+def test_versions_and_dates_stay_words(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path, "version,day\n2.1.0,2026.01.31\n2.0.1,2026.02.01\n")).table()
+    assert list(table.columns["version"]) == ["2.1.0", "2.0.1"] and list(table.columns["day"])[0] == "2026.01.31"
+
+
 def test_a_name_that_is_there_twice_gets_a_number(tmp_path: Path) -> None:
     assert read_csv(written(tmp_path, "a,a,b\n1,2,3\n")).table().names == ("a", "a.1", "b")
     assert read_csv(written(tmp_path, "a,a.1,a\n1,2,3\n")).table().names == ("a", "a.1", "a.2")
@@ -39,7 +61,10 @@ def test_a_name_that_is_there_twice_gets_a_number(tmp_path: Path) -> None:
     [
         ("", "not a CSV file"),
         ("one column\n1\n", "not a CSV file"),
-        (b"\xff\xfe\x00a,b", "its bytes are no text"),
+        (b"a,b\n1,\xff\n", "0xff at byte 6 is no UTF-8 text; save it as UTF-8"),
+        ('a,b\n"1,5",1\n"1.5",2\n', "line 3: a: '1.5' has other marks than the cells above it"),
+        ('a,b\n"1,234",1\n"2,345",2\n', "line 2: a: '1,234' may be of thousands or have decimals"),
+        ("a,b\n950 W,1\n1.2 kW,2\n", "line 3: a: '1.2 kW' is in another unit than the first one, 'W'"),
         ("a,b\0\n1,2\n", "not a CSV file"),
         ("a,b\n", "no row below the header"),
         (",\n", "no row below the header"),

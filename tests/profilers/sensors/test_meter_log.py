@@ -24,10 +24,48 @@ T = 1700000000.0  # 2023-11-14T22:13:20Z
         "2023-11-14 22:13:20+00:00,5.5\n2023-11-14 23:13:21.5+0100,6\n",
         "2023-11-14T17:13:20-05:00, 5.5\n\n# restarted\ntime,watts\n2023-11-14T22:13:21.5 Z, 6\n",
         "1700000001.5,6\n1700000000,5.5\n",
+        'time,watts\n1700000000,"5,50"\n1700000001.5,"6,00"\n',
+        "time,watts\n1700000000,5.5 W\n1700000001.5,6000 mW\n",
     ],
 )
 def test_the_forms_of_a_log(text):
     assert parse(text) == ([T, T + 1.5], [5.5, 6.0])
+
+
+@pytest.mark.parametrize(
+    "text, watts",
+    [
+        ('time,watts\n1700000000,"1,234.5"\n1700000001,"987.5"\n', [1234.5, 987.5]),
+        ("time;watts\n1700000000;1.234,5\n1700000001;1.234\n", [1234.5, 1234.0]),
+        ("time;watts\n1700000000;1 234,5\n1700000001;0,5\n", [1234.5, 0.5]),
+        ("time\twatts\n1700000000\t1,234\n1700000001\t0,987\n", [1.234, 0.987]),
+        ("time,watts\n1700000000,1.234\n1700000001,987\n", [1.234, 987.0]),
+        ('time,watts\n1700000000,"12,345,678.9"\n1700000001,-3e1\n', [12345678.9, -30.0]),
+        ("time,watts\n1700000000,1.2 kW\n1700000001,950 W\n", [1200.0, 950.0]),
+    ],
+)
+def test_thousands_and_decimals_by_what_the_column_shows(text, watts):
+    assert parse(text)[1] == pytest.approx(watts)
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ('time,watts\n1700000000,"1,234"\n1700000001,"987"\n', "line 2: '1,234' may be of thousands or have"),
+        ("time;watts\n1700000000;1.234\n1700000001;987\n", "line 2: '1.234' may be of thousands or have"),
+        ('time,watts\n1700000000,"1,5"\n1700000001,"1.5"\n', "line 3: '1.5' has other marks"),
+        ('time,watts\n1700000000,5\n1700000001,"12,34,5"\n', "line 3: '12,34,5' is no number"),
+        ("time,watts\n1700000000,5\n1700000001,5 V\n", "line 3: '5 V' is no number of watts"),
+        ("time,watts\n1700000000,1,234.5\n1700000001,987.5\n", "line 2 has 3 cells instead of 2"),
+        ("1700000000,987.5\n1700000001,1,234.5\n", "line 2 has 3 cells instead of 2"),
+        ("1700000000,1,234\n1700000001,2,345\n", "line 1: 1,234 may be one number; give the log a header"),
+    ],
+)
+def test_a_cell_that_may_mean_several_things_is_named(text, reason):
+    with pytest.raises(Unavailable, match=reason):
+        parse(text)
+    with pytest.raises(Unavailable, match="from the end"):
+        parse(text, is_whole=False)
 
 
 def test_a_time_without_a_zone_is_the_device_s(monkeypatch):
@@ -130,6 +168,22 @@ def test_rows_are_on_the_monotonic_clock_and_inside_the_window_only(log):
     times_s, watts = log.sensor().history(now_s - 2.5, now_s - 0.5)
     assert watts == [2.0, 3.0]
     assert times_s == pytest.approx([now_s - 2, now_s - 1], abs=0.05)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig", "utf-8"])
+@pytest.mark.parametrize("rows", [3, 2000])
+def test_the_end_of_a_log_in_another_encoding_is_read(log, tmp_path, encoding, rows):
+    now_s = time.time()
+    lines = ["Zeit;Leistung für Ofen"] + [f"{now_s - rows + row:.0f};{row},5 W" for row in range(rows)]
+    (tmp_path / "meter.csv").write_bytes("\r\n".join([*lines, "17000"]).encode(encoding))
+    assert log.sensor(column="leistung für ofen").read() == rows - 0.5
+    assert len(log.sensor().history(time.monotonic() - 1.5 - rows, time.monotonic())[1]) == rows
+
+
+def test_a_byte_that_is_no_text_is_named(log, tmp_path):
+    (tmp_path / "meter.csv").write_bytes(b"time,watts f\xfcr Ofen\n1,2\n")
+    with pytest.raises(Unavailable, match=r"meter\.csv: 0xfc at byte 12 is no UTF-8 text"):
+        log.sensor().read()
 
 
 def test_a_meter_whose_clock_is_ahead(log):
