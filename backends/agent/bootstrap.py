@@ -139,10 +139,11 @@ def closed_folder():
 
 
 def main(digest, size, environment):
-    # type: (str, int, dict[bytes, bytes]) -> None
-    """Start the agent. The claim is made before it is said to be there, and handed over to it.
+    # type: (str, int, dict[bytes, bytes]) -> int
+    """Start the agent as a child; returns its number.
 
-    So ``planner clean`` never removes what is about to start.
+    The claim is made before it is said to be there, and handed over: ``planner clean`` never
+    removes what is about to start.
     environment: variables for it, which come this way because a command line is for all to read.
     """
     if sys.version_info < (3, 6):
@@ -162,4 +163,9 @@ def main(digest, size, environment):
         say("have")
     except OSError as error:
         refuse("fail " + str(error))
-    os.execv(sys.executable, [sys.executable, path] + claimed)
+    agent = os.fork()
+    if not agent:
+        os.execv(sys.executable, [sys.executable, path] + claimed)
+    if claimed:
+        os.close(int(claimed[0]))
+    return agent

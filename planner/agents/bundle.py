@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import backends
 import profilers
-from backends.agent import bootstrap
+from backends.agent import bootstrap, guardian
 from planner.errors import DeviceLostError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process
@@ -84,8 +84,9 @@ def _bootstrap(device: Device) -> bytes:
     meters = {external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}
     variables = {**meters, **device.interpreter.environment}
     environment = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
-    source = Path(str(bootstrap.__file__)).read_text(encoding="ascii")
-    return f"{source}\nmain({archive.digest!r}, {len(archive.data)}, {environment!r})\n".encode("ascii")
+    sources = [Path(str(module.__file__)).read_text(encoding="ascii") for module in (guardian, bootstrap)]
+    start = f"main({archive.digest!r}, {len(archive.data)}, {environment!r})"
+    return "\n".join([*sources, "adopts = adopt()", f"guard({start}, adopts)\n"]).encode("ascii")
 
 
 def hand_over(process: Process, device: Device) -> None:

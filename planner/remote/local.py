@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
+from backends.agent.guardian import END_S, GONE_S
 from planner.errors import DeviceLostError
 from planner.remote.base import Process, Remote
 from planner.remote.drain import LAST_WORDS_S, Drain
 
-#: Seconds that a process may take to end by itself after its input has closed.
-_CLOSE_S = 3.0
+#: Seconds that a process may take to end by itself after its input has closed: an agent's guardian
+#: kills what has not ended before (``guardian``).
+_CLOSE_S = END_S + GONE_S + 1.0
 _ERRORS_BYTES = 1 << 16
 
 
