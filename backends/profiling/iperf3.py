@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import math
+import re
 import socket
 import subprocess
 import time
@@ -20,6 +21,10 @@ NAME = "iperf3"
 #: median of nothing.
 MOST_EMPTY = 0.25
 _ATTEMPTS = 3
+#: A report begins a line, or follows a warning that does not end its own.
+_BEGINNING = re.compile(r"\{\s*\"(?:start|error|intervals|end|title)\"")
+_NO_NUMBER = re.compile(r"(:\s*)[-+]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])", re.IGNORECASE)
+_LOST_SIGN = re.compile(r"(:\s*-?\d+(?:\.\d+)?e) (\d)", re.IGNORECASE)
 _COMMAND = (NAME, "--json", "--interval", str(INTERVAL_S))
 
 
@@ -123,7 +128,7 @@ def parse_report(text: str) -> Tuple[List[float], Optional[str]]:
     total where a link is so slow that nothing arrives in many intervals.
     """
     try:
-        report = json.loads(text)
+        report = _json_in(text)
         if report.get("error"):  # the exit code is 0 all the same
             return [], str(report["error"])
         values = _intervals(report.get("server_output_json") or report)
@@ -134,10 +139,27 @@ def parse_report(text: str) -> Tuple[List[float], Optional[str]]:
     return (values, None) if max(values) > 0 else ([], "nothing arrived")
 
 
+def _json_in(text: str) -> Dict[str, Any]:
+    """The report among warnings around it, also where iperf3 prints it twice. Raises ValueError.
+
+    iperf3 writes nan where it divided by nothing, and before 3.1.3 5.9e 06 for 5.9e+06.
+    """
+    mended = _NO_NUMBER.sub(r"\1null", _LOST_SIGN.sub(r"\1+\2", text))
+    for begin in _BEGINNING.finditer(mended):
+        if mended[: begin.start()].rstrip()[-1:] in (":", ",", "["):
+            continue  # a part of a report that is cut off
+        try:
+            report: Dict[str, Any] = json.JSONDecoder().raw_decode(mended, begin.start())[0]
+        except ValueError:  # braces of a warning
+            continue
+        return report
+    raise ValueError("no report")
+
+
 def cpu_s_per_byte(text: str) -> Tuple[Optional[float], Optional[float]]:
     """Processor seconds of a byte at the sender and the receiver of ``iperf3 --json``, if told."""
     try:
-        end = json.loads(text)["end"]
+        end = _json_in(text)["end"]
         percent, total = end["cpu_utilization_percent"], end["sum_sent"]
         s_per_byte = [
             0.01 * percent[name] * total["seconds"] / total["bytes"] for name in ("host_total", "remote_total")

@@ -144,8 +144,7 @@ class LinkProber:
     def _pair(self, source: str, target: str) -> LinkProfile:
         """Throughput and message-size curve of a directed link."""
         flow = (source, target)
-        tool = self._tool([flow])
-        (throughput,) = self._throughput([flow], tool, self._lengths.throughput_s)
+        _, (throughput,) = self._measured([flow], self._lengths.throughput_s)
         return link_curves.link_profile(*flow, throughput, self._curve(source, target))
 
     def _curve(self, source: str, target: str) -> MessageTimes:
@@ -167,11 +166,10 @@ class LinkProber:
         flows = [flow for flow in flows if _arrow(flow) not in errors]
         if len(flows) < 2:
             raise AgentError(f"{host}: fewer than two of the others can be reached, which is no incast")
-        tool = self._tool(flows)
         try:
-            received = self._throughput(flows, tool, self._lengths.throughput_s)
+            tool, received = self._measured(flows, self._lengths.throughput_s)
         except AgentError:  # one of several flows on a slow link may get nothing through in so short a time
-            received = self._throughput(flows, tool, LONGER * self._lengths.throughput_s)
+            tool, received = self._measured(flows, LONGER * self._lengths.throughput_s)
         rates = {}
         for (source, target), throughput in zip(flows, received, strict=True):
             values = throughput.bytes_per_s
@@ -179,6 +177,23 @@ class LinkProber:
             peer = source if direction == "in" else target
             rates[peer] = statistics.median(values[edge : len(values) - edge])
         return IncastProfile(host, direction, tool, rates)
+
+    def _measured(self, flows: Sequence[Flow], seconds: float) -> tuple[str, list[LinkThroughput]]:
+        """The tool and the throughput of each flow; Python sends where iperf3 tells none."""
+        tool = self._tool(flows)
+        try:
+            return tool, self._throughput(flows, tool, seconds)
+        except AgentError as error:
+            if tool == PYTHON:
+                raise
+            failure = error
+        try:
+            received = self._throughput(flows, PYTHON, seconds)
+        except AgentError:  # the link itself fails
+            raise failure from None
+        self._iperf3.update((source, False) for source, _ in flows)
+        self._on_progress(f"iperf3 tells no rate, so that Python's own sender measures it: {failure}")
+        return PYTHON, received
 
     def _tool(self, flows: Iterable[Flow]) -> str:
         names = {name for flow in flows for name in flow}

@@ -151,6 +151,31 @@ def test_a_damaged_report_gives_rates_that_can_be_or_an_error(told):
     assert all(each is None or 0.0 < each < math.inf for each in iperf3.cpu_s_per_byte(written(told)))
 
 
+TEXT = written(WHOLE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT + "\n" + TEXT,
+        TEXT + TEXT[:40],
+        "warning: {tcp} window is clamped\n" + TEXT + "\niperf3: done {1}",
+        'warning: Report format is "k" ' + TEXT,
+        TEXT.replace('"seconds": 2.0}', '"seconds": 2.0, "jitter_ms": nan, "lost_percent": -nan, "most":inf}', 1),
+        TEXT.replace('"bytes": 1900', '"bytes": 1.9e 03').replace('"bytes": 2000', '"bytes": 2.000e 03'),
+    ],
+)
+def test_noise_in_and_around_a_report_changes_nothing(text):
+    assert text != TEXT
+    assert iperf3.parse_report(text) == iperf3.parse_report(TEXT) == ([1000.0, 900.0], None)
+    assert iperf3.cpu_s_per_byte(text) == iperf3.cpu_s_per_byte(TEXT) != (None, None)
+
+
+def test_a_rate_that_is_no_number_is_an_error():
+    values, error = iperf3.parse_report(TEXT.replace('"bytes": 1000', '"bytes": nan'))
+    assert values == [] and "no complete report" in error
+
+
 @pytest.mark.parametrize("count", [-1000, float("inf"), float("nan")])
 def test_bytes_that_cannot_be_are_no_rate(count):
     values, error = iperf3.parse_report(json.dumps(report([(count, 1.0)])))

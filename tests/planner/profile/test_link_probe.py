@@ -171,6 +171,25 @@ def test_iperf3_where_both_ends_have_it(fleet: Fleet) -> None:
 
 
 @needs_iperf3
+def test_python_sends_where_the_report_of_iperf3_cannot_be_read(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        fleet.add(name, iperf3=True)
+    sent: list[str] = []
+    whole = LinkProber._throughput
+
+    def broken(prober: LinkProber, flows: Sequence[Flow], tool: str, seconds: float) -> list[LinkThroughput]:
+        sent.append(tool)
+        if tool == throughput.IPERF3:
+            raise AgentError("a: iperf3 gave no complete report")
+        return whole(prober, flows, tool, seconds)
+
+    monkeypatch.setattr(LinkProber, "_throughput", broken)
+    fleet.measure(Outstanding([("a", "b"), ("a", "b")], []))
+    assert sent == ["iperf3", "python", "python"] and fleet.errors == {}
+    assert any("Python's own sender measures it: a: iperf3 gave no complete" in line for line in fleet.progress)
+
+
+@needs_iperf3
 def test_an_incast_by_iperf3(fleet: Fleet) -> None:
     for name in "abc":
         fleet.add(name, iperf3=True)
