@@ -11,6 +11,7 @@ from typing import NoReturn, TypeVar
 from backends.protocol import json_messages
 from planner.errors import MAKE_ROOM, RecordError
 from profilers.records.json_values import SCHEMA, json_value
+from profilers.regular_file import open_regular
 from profilers.whole_file import whole_file
 
 Record = TypeVar("Record")
@@ -65,7 +66,7 @@ def save(record: object, path: Path) -> None:
 
 def _read(path: Path, remedy: str) -> object:
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        return json.loads(_content(path).decode(), parse_constant=_refuse_constant)
     except RecursionError:
         raise RecordError(f"{path}: nested too deeply; {remedy}") from None
     except json.JSONDecodeError as error:
@@ -78,6 +79,11 @@ def _read(path: Path, remedy: str) -> object:
         raise RecordError(f"{path}: {error}; {remedy}") from error
     except ValueError as error:  # of more digits than Python converts
         raise RecordError(f"{path}: {str(error).partition(';')[0]}; {remedy}") from error
+
+
+def _content(path: Path) -> bytes:
+    with open_regular(path) as stream:
+        return stream.read()
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -14,7 +14,7 @@ AUDIT = "audit.json"
 
 def newest_profile(folder: Path) -> Path:
     """Return the newest profile*.json of a folder. Raises RecordError where there is none."""
-    found = sorted(folder.glob("profile*.json"), key=lambda path: path.stat().st_mtime)
+    found = sorted(filter(Path.is_file, folder.glob("profile*.json")), key=lambda path: path.stat().st_mtime)
     if not found:
         raise RecordError(f"no profile*.json in {folder.resolve()}; run `planner profile` first or name one")
     return found[-1]

@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from typing import IO
+from typing import Any, BinaryIO
 
 _KINDS = (
     (stat.S_ISDIR, "it is a folder"),
@@ -12,7 +12,7 @@ _KINDS = (
 )
 
 
-def open_regular(path: str) -> IO[bytes]:
+def open_regular(path: Any) -> BinaryIO:
     """Open a file for reading, over links; the file must be closed.
 
     Raises OSError that names the path: EINVAL with what it is where it is no regular file.

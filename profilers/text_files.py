@@ -3,6 +3,8 @@
 import codecs
 from typing import Optional, Tuple
 
+from profilers.regular_file import open_regular
+
 #: The longest first: UTF-32 begins as UTF-16 does.
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -17,7 +19,7 @@ LOOKED_AT = 64
 
 def read_text(path: str) -> str:
     """The text of a file. Raises OSError, and ValueError that names the file and the byte."""
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         return decode(stream.read(), path)
 
 

@@ -11,6 +11,8 @@ import tempfile
 import threading
 from typing import Optional, Set, Tuple
 
+from profilers.regular_file import open_regular
+
 #: How the names of these files begin.
 PREFIX = "claims-"
 
@@ -68,7 +70,7 @@ def claimed(cache: str) -> Set[str]:
     names: Set[str] = set()
     for name in os.listdir(cache):
         if name.startswith(PREFIX):
-            with contextlib.suppress(FileNotFoundError), open(os.path.join(cache, name), "rb") as stream:
+            with contextlib.suppress(OSError), open_regular(os.path.join(cache, name)) as stream:
                 if _is_locked(stream.fileno()):
                     names.update([name], map(os.fsdecode, stream.read().splitlines()))
     return names
@@ -78,9 +80,10 @@ def remove_dead(cache: str) -> None:
     """Remove what agents that were killed have claimed by."""
     for name in os.listdir(cache):
         if name.startswith(PREFIX):
-            with contextlib.suppress(OSError), open(os.path.join(cache, name), "rb") as stream:
+            path = os.path.join(cache, name)
+            with contextlib.suppress(OSError), open_regular(path) as stream:
                 if not _is_locked(stream.fileno()):
-                    os.unlink(stream.name)
+                    os.unlink(path)
 
 
 def is_claimed(name: str, names: Set[str]) -> bool:

@@ -11,6 +11,7 @@ import time
 from typing import Any, Dict, Optional
 
 from backends.agent.claims import Claims, claimed, is_claimed, remove_dead
+from profilers.regular_file import open_regular
 from profilers.whole_file import whole_file
 
 #: Seconds after which a file that no run has asked for is removed.
@@ -137,20 +138,18 @@ def find(name: str, digest: str) -> Optional[str]:
     digest: SHA-256 of its content, in hexadecimal digits.
     """
     target = path(name)
-    try:
-        if digest_of(target) == digest:
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.isfile(target) and digest_of(target) == digest:
             use(name)
             return target
-        os.unlink(target)
-    except FileNotFoundError:
-        pass
+        remove_all(target)
     return None
 
 
 def digest_of(path: Any) -> str:
     """The SHA-256 of a file's content, in hexadecimal digits. Raises OSError."""
     digest = hashlib.sha256()
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         chunk = stream.read(_CHUNK_BYTES)
         while chunk:
             digest.update(chunk)
@@ -160,7 +159,7 @@ def digest_of(path: Any) -> str:
 
 def fetch(path: str) -> bytes:
     """The content of a file."""
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         return stream.read()
 
 

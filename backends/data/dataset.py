@@ -10,6 +10,7 @@ import numpy as np
 from backends.data import formats
 from backends.data.formats import Pairs
 from backends.models.layers import Shape
+from profilers.regular_file import open_regular
 
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 CIFAR_BATCHES = tuple("data_batch_%d" % number for number in range(1, 6)) + ("test_batch",)
@@ -69,7 +70,7 @@ def load(directory: str) -> Dataset:
             % (os.path.abspath(directory), idx, cifar, ", ".join(name + ".npy" for name in NUMPY_ARRAYS))
         )
     path = os.path.join(directory, archives[0])
-    with open(path, "rb") as source:
+    with open_regular(path) as source:
         arrays = formats.read_npz(source, path, NUMPY_ARRAYS)
     for name, array in zip(NUMPY_ARRAYS, arrays):
         formats.require_finite("%s of %s" % (name, path), array)

@@ -5,7 +5,9 @@ import os
 import stat
 from typing import List, Tuple
 
+from backends.data.folder_walk import files_in
 from backends.protocol.events import FolderContent
+from profilers.regular_file import open_regular
 
 #: So many bytes of either end of a file are read, of so many files, evenly spread by name: a set
 #: of a million pictures on a card must not be read as a whole before each run.
@@ -39,18 +41,11 @@ def require_folder(path: str) -> None:
 def _files(folder: str) -> List[Tuple[str, int]]:
     """Relative names with sizes, sorted."""
     found = []  # type: List[Tuple[str, int]]
-    for directory, inner, names in os.walk(folder, onerror=_raise, followlinks=True):
-        inner[:] = [name for name in inner if not name.startswith(".")]
-        for name in names:
-            path = os.path.join(directory, name)
-            told = os.stat(path)
-            if stat.S_ISREG(told.st_mode) and not name.startswith("."):
-                found.append((os.path.relpath(path, folder), told.st_size))
+    for path in files_in(folder):
+        told = os.stat(path)
+        if stat.S_ISREG(told.st_mode):
+            found.append((os.path.relpath(path, folder), told.st_size))
     return sorted(found)
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def _hash(folder: str, files: List[Tuple[str, int]]) -> str:
@@ -59,7 +54,7 @@ def _hash(folder: str, files: List[Tuple[str, int]]) -> str:
         digest.update(b"%s\0%d\0" % (os.fsencode(name), size))
     step = max(1, -(-len(files) // FILES_READ))
     for name, size in files[::step]:
-        with open(os.path.join(folder, name), "rb") as stream:
+        with open_regular(os.path.join(folder, name)) as stream:
             digest.update(stream.read(END_BYTES))
             if size > END_BYTES:
                 stream.seek(max(END_BYTES, size - END_BYTES))

@@ -13,6 +13,7 @@ from typing import BinaryIO, Tuple
 import numpy as np
 
 from backends.data import pickled_arrays
+from profilers.regular_file import open_regular
 
 Pairs = Tuple[np.ndarray, np.ndarray]
 
@@ -30,7 +31,7 @@ def read_idx(path: str, magic: int) -> np.ndarray:
 
     magic: IDX_IMAGES or IDX_LABELS
     """
-    with open(path, "rb") as source:
+    with open_regular(path) as source:
         content = source.read()
     if path.endswith(".gz"):
         content = _gunzipped(path, content)
@@ -73,7 +74,7 @@ def read_cifar_binary(path: str) -> Pairs:
 
 def read_cifar_python(path: str) -> Pairs:
     """A batch of CIFAR-10's Python version."""
-    with open(path, "rb") as source:
+    with open_regular(path) as source:
         try:
             batch = pickled_arrays.load(source)
         except EOFError:

@@ -23,6 +23,7 @@ from backends.frameworks.optimizer import OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, 
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Evaluated
 from backends.protocol.json_messages import record
+from profilers.regular_file import open_regular
 from profilers.whole_file import whole_file
 
 #: Version 2: the momentum includes the learning rates of the gradients in it.
@@ -141,7 +142,7 @@ def require_optimizer(meta: Dict[str, Any], kind: str) -> None:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[Any]:
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         try:
             if not zipfile.is_zipfile(stream):
                 raise ValueError("it is not a .npz archive, or truncated")

@@ -25,11 +25,15 @@ _MADE_FILES = ("*.pyc",)
 #: Names of what this program writes into the folder where it is called.
 _OWN_FOLDERS = ("runs",)
 _OWN_FILES = ("profile*.json", PLAN, FLEET, IGNORE_FILE)
+#: A walk over links ends here.
+LIMIT_DEEP, LIMIT_ENTRIES = 64, 100_000
 #: How many of the largest files an error names.
 _NAMED = 5
 #: How many files are on their way to a device at once, without an answer.
 _AT_ONCE = 16
 _FIND_TIMEOUT_S = 60.0
+#: Device and inode of a real folder.
+_Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Project:
         try:
             root = folder.resolve(strict=True)
             walk = _Walk(root, _patterns(root / IGNORE_FILE))
-            found = dict(walk.files(root, ()))
+            found = dict(walk.files(root, (_place(root),)))
             _check_size(folder, {path: file.stat().st_size for path, file in found.items()})
             read = {path: file.read_bytes() for path, file in sorted(found.items())}
         except OSError as error:
@@ -100,24 +104,33 @@ class _Walk:
     def __init__(self, root: Path, patterns: tuple[str, ...]) -> None:
         self._root = root
         self._patterns = patterns
-        self._count = 0
+        self._count = self._entries = 0
         self.outside: list[str] = []
 
-    def files(self, folder: Path, above: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
+    def files(
+        self, folder: Path, above: tuple[_Place, ...], behind_link: set[_Place] | None = None
+    ) -> Iterator[tuple[str, Path]]:
         """Paths relative to the root, and the files themselves.
 
-        above: the folders that lead here, as they are without links.
+        above: the places of the folder and of those that lead here.
+        behind_link: of the folders found behind the link that led here; each is there once.
         """
-        above = (*above, folder.resolve())
+        self._check_walk(folder, len(above))
         for path in sorted(folder.iterdir()):
+            self._entries += 1
             relative = path.relative_to(self._root).as_posix()
             if self._left_out(path, relative):
                 continue
             if path.is_symlink() and not self._stays_inside(path):
                 self.outside.append(relative)
             elif path.is_dir():
-                if path.resolve() not in above:  # a link to a folder that it is in has no end
-                    yield from self.files(path, above)
+                place, found = _place(path), behind_link
+                if found is None and path.is_symlink():
+                    found = set(above)  # a link to a folder that it is in has no end
+                if found is None or place not in found:
+                    if found is not None:
+                        found.add(place)
+                    yield from self.files(path, (*above, place), found)
             elif path.is_file():
                 self._count += 1
                 if self._count > LIMIT_FILES:
@@ -126,6 +139,16 @@ class _Walk:
                         f"Name in {self._root / IGNORE_FILE} what is not to be sent"
                     )
                 yield relative, path
+
+    def _check_walk(self, folder: Path, deep: int) -> None:
+        problem = f"is more than {LIMIT_DEEP} folders deep" if deep > LIMIT_DEEP else ""
+        if self._entries > LIMIT_ENTRIES:
+            problem = f"makes more than {LIMIT_ENTRIES} entries, links included"
+        if problem:
+            raise ProjectError(
+                f"{folder} {problem}; is {self._root} the folder of your project alone? "
+                f"Name in {self._root / IGNORE_FILE} what is not to be sent"
+            )
 
     def _left_out(self, path: Path, relative: str) -> bool:
         name, is_top = path.name, "/" not in relative
@@ -145,6 +168,11 @@ class _Walk:
             return link.resolve(strict=True).is_relative_to(self._root)
         except (OSError, RuntimeError):  # it leads nowhere, or in a circle
             return False
+
+
+def _place(folder: Path) -> _Place:
+    found = folder.stat()
+    return found.st_dev, found.st_ino
 
 
 def _patterns(path: Path) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from planner.errors import FleetError, suggest
+from profilers.regular_file import open_regular
 
 Location = tuple[str, ...]
 Mistake = tuple[Location, str]
@@ -46,7 +47,8 @@ File = TypeVar("File", bound=TomlTable)
 def read_text(path: Path, missing: str) -> str:
     """The text of a file. Raises FleetError, which says ``missing`` where there is no file."""
     try:
-        return path.read_text(encoding="utf-8")
+        with open_regular(path) as stream:
+            return stream.read().decode().replace("\r\n", "\n")
     except FileNotFoundError:
         raise FleetError(f"{path}: {missing}") from None
     except (OSError, UnicodeDecodeError) as error:

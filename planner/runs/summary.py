@@ -21,6 +21,8 @@ from planner.train.orders import Options
 FINISHED, RUNNING, INTERRUPTED, DAMAGED = "finished", "running", "interrupted", "damaged"
 #: A run logs events every second or so; one whose log has been silent for longer has ended.
 SILENT_S = 60.0
+#: Folders in folders, below which no run folder is looked for.
+MOST_DEEP = 32
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)")
 
 
@@ -112,7 +114,8 @@ def find_runs(root: Path) -> list[RunFolder]:
     found = []
     for path, folders, files in os.walk(root):
         run = RunFolder(Path(path))
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        is_deep = len(run.path.relative_to(root).parts) >= MOST_DEEP
+        folders[:] = [] if is_deep else [name for name in folders if not name.startswith(".")]
         if {run.events.name, run.result.name, run.options.name} & {*files} or _STAMP.match(run.path.name):
             found.append(run)
             folders.clear()

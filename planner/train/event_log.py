@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import io
 import json
 import threading
 import time
@@ -14,6 +15,7 @@ from planner.agents.call import Event
 from planner.train.events import RUN_EVENTS, LogFailed
 from planner.train.observer import Observer
 from planner.train.thinned_events import ThinnedEvents
+from profilers.regular_file import open_regular
 from profilers.whole_file import private
 
 OnEvent = Callable[[str, Event], None]
@@ -87,7 +89,7 @@ class EventReporter:
 def is_written(path: Path) -> bool:
     """Whether a run that goes on writes this log."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -101,7 +103,7 @@ def read(path: Path) -> Iterator[LoggedEvent]:
 
     Raises OSError where it cannot be read, ValueError where a line is cut off or holds no event.
     """
-    with path.open(encoding="utf-8") as lines:
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 fields = json.loads(line)

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from profilers.regular_file import open_regular
+
 #: Formats that Pillow knows by name but that hold no pixels which it reads itself.
 WITHOUT_PIXELS = frozenset({"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "WMF"})
 #: JPEG with further pictures of the same scene: cameras write them, and nobody calls it animated.
@@ -48,7 +50,7 @@ def read(image_module: Any, path: str) -> Picture | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Pillow: what it reads all the same
-            with image_module.open(path, formats=formats) as picture:
+            with open_regular(path) as file, image_module.open(file, formats=formats) as picture:
                 several = getattr(picture, "is_animated", False) and picture.format != OF_CAMERAS
                 return Picture(_pixels(picture), several)
     except image_module.DecompressionBombError:

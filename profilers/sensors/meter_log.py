@@ -10,6 +10,7 @@ from typing import IO, Optional, Tuple
 
 from profilers import text_files
 from profilers.file_tree import Unavailable
+from profilers.regular_file import open_regular
 from profilers.sensors.base import METER_PREFIX, Sensor
 from profilers.sensors.meter_rows import Samples, parse
 
@@ -98,7 +99,7 @@ def version(path: str) -> Tuple[int, int]:
 def tail(path: str, limit_bytes: int) -> str:
     """The first line of a file, and the whole lines in its last bytes. Raises Unavailable."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return _tail(file, path, limit_bytes)
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None

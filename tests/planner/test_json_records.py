@@ -1,12 +1,15 @@
 """Records read from JSON and written to files, and the errors that name a key path."""
 
 import math
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from planner import json_records
-from planner.errors import RecordError
+from planner.errors import PlannerError, RecordError
+from planner.fleet.file import load_fleet
 from planner.profile.file import Profile, load_profile
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import PowerReading, Samples
@@ -107,3 +110,10 @@ def test_a_full_disk_is_reported_and_leaves_the_older_file(tmp_path: Path, monke
         json_records.save(whole(), path)
     assert path.read_text() == "older"
     assert [each.name for each in tmp_path.iterdir()] == ["profile.json"]
+
+
+@pytest.mark.parametrize("read", [load_profile, load_fleet])
+def test_a_pipe_in_the_place_of_a_file_is_named_at_once(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(PlannerError, match="pipe.*it is a pipe, and no file"):
+        read(tmp_path / "pipe")

@@ -78,3 +78,9 @@ def test_a_cache_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
 )
 def test_what_is_made_of_a_claimed_name_is_claimed_too(name: str, expected: bool) -> None:
     assert is_claimed(name, {"data-1.npz", "project-1"}) is expected
+
+
+def test_a_pipe_that_is_named_like_a_claim_is_passed_over(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "claims-12345678")
+    remove_dead(str(tmp_path))
+    assert claimed(str(tmp_path)) == set()

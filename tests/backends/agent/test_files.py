@@ -3,7 +3,7 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -112,3 +112,19 @@ def test_a_cache_that_was_open_to_others_is_closed(cache: Path) -> None:
     cache.mkdir(0o755)
     files.cache()
     assert cache.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink(os.devnull, path)])
+def test_what_is_named_like_a_kept_file_and_is_none_is_removed_at_once(
+    make: Callable[[str], None],
+) -> None:
+    target = files.path("file-abc")
+    make(target)
+    assert files.find("file-abc", "0" * 64) is None
+    assert not os.path.lexists(target)
+
+
+def test_a_pipe_is_not_fetched() -> None:
+    os.mkfifo(files.path("pipe"))
+    with pytest.raises(OSError, match="it is a pipe, and no file"):
+        files.fetch(files.path("pipe"))

@@ -60,3 +60,29 @@ def test_what_is_no_folder_of_data_is_named(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ValueError, match=f"{name}, which the fleet file names as data"):
         survey(str(tmp_path / name))
+
+
+def test_folders_that_link_to_one_another_are_read_once(tmp_path: Path) -> None:
+    names = "abcdefghi"
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "image").write_text(name)
+        for other in names:
+            (tmp_path / name / f"to_{other}").symlink_to(f"../{other}")
+    (tmp_path / "up").symlink_to(".")
+    assert survey(str(tmp_path)).files == len(names)
+
+
+def test_a_pipe_in_the_folder_is_no_file_of_it(tmp_path: Path) -> None:
+    (tmp_path / "image").write_text("x")
+    os.mkfifo(tmp_path / "pipe")
+    assert survey(str(tmp_path)).files == 1
+
+
+def test_a_folder_that_is_too_deep_or_too_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "/".join("d" * 70)).mkdir(parents=True)
+    with pytest.raises(ValueError, match="more than 64 folders deep"):
+        survey(str(tmp_path))
+    monkeypatch.setattr("backends.data.folder_walk.MOST_ENTRIES", 2)
+    with pytest.raises(ValueError, match=f"^{tmp_path} has more than 2 entries"):
+        survey(str(tmp_path))

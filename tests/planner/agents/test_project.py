@@ -168,3 +168,34 @@ def test_errors_of_the_device_name_the_files_of_this_machine(agent: AgentClient,
     path = send_project(agent, Project.of(folder))
     with pytest.raises(AgentError, match=f"{folder}/missing.py"):
         fetched(agent, f"{path}/missing.py")
+
+
+def test_folders_that_all_link_to_one_another_are_walked_once_behind_each_link(tmp_path: Path) -> None:
+    names = "abcdefghi"
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file.py").write_text(name)
+        for other in names.replace(name, ""):
+            (tmp_path / name / f"to_{other}").symlink_to(f"../{other}")
+    project = Project.of(tmp_path)
+    paths = {file.path for file in project.files}
+    assert {f"{name}/file.py" for name in names} <= paths and "a/to_b/file.py" in paths
+    assert len(paths) <= 9 + 9 * 8 * 9
+
+
+def test_a_walk_that_is_too_deep_or_too_long_ends_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "/".join("d" * 70)).mkdir(parents=True)
+    with pytest.raises(ProjectError, match="is more than 64 folders deep; is .* the folder of your project alone"):
+        Project.of(tmp_path)
+    monkeypatch.setattr("planner.agents.project.LIMIT_ENTRIES", 20)
+    with pytest.raises(ProjectError, match="makes more than 20 entries, links included; is .* the folder"):
+        Project.of(tmp_path)
+
+
+def test_what_is_neither_file_nor_folder_is_not_sent_and_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("")
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "null.py").symlink_to(os.devnull)
+    assert [file.path for file in Project.of(tmp_path).files] == ["job.py"]
