@@ -45,17 +45,20 @@ def _text(array: np.ndarray) -> str:
     return base64.b64encode(array.tobytes()).decode()
 
 
-def fail(part: str, steps: int) -> None:
+def fail(part: str, steps: int, evaluations: int = 0) -> None:
     """Fail as the run's fault says.
 
-    part: "step", "evaluation" or "data". steps: that this process has begun; samples that it has
-        read.
+    part: "step", "evaluation" or "data".
+    steps: that this process has begun, or samples that it has read.
+    evaluations: that it has made. The first one may take minutes before it counts as hung.
     """
     folder, name = device()
     waiting = folder / "job-fault.json"
     try:
         fault = json.loads(waiting.read_text())
-        if fault["part"] != part or steps < fault["at"] or fault["device"] not in (name, None):
+        if fault["part"] != part or fault["device"] not in (name, None):
+            return
+        if steps < fault["at"] or (fault["kind"] == scenario.HANG_EVALUATION and not evaluations):
             return
         waiting.rename(folder / f"job-fault-of-{name}")
     except FileNotFoundError:
@@ -91,7 +94,7 @@ _FAILURES = {
 class Journalled(Softmax):
     """In numpy."""
 
-    steps = 0
+    steps = evaluations = 0
 
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         self.steps += 1
@@ -101,7 +104,8 @@ class Journalled(Softmax):
         return super().gradient(batch, rate, weight_decay, adds)
 
     def evaluate(self, batch: Any) -> tuple[float, dict[str, float]]:
-        fail("evaluation", self.steps)
+        fail("evaluation", self.steps, self.evaluations)
+        self.evaluations += 1
         return super().evaluate(batch)
 
 

@@ -114,7 +114,7 @@ def _arguments(case: Scenario) -> tuple[str, ...]:
     data = {} if case.is_job else {"data": "data"}
     options = data | {
         "heartbeat": HEARTBEAT_S, "checkpoint-every": case.checkpoint_every, "learning-rate": RATE,
-        "momentum": MOMENTUM, "evaluate-every": case.steps // 3, "seed": case.seed,
+        "momentum": MOMENTUM, "evaluate-every": case.steps // 12, "seed": case.seed,
     }  # fmt: skip
     return tuple(f"--{name}={value}" for name, value in options.items())
 

@@ -15,7 +15,7 @@ class Journalled(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.dense = nn.Linear(12, 3)
-        self.steps = 0
+        self.steps = self.evaluations = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x: (batch, 3, 2, 2)."""
@@ -26,7 +26,8 @@ class Journalled(nn.Module):
             fail("step", self.steps)
             self._write(inputs)
         else:
-            fail("evaluation", self.steps)
+            fail("evaluation", self.steps, self.evaluations)
+            self.evaluations += 1
         return self.dense(inputs.permute(0, 2, 3, 1).flatten(1))
 
     def _write(self, inputs: torch.Tensor) -> None:
