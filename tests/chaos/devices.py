@@ -14,7 +14,6 @@ from benchmarks.lab.lab import Lab
 from benchmarks.lab.spec import parse_spec
 from profilers.cpu_quota import usable_cores
 from tests.chaos.scenario import DEVICES
-from tests.running import agents
 
 #: A job that needs more is ended by the kernel.
 MEMORY = "1200mb"
@@ -62,10 +61,15 @@ class Devices:
 
     def restart_sshd(self, name: str) -> None:
         """End sshd with all its sessions, as some packages do, and start it again."""
-        while serving := [each for each in self._groups.processes(self._names.group(name)) if _is_sshd(each)]:
+        while serving := [each for each in self._groups.processes(self._names.group(name)) if _serves(each, "sshd")]:
             for process in serving:
                 signal_one(process, signal.SIGKILL)
         self.heal(name)
+
+    def running(self, name: str) -> dict[int, str]:
+        """Command lines of what runs on a device, by process id, without sshd and iperf3."""
+        everything = self._groups.processes(self._names.group(name))
+        return {process: _command_line(process) for process in everything if not _serves(process)}
 
     def ports(self, name: str) -> set[int]:
         """On which somebody listens on a device."""
@@ -108,21 +112,17 @@ def fill(disk: Path) -> None:
             filler.write(bytes(4096))
 
 
-def processes(folder: Path, names: Iterable[str]) -> list[str]:
-    """What runs on devices, as "NAME: command line"."""
-    return [f"{name}: {_command_line(process)}" for name in names for process in agents(folder, name)]
-
-
 def signal_one(process: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.kill(process, number)
 
 
-def _is_sshd(process: int) -> bool:
+def _serves(process: int, *programs: str) -> bool:
+    """Whether it is one of a device's programs; those of the lab if none is named."""
     try:
-        return Path(f"/proc/{process}/comm").read_text().startswith("sshd")
+        return Path(f"/proc/{process}/comm").read_text().startswith(programs or ("sshd", "iperf3"))
     except OSError:  # it has ended
-        return False
+        return not programs
 
 
 def _command_line(process: int) -> str:

@@ -1,6 +1,7 @@
 """One chaos run: set up, hurt, watched to its end, searched for what is left, and resumed."""
 
 import json
+import signal
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -228,12 +229,13 @@ def left_behind(case: Scenario, folder: Path, fleet: Devices, ports: dict[str, s
     for name in case.devices:
         fleet.heal(name)
     until_s = time.monotonic() + GONE_S
-    while (running := devices.processes(folder, case.devices)) and time.monotonic() < until_s:
+    while any(map(fleet.running, case.devices)) and time.monotonic() < until_s:
         time.sleep(PAUSE_S)
+    found = []
     for name in case.devices:
-        for process in devices.agents(folder, name):
-            devices.signal_one(process, devices.signal.SIGKILL)
-    found = [f"process {each}" for each in running]
+        for process, command_line in fleet.running(name).items():
+            found.append(f"process of {name}: {command_line}")
+            devices.signal_one(process, signal.SIGKILL)
     for name in case.devices:
         found += [f"port {each} of {name}" for each in sorted(fleet.ports(name) - ports[name])]
         found += [f"file {path.relative_to(folder)}" for path in _files(folder / f"cache-{name}")]
