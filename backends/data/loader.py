@@ -127,6 +127,24 @@ class PartOfSamples(SampleSet):
         return own
 
 
+def part_sizes(samples: int, most: int) -> List[int]:
+    """The fewest parts of at most ``most`` samples, as equal as they can be.
+
+    So none is of one sample, of which batch normalisation cannot learn, if ``most`` is 3 or more.
+    """
+    count = -(-samples // most)
+    size, larger = divmod(samples, count)
+    return [size + 1] * larger + [size] * (count - larger)
+
+
+def part_slices(samples: int, most: int) -> Iterator[slice]:
+    """The parts of ``part_sizes`` one after the other."""
+    start = 0
+    for size in part_sizes(samples, most):
+        yield slice(start, start + size)
+        start += size
+
+
 class BatchSource(abc.ABC):
     """Endless batches. ``batch``, which may be set, is the number of samples of the next one.
 
@@ -151,8 +169,7 @@ class BatchSource(abc.ABC):
     def parts(self, most: int) -> Sequence[Tuple[int, Any]]:
         """The next batch in parts of at most ``most`` samples, each with its number of samples."""
         whole, found = self.batch, []
-        for start in range(0, whole, most):
-            self.batch = min(most, whole - start)
+        for self.batch in part_sizes(whole, most):
             found.append((self.batch, next(self)))
         self.batch = whole
         return found

@@ -24,7 +24,7 @@ def parts_of(batch: Any) -> Tuple[BatchPart, ...]:
 
 
 class MicroBatchLoader(BatchSource):
-    """The batches of a source in parts of at most ``most`` samples; the last may be smaller."""
+    """The batches of a source in parts of at most ``most`` samples, as equal as they can be."""
 
     def __init__(self, source: BatchSource, most: int) -> None:
         self._source = source

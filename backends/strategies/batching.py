@@ -11,6 +11,8 @@ from backends.strategies.recent_rows import RecentRows
 SPREAD = 1.25
 #: Iterations from which a worker's speed is estimated: few, so that a change of it is noticed.
 WINDOW = 20
+#: Samples from which batch normalisation can learn.
+LEAST = 2
 
 
 class Growth(NamedTuple):
@@ -125,7 +127,8 @@ def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
 
 
 def local_batches(global_batch: int, rcp: Sequence[float]) -> List[int]:
-    """LBS_i = GBS RCP_i / sum RCP (Eq. 5), by largest remainder; none is 0.
+    """LBS_i = GBS RCP_i / sum RCP (Eq. 5), by largest remainder; none is below LEAST if
+    there are so many.
 
     The local batches sum to the global batch.
     Raises ValueError for a global batch smaller than the number of workers, and unless all powers
@@ -139,4 +142,8 @@ def local_batches(global_batch: int, rcp: Sequence[float]) -> List[int]:
             "a global batch of %d leaves nothing for some of %d workers; give one sample each at least"
             % (global_batch, share.size)
         )
-    return [int(size) for size in apportion(global_batch, global_batch * (share / share.sum()))]
+    sizes = apportion(global_batch, global_batch * (share / share.sum()))
+    while sizes.min() < LEAST and global_batch >= LEAST * sizes.size:
+        sizes[sizes.argmax()] -= 1
+        sizes[sizes.argmin()] += 1
+    return [int(size) for size in sizes]

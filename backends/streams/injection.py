@@ -8,7 +8,7 @@ from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.data.injected import GivenSamples, Injection
-from backends.data.loader import BatchSource, SampleSet
+from backends.data.loader import BatchSource, SampleSet, part_slices
 from backends.protocol.frames import Share
 from backends.protocol.stream_statistics import InjectionStatistics
 from backends.streams.sample_codec import ArrayCodec
@@ -146,9 +146,8 @@ class InjectedBatches(BatchSource):
 
     def parts(self, most: int) -> Sequence[Tuple[int, Any]]:
         whole = next(self)
-        cuts = range(0, self.batch, most)
         return [
-            (min(most, self.batch - start), tuple(array[start : start + most] for array in whole)) for start in cuts
+            (part.stop - part.start, tuple(array[part] for array in whole)) for part in part_slices(self.batch, most)
         ]
 
 

@@ -18,7 +18,7 @@ MOST_AT_ONCE = 512
 #: Longest wait for a broker before a run, in seconds.
 REACHED_S = 15.0
 MISSING = "--stream kafka needs confluent-kafka on this device: python3 -m pip install confluent-kafka"
-#: A topic has one partition, as in the paper.
+#: A topic has one partition, as in the paper; others must be empty.
 PARTITION = 0
 
 
@@ -53,28 +53,48 @@ class KafkaSource(SampleSource):
         self.name = "Kafka at %s, topic %s" % (brokers, topic)
         self._trouble = ""
         self._ended = False
+        self._count = 1  # partitions of the topic
         self._consumer: Any = None
         self._reading = threading.Lock()  # while messages are taken, it must not be closed
 
     def require_reached(self) -> None:
-        """A topic that is missing may still be made: its first sample makes it."""
+        """A topic that is missing may still be made: its first sample makes it.
+
+        Raises ValueError where other partitions than the first hold samples.
+        """
         consumer = self._kafka.Consumer(dict(settings(self._brokers, self._on_error), **{"group.id": self._group}))
         try:
-            consumer.list_topics(self._topic, REACHED_S)
+            count = self._partitions(consumer)
+            for other in range(PARTITION + 1, count):
+                place = self._kafka.TopicPartition(self._topic, other)
+                low, high = consumer.get_watermark_offsets(place, timeout=REACHED_S)
+                if high > low:
+                    raise ValueError(self._several(other, count))
         except self._kafka.KafkaException as error:
             raise OSError("Kafka at %s: %s" % (self._brokers, error)) from error
         finally:
             consumer.close()
 
+    def _partitions(self, consumer: Any) -> int:
+        return len(consumer.list_topics(self._topic, REACHED_S).topics[self._topic].partitions)
+
+    def _several(self, other: int, count: int) -> str:
+        return (
+            "%s has %d partitions, and samples in partition %d: a device reads one partition only; "
+            "make the topic with --partitions 1, or write all samples to partition %d"
+            % (self.name, count, other, PARTITION)
+        )
+
     def begin(self, offset: int) -> None:
-        self._assign(offset)
+        self._assign(offset, self._kafka.OFFSET_BEGINNING)
         if offset:
             self.commit(offset)
 
     def begin_at_end(self) -> None:
-        self._assign(self._kafka.OFFSET_END)
+        self._assign(self._kafka.OFFSET_END, self._kafka.OFFSET_END)
 
-    def _assign(self, offset: int) -> None:
+    def _assign(self, offset: int, of_others: int) -> None:
+        """Read the topic from an offset on, and look into the partitions that should be empty."""
         given = {
             "group.id": self._group,
             "enable.auto.commit": False,
@@ -82,10 +102,15 @@ class KafkaSource(SampleSource):
             "allow.auto.create.topics": True,
         }
         self._consumer = self._kafka.Consumer(dict(settings(self._brokers, self._on_error), **given))
-        self._consumer.assign([self._place(offset)])
+        try:
+            self._count = self._partitions(self._consumer)
+        except self._kafka.KafkaException:  # reading tells of a broker that is not there
+            self._count = 1
+        others = [self._place(of_others, other) for other in range(PARTITION + 1, self._count)]
+        self._consumer.assign([self._place(offset), *others])
 
-    def _place(self, offset: int) -> Any:
-        return self._kafka.TopicPartition(self._topic, PARTITION, offset)
+    def _place(self, offset: int, partition: int = PARTITION) -> Any:
+        return self._kafka.TopicPartition(self._topic, partition, offset)
 
     def _on_error(self, error: Any) -> None:
         self._trouble = "Kafka at %s: %s" % (self._brokers, error.str())
@@ -111,6 +136,10 @@ class KafkaSource(SampleSource):
         whole = [message for message in messages if message.error() is None]
         if len(whole) < len(messages):
             self._on_error(next(message.error() for message in messages if message.error() is not None))
+        if self._count > 1:
+            for message in whole:
+                if message.partition() != PARTITION:
+                    raise ValueError(self._several(message.partition(), self._count))
         payloads = [message.value() for message in whole]
         if not all(payloads):
             self._ended = True

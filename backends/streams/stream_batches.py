@@ -51,6 +51,8 @@ def stream_batches(
 def _require_reached(source: SampleSource, spec: StreamSpec) -> None:
     try:
         source.require_reached()
+    except ValueError as error:
+        raise ValueError("--stream %s: %s" % (spec.text, error)) from error
     except OSError as error:
         reason = "%s: %s" % (source.name, error.strerror) if error.strerror else str(error)
         raise ValueError("--stream %s: %s; it has to be there before the run begins" % (spec.text, reason)) from error

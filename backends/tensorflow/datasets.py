@@ -4,7 +4,7 @@ from typing import Any, Iterator, Optional, Sequence, Tuple
 
 import tensorflow as tf
 
-from backends.data.loader import BatchSource, EvaluationSet
+from backends.data.loader import BatchSource, EvaluationSet, part_slices
 from backends.data.sequential_samples import EVEN
 
 
@@ -55,10 +55,9 @@ class DatasetLoader(BatchSource):
     def parts(self, most: int) -> Sequence[Tuple[int, Any]]:
         """As in ``BatchSource``; a batch is drawn whole, for another size is another pipeline."""
         whole = next(self)
-        spans = [(start, min(start + most, self.batch)) for start in range(0, self.batch, most)]
         return [
-            (end - start, tf.nest.map_structure(lambda values, a=start, b=end: values[a:b], whole))
-            for start, end in spans
+            (part.stop - part.start, tf.nest.map_structure(lambda values, at=part: values[at], whole))
+            for part in part_slices(self.batch, most)
         ]
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.strategies.batching import LEAST
 from backends.strategies.strategy import Strategy
 from planner.arrays import Bools, Floats, Ints
 from planner.predict.contention import KernelContention
@@ -19,9 +20,6 @@ from planner.predict.messages import encode_s
 from planner.profile.file import Profile
 from profilers.records.steps import StepProfile
 from profilers.stats import mean
-
-#: Of a single sample batch normalisation cannot learn.
-LEAST = 2
 
 
 def divide(times_s: Floats, least: Ints, most: Ints, members: Bools, size: int) -> Ints:

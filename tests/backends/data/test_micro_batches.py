@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backends.data.background import BackgroundLoader
-from backends.data.loader import ArraySamples, BatchLoader
+from backends.data.loader import ArraySamples, BatchLoader, part_sizes
 from backends.data.micro_batches import BatchPart, SplitBatch, in_parts, parts_of
 from backends.data.sequential_samples import SampleStream
 
@@ -14,14 +16,34 @@ def loader(batch: int) -> BatchLoader:
 
 
 @pytest.mark.parametrize(
-    ("batch", "most", "sizes"), [(8, 4, (4, 4)), (8, 3, (3, 3, 2)), (8, 8, (8,)), (8, 100, (8,)), (5, 1, (1,) * 5)]
+    ("batch", "most", "sizes"),
+    [
+        (8, 4, (4, 4)),
+        (8, 3, (3, 3, 2)),
+        (8, 8, (8,)),
+        (8, 100, (8,)),
+        (5, 1, (1,) * 5),
+        (9, 8, (5, 4)),
+        (10, 3, (3, 3, 2, 2)),
+    ],
 )
-def test_parts_are_as_large_as_allowed_and_the_last_is_the_rest(batch, most, sizes) -> None:
+def test_parts_are_the_fewest_and_alike(batch, most, sizes) -> None:
     split, whole = in_parts(loader(batch), most), loader(batch)
     for _ in range(5):  # across the end of an epoch
         parts = parts_of(next(split))
         assert tuple(part.samples for part in parts) == sizes
         np.testing.assert_array_equal(np.concatenate([part.batch[0] for part in parts]), next(whole)[0])
+
+
+@given(st.integers(2, 600), st.integers(3, 600))
+def test_no_part_is_of_one_sample(samples: int, most: int) -> None:
+    sizes = part_sizes(samples, most)
+    assert sum(sizes) == samples and len(sizes) == -(-samples // most)
+    assert 2 <= min(sizes) <= max(sizes) <= min(most, min(sizes) + 1)
+
+
+def test_33_samples_in_parts_of_32_are_17_and_16() -> None:
+    assert part_sizes(33, 32) == [17, 16]
 
 
 def test_a_stream_is_split_and_read_ahead_too() -> None:

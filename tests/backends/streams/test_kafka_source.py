@@ -1,6 +1,6 @@
 """Samples come from a topic of a real broker, the one that is built into the client library."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -129,6 +129,50 @@ def test_a_broker_that_is_gone_is_told_and_read_again_when_it_is_back() -> None:
         writer.write(numbered(2, 3))
         assert read(source, 2) == numbered(2, 3)
         source.close()
+
+
+def spread(broker: str, topic: str, partitions: Iterable[int]) -> None:
+    """Samples in these partitions, as writers do that know nothing of this program."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker, "log_level": 0})
+    for partition in partitions:
+        producer.produce(topic, b"sample", partition=partition)
+    assert producer.flush(HANG_S) == 0
+
+
+def test_a_topic_with_samples_in_several_partitions_is_refused_with_their_number(broker: str) -> None:
+    spread(broker, "several", range(4))
+    with pytest.raises(
+        ValueError, match=r"topic several has 4 partitions, and samples in partition 1: .*--partitions 1"
+    ):
+        KafkaSource(broker, "several", "planner").require_reached()
+
+
+def test_empty_partitions_do_no_harm(broker: str) -> None:
+    spread(broker, "empty", [0])
+    KafkaSource(broker, "empty", "planner").require_reached()
+    source = begun(broker, "empty")
+    assert [record.offset for record in read(source, 1)] == [0]
+    source.close()
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_sample_in_another_partition_ends_the_reading(broker: str, earlier: bool) -> None:
+    topic = f"later-{earlier}"
+    spread(broker, topic, [2] if earlier else [0])
+    source = begun(broker, topic)
+    spread(broker, topic, [2])
+    found: list[str] = []
+
+    def is_told() -> bool:
+        try:
+            source.read(0.1)
+        except ValueError as error:
+            found.append(str(error))
+        return bool(found)
+
+    until(is_told, lambda: "it reads on")
+    assert "has 4 partitions, and samples in partition 2" in found[0]
+    source.close()
 
 
 class Message(NamedTuple):
