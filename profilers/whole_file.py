@@ -1,8 +1,10 @@
 """A file is written whole or not at all: beside its place, flushed, then moved there."""
 
 import contextlib
+import glob
 import os
-from typing import Any, Callable, Iterator
+import re
+from typing import Any, Callable, Iterator, List
 
 #: Permissions of a file for this user alone, and of one for all, as the user's mask lets them.
 PRIVATE, FOR_ALL = 0o600, 0o666
@@ -31,3 +33,9 @@ def whole_file(path: str, mode: int = PRIVATE, is_wanted: Callable[[], bool] = l
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+
+def unfinished(path: str) -> List[str]:
+    """Files that processes have left beside a file when they were killed."""
+    beside = glob.glob(glob.escape(path) + ".*")
+    return [each for each in beside if re.match(r"\d+-[0-9a-f]{16}$", each[len(path) + 1 :])]

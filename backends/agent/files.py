@@ -12,7 +12,7 @@ from typing import Any, Dict, Optional
 
 from backends.agent.claims import Claims, claimed, is_claimed, remove_dead
 from profilers.regular_file import open_regular
-from profilers.whole_file import whole_file
+from profilers.whole_file import unfinished, whole_file
 
 #: Seconds after which a file that no run has asked for is removed.
 UNUSED_S = 30 * 86400.0
@@ -164,6 +164,7 @@ def fetch(path: str) -> bytes:
 
 
 def remove(path: str) -> None:
-    """Forget a file; one that is gone already is no error."""
-    if os.path.exists(path):
-        os.unlink(path)
+    """Forget a file, and what is unfinished of it; one that is gone already is no error."""
+    for each in (path, *unfinished(path)):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(each)

@@ -4,9 +4,10 @@ The rank works in a thread of its own: one that waits in an exchange cannot be i
 the order fails because another rank is lost, that thread stays until the operator ends the agent.
 """
 
+import contextlib
 import queue
 import threading
-from typing import Any, Callable, Tuple, Union
+from typing import Any, Callable, Iterator, List, Sequence, Tuple, Union
 
 from backends.agent.member_life import alive
 from backends.frameworks.base import framework
@@ -43,18 +44,32 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
     )  # fmt: skip
     with alive(task, order.member, order.spec.heartbeat_s) as member:
         batches, test = member.data
+        ranks: List[Rank] = []  # this one, when it is there
 
         def work(on_lost: Callable[[str], None]) -> Ended:
             group = backend.process_group(settings, listener)
             heartbeats = RankHeartbeats(group, order.names, order.spec.heartbeat_s, on_lost)
             try:
                 rank = Rank(order.spec, member.replica, group, order.names, batches, task.emit, on_end=heartbeats.close)
+                ranks.append(rank)
                 return rank.train(test, task.stopping.is_set, member.telemetry.on_step, member.began_s), rank.spent
             finally:
                 heartbeats.close()
 
-        account, spent = _until_lost(work)
+        with _saved_on_failure(ranks):
+            account, spent = _until_lost(work)
     return account if place == 0 else MemberAccount(spent, member.build_s, {})
+
+
+@contextlib.contextmanager
+def _saved_on_failure(ranks: Sequence[Rank]) -> Iterator[None]:
+    """Save what is trained where the run ends with an error, also while its thread is stuck."""
+    try:
+        yield
+    except BaseException:
+        for rank in ranks:
+            rank.save_after_failure()
+        raise
 
 
 def _until_lost(work: Callable[[Callable[[str], None]], Ended]) -> Ended:

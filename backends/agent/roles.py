@@ -1,5 +1,6 @@
 """A device takes a role in a run: host, worker, peer or cluster of one device."""
 
+import functools
 import threading
 from typing import Any, Callable, Dict, NamedTuple
 
@@ -24,6 +25,7 @@ from backends.server.worker import Worker
 from backends.training.local_round import LocalUpdates
 from backends.training.run_orders import HostRun, RunPeer, RunWorker, TrainAlone
 from backends.training.step_watch import StepWatch
+from backends.training.workload import code_of
 
 
 def _ignore(*_: Any) -> None:
@@ -77,7 +79,8 @@ def run_peer(task: Any, order: RunPeer) -> MemberAccount:
         mailbox = Mailbox(order.member.name, host.identity, listener, size, host.heartbeat_s, task.emit)
         made = exchange(_exchange_parts(order, member.replica, mailbox))
         mailbox.handle = made.handle
-        peer = Peer(connection, member.replica, *member.data, made, order.optimizer)
+        code = functools.partial(code_of, order.member.replica)
+        peer = Peer(connection, member.replica, *member.data, made, order.optimizer, code)
 
         def run() -> TimeSpent:
             with StepWatch(peer.exchange_clock, order.wait_s):
@@ -163,4 +166,5 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     with alive(task, order.member, order.spec.heartbeat_s) as member:
         batches, test = member.data
         device = SingleDevice(order.spec, member.replica, batches, task.emit, order.member.name)
-        return device.train(test, task.stopping.is_set, member.telemetry.on_step, member.began_s)
+        with device.saved_on_failure():
+            return device.train(test, task.stopping.is_set, member.telemetry.on_step, member.began_s)

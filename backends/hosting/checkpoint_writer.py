@@ -5,19 +5,23 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
+from backends.hosting import spare_place
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
 
 #: What a write may take: so many seconds, and one more for so many bytes.
 LEAST_S, BYTES_A_SECOND = 30.0, 1e6
+#: What becomes of a checkpoint that its path does not take.
+KEPT = "; it is kept in a spare place until it is fetched, and the next is tried here again"
 
 
 class CheckpointWriter:
     """Writes checkpoints to one path, one at a time; without a path it writes none.
 
+    What the path does not take, on a full disk say, goes to a ``spare_place``.
     A write that takes longer than any disk should is given up, and said to have failed: what it
-    writes is no checkpoint any more. As long as it hangs, no other one begins.
+    writes is no checkpoint any more. As long as it hangs, others go to the spare place.
     Not thread-safe: its owner holds the run's lock.
     """
 
@@ -26,15 +30,27 @@ class CheckpointWriter:
         self._emit = emit
         self._clock = clock
         self._write: Optional[_Write] = None
+        self._hanging: Optional[_Write] = None
+        self._said = ""  # the last failure that was told
 
     def write_in_background(self, snapshot: Callable[[], Checkpoint]) -> None:
         """Write in another thread; a checkpoint that is due during a write is skipped."""
         if self._write is not None and self._write.is_alive():
-            if self._clock() > self._write.until_s:
-                self._write.give_up()
-        elif self._path is not None:
-            self._write = _Write(self._path, snapshot(), self._emit, self._clock())
-            self._write.start()
+            if self._clock() <= self._write.until_s:
+                return
+            self._give_up(self._write)
+        if self._path is not None:
+            self._begin(self._path, snapshot)
+
+    def _begin(self, path: str, snapshot: Callable[[], Checkpoint]) -> None:
+        try:
+            saved = snapshot()
+        except Exception as error:  # noqa: BLE001 - a GPU that fails, or no memory for a copy, ends no run
+            self._tell(CheckpointFailed("%s: %s: %s" % (path, type(error).__name__, error)))
+            return
+        hangs = self._hanging is not None and self._hanging.is_alive()
+        self._write = _Write(path, saved, self._tell, self._clock(), hangs)
+        self._write.start()
 
     def write(self, snapshot: Callable[[], Checkpoint]) -> None:
         """Wait for a write in progress, then write, and return when it is done."""
@@ -45,41 +61,77 @@ class CheckpointWriter:
     def join(self) -> None:
         """Wait until a write in the background ends, or is given up."""
         if self._write is not None:
-            self._write.join(0.0 if self._write.given_up else max(0.0, self._write.until_s - self._clock()))
+            self._write.join(max(0.0, self._write.until_s - self._clock()))
             if self._write.is_alive():
-                self._write.give_up()
+                self._give_up(self._write)
+
+    def _give_up(self, write: "_Write") -> None:
+        self._write, self._hanging = None, write
+        write.given_up = True
+        self._tell(CheckpointFailed("%s: writing takes more than %.0f s: it hangs" % (self._path, write.limit_s)))
+
+    def _tell(self, event: Any) -> None:
+        """Emit an event; a failure once, until the path takes a checkpoint again."""
+        if isinstance(event, CheckpointFailed):
+            repeats, self._said = event.reason == self._said, event.reason
+            if repeats:
+                return
+        elif event.path == self._path:
+            self._said = ""
+        self._emit(event)
 
 
 class _Write(threading.Thread):
-    """One write. until_s: when it is given up."""
+    """One write.
 
-    def __init__(self, path: str, saved: Checkpoint, emit: Emit, now_s: float) -> None:
+    until_s: when it is given up, ``limit_s`` after its begin.
+    to_spare: whether it goes to the spare place at once.
+    """
+
+    def __init__(
+        self, path: str, saved: Checkpoint, tell: Callable[[Any], None], now_s: float, to_spare: bool = False
+    ) -> None:
         super().__init__(daemon=True)
-        self._path, self._emit = path, emit
+        self._path, self._tell, self._to_spare = path, tell, to_spare
         self._saved: Optional[Checkpoint] = saved
-        self._limit_s = LEAST_S + _bytes_of(saved) / BYTES_A_SECOND
-        self.until_s = now_s + self._limit_s
+        self.limit_s = LEAST_S + _bytes_of(saved) / BYTES_A_SECOND
+        self.until_s = now_s + self.limit_s
         self.given_up = False
 
     def run(self) -> None:
-        """Write, and emit an event: of the checkpoint, or that it failed."""
+        """Write, and tell of the checkpoint, or that it failed."""
         saved, self._saved = self._saved, None  # it takes as much memory as the run itself
         assert saved is not None, "it runs once"
         try:
-            checkpoint.write(self._path, saved, lambda: not self.given_up)
-            found: Any = CheckpointWritten(self._path, saved.meta["step"], os.path.getsize(self._path))
-        except (OSError, ValueError) as error:
+            path = self._written(saved)
+            found: Any = CheckpointWritten(path, saved.meta["step"], os.path.getsize(path))
+        except OSError as error:
+            found = CheckpointFailed("%s: %s, and no other place takes it" % (self._path, error.strerror or error))
+        except ValueError as error:
             found = CheckpointFailed("%s: %s" % (self._path, error))
         except Exception as error:  # noqa: BLE001 - without a word the operator would wait for it
             found = CheckpointFailed("%s: %s: %s" % (self._path, type(error).__name__, error))
         if not self.given_up:
-            self._emit(found)
+            self._tell(found)
 
-    def give_up(self) -> None:
-        """Say once that it hangs."""
-        if not self.given_up:
-            self.given_up = True
-            self._emit(CheckpointFailed("%s: writing takes more than %.0f s: it hangs" % (self._path, self._limit_s)))
+    def _written(self, saved: Checkpoint) -> str:
+        """Write to the path, or else to the spare place; returns where."""
+        if self._to_spare:
+            return self._kept(saved)
+        try:
+            checkpoint.write(self._path, saved, self._is_wanted)
+            return self._path
+        except OSError as error:
+            path = self._kept(saved)
+            if self._is_wanted():
+                self._tell(CheckpointFailed("%s: %s%s" % (self._path, error.strerror or error, KEPT)))
+            return path
+
+    def _kept(self, saved: Checkpoint) -> str:
+        return spare_place.keep(lambda stream: checkpoint.write_to(stream, saved), self._is_wanted)
+
+    def _is_wanted(self) -> bool:
+        return not self.given_up
 
 
 def _bytes_of(saved: Checkpoint) -> int:

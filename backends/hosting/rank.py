@@ -69,7 +69,6 @@ class Rank(SingleDevice):
         self._is_first = group.rank == 0
         self._meetings = RankMeetings(group, names)
         self._counting = group.size  # ranks whose gradients count
-        self._diverged = False  # as all ranks have agreed
         own = RankBatches(spec, group, batches, lambda: self.batch(self.name))
         super().__init__(spec, replica, own, emit, names[group.rank])
         if own.may_change:
@@ -123,15 +122,21 @@ class Rank(SingleDevice):
     def _exchange(self) -> ExchangeTime:
         return self._group.exchange()
 
-    def _step(self, item: WorkItem) -> None:
-        super()._step(item)
+    def _end_step(self) -> None:
+        self._save_when_due()
+        if self._meetings.is_due():
+            self._meet()
+            self._save_when_due()
+            if self.spec.run.stream is not None:
+                self._commit_saved_offsets()
+
+    def save_in_time(self) -> None:
+        """All ranks take part in a checkpoint: the first one's clock speaks at their meetings."""
+
+    def _save_when_due(self) -> None:
         if self._counter.take_due_save():
             self._gather_state()
             self._checkpoint_writer.write_in_background(self._snapshot)
-        if self._meetings.is_due():
-            self._meet()
-            if self.spec.run.stream is not None:
-                self._commit_saved_offsets()
 
     def _has_diverged(self, loss: float) -> bool:
         """A batch that is computed again after the end of the stream does not count."""
@@ -160,7 +165,9 @@ class Rank(SingleDevice):
 
     def _meet(self) -> None:
         """Tell the others how this rank is, and end the run if one of them wants to."""
-        found = self._meetings.meet(self.members[self.name].loss, self._batches.wanted)
+        self._counter.see_clock(self.clock.elapsed_s)
+        found = self._meetings.meet(self.members[self.name].loss, self._batches.wanted, self._counter.save_due)
+        self._counter.save_due = found.saves and found.says == GOES_ON
         if found.says != GOES_ON:
             self._end_for_all(found)
         elif self._batches.may_change:
@@ -221,6 +228,11 @@ class Rank(SingleDevice):
             raise ValueError("%s: %s: %s" % (self.name, end.reason, error)) from None
         self.emit(Left(self.name, *end))
         self.step_queue.abandon(self.name)  # and take it again
+
+    def save_after_failure(self) -> None:
+        """What this rank knows alone, which of streams is not enough."""
+        if self.spec.run.stream is None:
+            super().save_after_failure()
 
     def _snapshot(self) -> checkpoint.Checkpoint:
         """Copies: the next rounds are made while they are written."""

@@ -21,6 +21,7 @@ class MeetingOutcome(NamedTuple):
     name: of the rank that tells most: one that diverged, else one that stops.
     says: what it says; step, loss: where it diverged.
     wanted: samples of a step that each rank wants from now on, (ranks,).
+    saves: whether the first rank's clock asks for a checkpoint.
     """
 
     name: str
@@ -28,6 +29,7 @@ class MeetingOutcome(NamedTuple):
     step: int
     loss: float
     wanted: np.ndarray
+    saves: bool
 
 
 class RankMeetings:
@@ -60,17 +62,20 @@ class RankMeetings:
         self.rounds += 1
         return self.rounds >= self._rounds_to_next
 
-    def meet(self, loss: Optional[float], wanted: int) -> MeetingOutcome:
-        """Tell the others how this rank is, and hear it of them."""
+    def meet(self, loss: Optional[float], wanted: int, saves: bool = False) -> MeetingOutcome:
+        """Tell the others how this rank is, and hear it of them.
+
+        saves: whether a checkpoint is due; that of the first rank counts.
+        """
         now_s = time.monotonic()
         round_s = max(1e-6, (now_s - self._met_s) / max(1, self.rounds))
         rounds = min(MOST_ROUNDS, max(1, int(PROGRESS_INTERVAL_S / round_s)))
         loss = self._bad_loss if self._says == DIVERGED else loss
-        row = (self._says, math.nan if loss is None else loss, self._bad_step, rounds, wanted)
+        row = (self._says, math.nan if loss is None else loss, self._bad_step, rounds, wanted, saves)
         rows = self._group.gather(row)
         self.losses = tuple(rows[:, 1])
         self._rounds_to_next = int(rows[0, 3])  # the same number on all ranks
         self._met_s, self.rounds = now_s, 0
         # The first loss that is not finite tells why: its gradient spoils the weights of all.
         name, found = min(zip(self._names, rows), key=lambda each: (-each[1][0], each[1][2]))
-        return MeetingOutcome(name, int(found[0]), int(found[2]), float(found[1]), rows[:, 4])
+        return MeetingOutcome(name, int(found[0]), int(found[2]), float(found[1]), rows[:, 4], bool(rows[0, 5]))

@@ -1,7 +1,9 @@
 """The clock of a run: when it began and ended, and when its progress was last shown."""
 
+import contextlib
+import threading
 import time
-from typing import Callable, Optional
+from typing import Callable, Iterator, Optional
 
 #: Seconds between two views of a run's progress.
 PROGRESS_INTERVAL_S = 0.5
@@ -41,3 +43,19 @@ class RunClock:
         if due:
             self._shown_s = now_s
         return due
+
+
+@contextlib.contextmanager
+def regularly(call: Callable[[], None]) -> Iterator[None]:
+    """Make a call as often as progress is shown, in a thread of its own, until the block ends."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(PROGRESS_INTERVAL_S):
+            call()
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()

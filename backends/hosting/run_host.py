@@ -90,11 +90,13 @@ class RunHost(abc.ABC):
         acceptor = Acceptor(
             listener, self._tls, self.spec.heartbeat_s, self.hello, self._serve, self._on_heartbeat, self._emit
         )
-        while not self.run_state.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
-            self.run_state.show_progress()
-            self.silent_members.drop()
-            if should_stop():
-                self.run_state.stop(STOPPED)
+        with self.run_state.saved_on_failure():
+            while not self.run_state.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
+                self.run_state.show_progress()
+                self.run_state.save_in_time()
+                self.silent_members.drop()
+                if should_stop():
+                    self.run_state.stop(STOPPED)
         self.run_state.clock.end()
         self._over.set()
         acceptor.close()

@@ -2,24 +2,33 @@
 
 import abc
 import collections
+import contextlib
 import math
 import threading
-from typing import Any, DefaultDict, Dict, Iterable, List, Optional, Tuple
+from typing import Any, DefaultDict, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from backends.frameworks.base import Arrays
 from backends.hosting.checkpoint_writer import CheckpointWriter
 from backends.hosting.member_stats import MemberStats
 from backends.hosting.run_clock import RunClock
 from backends.hosting.step_queue import StepCounter, WorkQueue
-from backends.protocol.events import CheckpointWritten, Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
+from backends.protocol.events import (
+    CheckpointWritten,
+    Diverged,
+    Emit,
+    Evaluated,
+    MemberProgress,
+    Progress,
+    RunAccount,
+    TargetUnknown,
+)
 from backends.protocol.frames import EVALUATE, Scores, Share
 from backends.protocol.json_messages import record
 from backends.protocol.stream_statistics import StreamPosition
 from backends.strategies.data_injection import InjectionSpec, share_of
 from backends.training import checkpoint
 from backends.training.batch_size import BATCH_POLICIES
-from backends.training.run_spec import STOPPED, RunSpec, divergence_reason, last_evaluated
-from backends.training.stopping import EARLY_ENDS, StopRule
+from backends.training.run_spec import RunSpec, divergence_reason, last_evaluated
 
 #: Prefix of the batch policy's arrays in a checkpoint; no member has an empty name.
 _BATCH_POLICY_PREFIX = "/"
@@ -41,7 +50,8 @@ class RunState(abc.ABC):
         self.emit = emit
         self.clock = RunClock()
         self.members: DefaultDict[str, MemberStats] = collections.defaultdict(MemberStats)
-        self._counter = StepCounter(spec.run.steps, spec.evaluate_every, spec.checkpoints.every)
+        saves = spec.checkpoints
+        self._counter = StepCounter(spec.run.steps, spec.evaluate_every, saves.every, saves.every_s)
         self._checkpoint_writer = CheckpointWriter(spec.checkpoints.path, self._on_checkpoint)
         self._batch_policy = BATCH_POLICIES[spec.run.strategy.batching](spec)
         self._injection = InjectionSpec.from_text(spec.inject) if spec.inject else None
@@ -52,6 +62,7 @@ class RunState(abc.ABC):
         self._earlier_evaluations: List[Evaluated] = []
         self.evaluations: List[Evaluated] = []  # without those of the run that it resumes
         self.reason: Optional[str] = None  # why the run ends before its last step
+        self._diverged = False
 
     @property
     def _lock(self) -> threading.Condition:
@@ -109,26 +120,21 @@ class RunState(abc.ABC):
         evaluated = Evaluated(step, name, *scores)
         with self._lock:
             self.evaluations.append(evaluated)
-            reason = self._reason_to_stop()
+            rule, known = self.spec.stop_rule, self._earlier_evaluations + self.evaluations
+            reason, unknown = rule.reason(known), rule.unknown_metric(known)
         self.emit(evaluated)
+        if unknown is not None and len(self.evaluations) == 1:
+            self.emit(TargetUnknown(unknown))
         self.step_queue.complete(name)
         if reason is not None and not self.finished:
             self.stop(reason)
-
-    def _reason_to_stop(self) -> Optional[str]:
-        """Why the run ends with the last evaluation, if it does."""
-        if self.spec.stop_rule == StopRule():
-            return None
-        try:
-            return self.spec.stop_rule.reason(self._earlier_evaluations + self.evaluations)
-        except ValueError as error:
-            return str(error)
 
     def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
         """Refuse a member's result that is not finite, and end the run: it cannot recover.
 
         kind, step: of the member's work item.
         """
+        self._diverged = True
         if not self.step_queue.over:  # a member's next step, ordered already, diverges too
             self.emit(Diverged(name, step, str(loss)))
         self.stop(divergence_reason(self.spec, name, kind, step, loss))
@@ -174,6 +180,32 @@ class RunState(abc.ABC):
 
     def _emit_progress(self) -> None:
         self.emit(self.progress())
+
+    def save_in_time(self) -> None:
+        """Take a checkpoint that the clock asks for; called again and again, whatever steps do."""
+        with self._lock:
+            self._counter.see_clock(self.clock.elapsed_s)
+            if self._counter.save_due and not self.step_queue.over:
+                self._save_when_due()
+
+    @abc.abstractmethod
+    def _save_when_due(self) -> None:
+        """Take the checkpoint that is due, or have it taken; called under the lock."""
+
+    @contextlib.contextmanager
+    def saved_on_failure(self) -> Iterator[None]:
+        """Save what has been trained where an error ends the run."""
+        try:
+            yield
+        except BaseException:
+            self.save_after_failure()
+            raise
+
+    def save_after_failure(self) -> None:
+        """End the run with a last checkpoint, where there is something to save."""
+        self.step_queue.stop()
+        self._write_last_checkpoint()
+        self._emit_progress()
 
     def end(self, cpu_s: float = 0.0) -> RunAccount:
         """Write the last checkpoint; emit the last progress, and return the account of the run.
@@ -228,6 +260,6 @@ class RunState(abc.ABC):
     def _write_last_checkpoint(self) -> None:
         """Write the final state; after divergence the previous checkpoint is kept."""
         self._checkpoint_writer.join()
-        if self._can_save and (self.finished or self.reason in (STOPPED,) + EARLY_ENDS):
-            with self._lock:
+        with self._lock:
+            if self._can_save and not self._diverged and (self.finished or self._counter.has_made_steps):
                 self._checkpoint_writer.write(self._snapshot)

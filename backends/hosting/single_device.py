@@ -9,6 +9,7 @@ from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import OWN_STATE, Replica, layout_of
 from backends.frameworks.optimizer import LARS, OWN, Slots
 from backends.frameworks.process_group import ExchangeTime
+from backends.hosting.run_clock import regularly
 from backends.hosting.run_state import RunState
 from backends.hosting.step_queue import StepQueue, WorkItem
 from backends.optimizers.base import FlatOptimizer
@@ -47,6 +48,7 @@ class SingleDevice(RunState):
         self._on_host: Optional[FlatOptimizer] = Lars(replica.variables) if with_lars else None
         self._begin()
         self.step_queue = StepQueue(self._counter)
+        self._updating = False  # the weights are between two steps
         self.spent = TimeSpent()
 
     def _begin(self) -> None:
@@ -88,6 +90,12 @@ class SingleDevice(RunState):
         self.clock.begin(began_s)
         require_test_samples(test)
         self._batches.arrivals.begin(self.stream_offset(self.name))
+        with regularly(self.save_in_time):
+            return self._train(test, should_stop, on_step)
+
+    def _train(
+        self, test: EvaluationSet, should_stop: Callable[[], bool], on_step: Callable[[TimeSpent], None]
+    ) -> RunAccount:
         while True:
             if should_stop():
                 self.stop(STOPPED)
@@ -131,12 +139,24 @@ class SingleDevice(RunState):
             loss = self._gradient(item, batch, size)
         exchange = self._exchange()
         gradient_cpu_s = time.process_time() - cpu_s - exchange.exposed_cpu_s - exchange.hidden_cpu_s
-        with clock_of(self._replica):
-            self._update(item)
-        if self._has_diverged(loss):
-            self._end_diverged(self.name, item.kind, item.step, loss)
-            return
-        busy_s = time.perf_counter() - started - exchange.exposed_s
+        updating = time.perf_counter()
+        with self._lock:  # no checkpoint has the weights of a step that is not counted
+            started += time.perf_counter() - updating  # while one was written
+            self._updating = True
+            with clock_of(self._replica):
+                self._update(item)
+            if self._has_diverged(loss):
+                self._end_diverged(self.name, item.kind, item.step, loss)
+            else:
+                busy_s = time.perf_counter() - started - exchange.exposed_s
+                self._record_times(exchange, busy_s, gradient_cpu_s, data_s)
+                self._batch_policy.record(self.name, size, busy_s)
+                self._complete_step(loss, self._batches.arrivals.position())
+                self._updating = False
+        self._end_step()
+
+    def _record_times(self, exchange: ExchangeTime, busy_s: float, gradient_cpu_s: float, data_s: float) -> None:
+        """Record where the time of a step was spent."""
         self.spent = self.spent.plus(
             TimeSpent(
                 steps=1,
@@ -147,8 +167,6 @@ class SingleDevice(RunState):
                 data_s=data_s,
             )
         )
-        self._batch_policy.record(self.name, size, busy_s)
-        self._complete_step(loss, self._batches.arrivals.position())
 
     def _has_diverged(self, loss: float) -> bool:
         return not math.isfinite(loss)
@@ -174,9 +192,21 @@ class SingleDevice(RunState):
 
     def _complete_step(self, loss: float, position: Optional[StreamPosition]) -> None:
         self._count_step(self.name, loss, position)
-        if self._counter.take_due_save():
-            self._checkpoint_writer.write(self._snapshot)
+
+    def _end_step(self) -> None:
+        """What is left to do when a step is counted."""
+        with self._lock:
+            self._save_when_due()
         self._batches.arrivals.commit(self.saved_offset(self.name))
+
+    def _save_when_due(self) -> None:
+        """The next update waits until it is written, so that nothing need be copied."""
+        if self._can_save and self._counter.take_due_save():
+            self._checkpoint_writer.write(self._snapshot)
+
+    @property
+    def _can_save(self) -> bool:
+        return not self._updating
 
     def _evaluate(self, item: WorkItem, test: EvaluationSet) -> None:
         """Evaluate the present weights."""

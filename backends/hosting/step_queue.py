@@ -26,21 +26,25 @@ class StepCounter:
 
     total: requested steps.
     evaluate_every, save_every: steps between evaluations and between checkpoints; 0 for never.
+    save_every_s: seconds between checkpoints, by the clock of the run; 0 for never.
     made: steps of all members; the last round may exceed the total.
     evaluated: steps made before the last evaluation.
     save_due: whether a checkpoint between steps is due.
     """
 
-    def __init__(self, total: int, evaluate_every: int = 0, save_every: int = 0) -> None:
+    def __init__(self, total: int, evaluate_every: int = 0, save_every: int = 0, save_every_s: float = 0.0) -> None:
         self.total = total
         self._evaluate_every = evaluate_every
         self._save_every = save_every
-        self.made = self.evaluated = 0
+        self._save_every_s = save_every_s
+        self.made = self.evaluated = self._began_with = self._saved = 0
+        self._elapsed_s = self._saved_s = 0.0
         self.save_due = False
 
     def resume(self, made: int, evaluated: int) -> None:
         """Go on from these counts."""
         self.made, self.evaluated = made, evaluated
+        self._began_with = self._saved = made
 
     @property
     def done(self) -> int:
@@ -52,10 +56,26 @@ class StepCounter:
         before, self.made = self.done, self.made + count
         self.save_due |= self._passes(self._save_every, before)
 
+    def see_clock(self, elapsed_s: float) -> None:
+        """A checkpoint falls due in time, where steps have been made since the last one.
+
+        elapsed_s: seconds since the run began.
+        """
+        self._elapsed_s = elapsed_s
+        is_time = self._save_every_s and elapsed_s - self._saved_s >= self._save_every_s
+        self.save_due |= bool(is_time and self._saved < self.done < self.total)
+
     def take_due_save(self) -> bool:
         """Whether a checkpoint is due, which the caller then takes; at the end another is made."""
         due, self.save_due = self.save_due and self.done < self.total, False
+        if due:
+            self._saved, self._saved_s = self.done, self._elapsed_s
         return due
+
+    @property
+    def has_made_steps(self) -> bool:
+        """Whether steps have been made besides those of the run that goes on."""
+        return self.made > self._began_with
 
     @property
     def until_due(self) -> float:

@@ -41,7 +41,11 @@ class PeerCoordinator(RunHost):
         arrays = self.run_state.weights if item.kind == frames.TAKE else ()
         connection.send(frames.PeerTask(item.kind), framing.as_bytes(arrays))
         if item.kind == frames.EVALUATE:
-            self.run_state.record_evaluation(name, item.step, connection.receive(frames.Scores))
+            answer: Any = connection.receive(frames.Scores, frames.MemberFailed)
+            if isinstance(answer, frames.MemberFailed):
+                self.run_state.fail(name, answer)
+            else:
+                self.run_state.record_evaluation(name, item.step, answer)
         elif item.kind == frames.TAKE:
             connection.receive(frames.Done)
             self.run_state.step_queue.weights_taken(name)
@@ -60,7 +64,11 @@ class PeerCoordinator(RunHost):
         ahead = self.run_state.take_ahead(name)
         if ahead is not None:
             connection.send(self.run_state.step_order(name, ahead))
-        answer: Any = connection.receive(frames.PeerStepDone, frames.StepAbandoned)
+        answer: Any = connection.receive(frames.PeerStepDone, frames.StepAbandoned, frames.MemberFailed)
+        if isinstance(answer, frames.MemberFailed):
+            self.run_state.interrupt_step(name)
+            self.run_state.fail(name, answer)
+            return None
         if isinstance(answer, frames.StepAbandoned):
             self.run_state.interrupt_step(name)
             leaves: Optional[StreamEnd] = answer.leaves

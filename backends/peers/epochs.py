@@ -108,7 +108,15 @@ class EpochScheduler(WorkQueue):
     @property
     def orphaned(self) -> bool:
         """Whether steps have been made, but no member with their weights is left."""
-        return bool(self.epoch and self._counter.made and not set(self._steps) - self._hand_overs.without_weights)
+        return bool(self.epoch and self._counter.made and not self._with_weights)
+
+    def needs(self, name: str) -> bool:
+        """Whether a member is the only one with the weights of the steps made."""
+        return bool(self._counter.made and self._with_weights == {name})
+
+    @property
+    def _with_weights(self) -> Set[str]:
+        return set(self._steps) - self._hand_overs.without_weights
 
     @property
     def required_epoch(self) -> int:
@@ -227,9 +235,9 @@ class EpochScheduler(WorkQueue):
             steps = {name: self._steps[name] for name in self._members}
             self._hand_overs.choose_donor(steps, in_step=self._sync_policy.staleness == 0)
             self._steps.update(steps)
-        if self._counter.save_due:
+        if self._counter.take_due_save():
             self._hand_overs.unsaved = set(self._members) - self._hand_overs.without_weights
-        self._changed = self._broken = self._counter.save_due = False
+        self._changed = self._broken = False
         self._set_goal()
         self.lock.notify_all()
 

@@ -1,15 +1,17 @@
 """A peer computes gradients on its coordinator's orders, and exchanges updates with others."""
 
 import collections
+import contextlib
 import hashlib
 import statistics
 import time
-from typing import Any, Callable, Deque, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Deque, Dict, Optional, Sequence, Tuple
 
 from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import OWN_STATE, Arrays, Replica, layout_of
 from backends.frameworks.optimizer import OWN, OptimizerSettings
+from backends.jobs.failure import JobFailure
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
 from backends.peers.exchanges.base import Exchange
@@ -38,6 +40,7 @@ class Peer:
     """A member of a run of peers.
 
     optimizer: its settings, except for the rate, which comes with every order.
+    own_code: raises JobFailure for errors of the user's own code within it.
     clock: monotonic seconds, for the times of steps.
     exchange_clock: of the exchange under way.
     """
@@ -50,9 +53,11 @@ class Peer:
         test: EvaluationSet,
         exchange: Exchange,
         optimizer: OptimizerSettings,
+        own_code: Callable[[], ContextManager[Any]] = contextlib.ExitStack,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         require_test_samples(test)
+        self._own_code = own_code
         self._clock = clock
         self._connection = connection
         self._replica = replica
@@ -69,6 +74,7 @@ class Peer:
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
+        self._failure: Optional[BaseException] = None  # after which it only hands over its weights
         self.spent = TimeSpent()
         self.exchange_clock = ComputeClock(what=EXCHANGE)
 
@@ -77,18 +83,20 @@ class Peer:
 
         address, port: where this peer listens for others.
         on_step: called after every work item.
-        Raises WireError when the coordinator is lost.
+        Raises WireError when the coordinator is lost, and what a step or an evaluation has raised.
         """
         self._connection.settimeout(None)  # others may be computing; heartbeats detect lost ones
         self._introduce(address, port)
         try:
             last = self._take_orders(on_step)
+            if last.hand_over:
+                self._hand_over()
         except framing.WireError:
-            if self._mailbox.run_over:  # the coordinator waits no longer for the end of a step
-                return self.spent
-            raise
-        if last.hand_over:
-            self._hand_over()
+            # The coordinator waits no longer for the end of a step, or has sent it away.
+            if not self._mailbox.run_over and self._failure is None:
+                raise
+        if self._failure is not None:
+            raise self._failure
         return self.spent
 
     def _take_orders(self, on_step: Optional[Callable[[TimeSpent], None]]) -> frames.Finish:
@@ -149,16 +157,33 @@ class Peer:
 
     def _carry_out(self, order: Any) -> None:
         if isinstance(order, frames.PeerStep):
-            self._step(order)
+            if self._failure is not None:  # ordered before the coordinator knew
+                self._connection.send(frames.StepAbandoned())
+            else:
+                self._step(order)
         elif order.kind == frames.EVALUATE:
-            scores = evaluate(self._replica, self._test)
-            self._connection.send(scores)
-            self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
+            self._evaluate()
         elif order.kind == frames.TAKE:
             self._adopt()
             self._connection.send(frames.Done())
         else:
             self._hand_over()
+
+    def _evaluate(self) -> None:
+        try:
+            with self._own_code():
+                scores = evaluate(self._replica, self._test)
+        except BaseException as error:  # noqa: BLE001 - it is raised when the weights are handed over
+            self._fail(error)
+            return
+        self._connection.send(scores)
+        self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
+
+    def _fail(self, error: BaseException) -> None:
+        """Tell the coordinator, which may want the weights."""
+        self._failure = error
+        reason = "%s: %s" % (type(error).__name__, error)
+        self._connection.send(frames.MemberFailed(reason, isinstance(error, JobFailure)))
 
     def _hand_over(self) -> None:
         """Send all arrays; weights only if no other peer has handed over equal ones."""
@@ -182,12 +207,16 @@ class Peer:
         self._begin_epoch(order)
         self._batches.injection.begin_step(order.share)
         try:
-            made = self._work(order)
+            with self._own_code():
+                made = self._work(order)
         except (RoundAbandoned, WaitInterrupted):
             self._connection.send(frames.StepAbandoned())
             return
         except StreamEnded as ended:
             self._connection.send(frames.StepAbandoned(ended.end))
+            return
+        except BaseException as error:  # noqa: BLE001 - it is raised when the weights are handed over
+            self._fail(error)
             return
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         began += arrivals.waited_s - waited_s

@@ -11,7 +11,17 @@ from backends.frameworks.optimizer import SLOT_NAMES
 from backends.hosting.run_host import HostedRunState
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
-from backends.protocol.frames import STATE, STREAM, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
+from backends.network.framing import WireError
+from backends.protocol.frames import (
+    STATE,
+    STREAM,
+    WEIGHTS,
+    MemberFailed,
+    PeerAddress,
+    PeerHello,
+    PeerStep,
+    PeerStepDone,
+)
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
 from backends.training.local_steps import LocalSteps, RoundPlan
@@ -185,6 +195,16 @@ class PeerRunState(HostedRunState):
         self.step_queue.abandon(name)
         self.step_queue.interrupt()
 
+    def fail(self, name: str, failed: MemberFailed) -> None:
+        """End the run where a member's failure asks for it, and the member hands over its weights.
+
+        Raises WireError, so that it is dropped, where others go on without it.
+        """
+        with self._lock:
+            if not failed.of_job and not self.step_queue.needs(name):
+                raise WireError(failed.reason)
+            self.stop("%s failed: %s" % (name, failed.reason))
+
     # -- weights and checkpoints -------------------------------------------------------------------
 
     def give_weights(self, weights: Arrays) -> None:
@@ -222,6 +242,10 @@ class PeerRunState(HostedRunState):
                 if self._has_weights:
                     self._checkpoint_writer.write_in_background(self._snapshot)
                 self._received = {}
+
+    def _save_when_due(self) -> None:
+        """The peers hand over what they have when each has ended its step."""
+        self.step_queue.wake()
 
     @property
     def _has_weights(self) -> bool:

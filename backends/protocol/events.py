@@ -124,6 +124,12 @@ class Diverged(NamedTuple):
     loss: str
 
 
+class TargetUnknown(NamedTuple):
+    """An evaluation lacks the metric of the target, so that the run goes on to its last step."""
+
+    reason: str
+
+
 class CheckpointWritten(NamedTuple):
     """The host has written the weights after ``step`` steps to a file of its device."""
 
@@ -203,6 +209,7 @@ EVENTS = (
     Refused,
     Evaluated,
     Diverged,
+    TargetUnknown,
     CheckpointWritten,
     CheckpointFailed,
     Progress,

@@ -186,6 +186,16 @@ class StepAbandoned(NamedTuple):
     leaves: Optional[StreamEnd] = None
 
 
+class MemberFailed(NamedTuple):
+    """A peer has failed in a step or an evaluation. Its weights are those after the step before.
+
+    of_job: whether the user's own code is at fault, which ends the run.
+    """
+
+    reason: str
+    of_job: bool
+
+
 class Scores(NamedTuple):
     """An evaluation: means over the test set, and its seconds; as ``events.Evaluated``."""
 

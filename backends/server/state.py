@@ -190,12 +190,16 @@ class ServerState(HostedRunState):
         gradients = self._aggregator.take_round(self.step_queue.items_left, self._worker_states.complete())
         if gradients:
             self._apply(gradients, before)
-        if self._counter.take_due_save() and not self._worker_states.request():
-            self._checkpoint_writer.write_in_background(self._snapshot)
+        self._save_when_due()
         if self._worker_states.complete():
             self._checkpoint_writer.write_in_background(self._snapshot)
             self._worker_states.release()
         self.step_queue.wake()
+
+    def _save_when_due(self) -> None:
+        """Take the checkpoint, or request what workers have to hand over for it."""
+        if self._counter.take_due_save() and not self._worker_states.request():
+            self._checkpoint_writer.write_in_background(self._snapshot)
 
     def _apply(self, gradients: Sequence[WorkerGradient], before: int) -> None:
         mean_batch, n = self._aggregator.mean_batch, len(gradients)

@@ -1,5 +1,6 @@
 """A TensorFlow replica mirrors its variables in flat host buffers."""
 
+import threading
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -38,6 +39,7 @@ class TensorFlowReplica(Replica):
         self._update = Update(self._trained, self.variables, self._copies)
         self._copies.fetch(self._copies.pack(self._trained), self.weights)
         self._state_copies.fetch(self._state_copies.pack(self._kept), self.state)
+        self._computed = threading.Lock()  # a checkpoint is fetched during a gradient, from another thread
         self._packed: List[tf.Tensor] = []
         self._state: Optional[List[tf.Tensor]] = None
         self._updated = False
@@ -65,7 +67,9 @@ class TensorFlowReplica(Replica):
         step = tf.constant(self._steps, tf.int32)
         self._steps += 1
         with computing_in(self._precision):
-            loss, self._packed, self._state = self._learn(batch, scale, decay, step)
+            loss, packed, state = self._learn(batch, scale, decay, step)
+        with self._computed:
+            self._packed, self._state = packed, state
         if adds:
             self._packed = self._combine(before, self._packed, tf.ones(()), tf.ones(()))
         return float(loss)
@@ -78,10 +82,12 @@ class TensorFlowReplica(Replica):
         self._packed = self._combine(self._packed, weights, tf.constant(factor), tf.constant(decay))
 
     def fetch(self) -> None:
-        if self._state is not None:
-            self._copies.fetch(self._packed, self.gradients)
-            self._state_copies.fetch(self._state, self.state)
-            self._state = None
+        with self._computed:
+            if self._state is not None:
+                if self._packed:
+                    self._copies.fetch(self._packed, self.gradients)
+                self._state_copies.fetch(self._state, self.state)
+                self._state = None
         if self._updated:
             self._copies.fetch(self._copies.pack(self._trained), self.weights)
             self._updated = False

@@ -13,7 +13,7 @@ Nothing is ever unpickled.
 import contextlib
 import json
 import zipfile
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -59,6 +59,11 @@ def write(path: str, checkpoint: Checkpoint, is_wanted: Callable[[], bool] = lam
     arrays = _named_arrays(checkpoint)
     with whole_file(path, is_wanted=is_wanted) as stream:
         np.savez(stream, **arrays)
+
+
+def write_to(stream: BinaryIO, checkpoint: Checkpoint) -> None:
+    """Write to an open file. Raises as ``write`` does."""
+    np.savez(stream, **_named_arrays(checkpoint))
 
 
 def _named_arrays(checkpoint: Checkpoint) -> Dict[str, Any]:

@@ -66,8 +66,8 @@ class LocalUpdates:
         stays: whether the weights stay as the round leaves them, so that there is no change: what a
             member without others does, whose rounding would otherwise not be that of plain steps.
         abandoned: whether the run is over; asked before each step. RoundAbandoned is then raised,
-            and SamplesMissing as by ``Arrivals.wait``; weights and state are as they were before
-            it, and what the optimizer keeps is not.
+            and SamplesMissing as by ``Arrivals.wait``. After any error weights and state are as
+            they were before, and what the optimizer keeps is not.
         A loss that is not finite ends the round.
         """
         if self._kept is not None:
@@ -81,7 +81,7 @@ class LocalUpdates:
         state = replica.state.copy()
         try:
             taken = self._steps(order.steps, self._optimizer._replace(rate=rate), abandoned)
-        except (RoundAbandoned, SamplesMissing):
+        except BaseException:
             replica.weights[:], replica.state[:] = self._held, state
             replica.load()
             raise

@@ -25,15 +25,17 @@ class Checkpoints(NamedTuple):
     """The checkpoints of a run, as paths on its host's device.
 
     path: None to write none.
-    every: steps between two; 0 for one at the end only.
+    every: steps between two; 0 for none by steps.
     resume: of the checkpoint to resume from.
     description: JSON values for their ``meta``.
+    every_s: seconds between two by the host's clock, where steps are made; 0 for none by time.
     """
 
     path: Optional[str]
     every: int = 0
     resume: Optional[str] = None
     description: Dict[str, Any] = {}
+    every_s: float = 0.0
 
 
 class RunSpec(NamedTuple):

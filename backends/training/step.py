@@ -1,6 +1,7 @@
 """A step computes a gradient of a replica and times it, alike for every kind of member."""
 
 import collections
+import math
 import time
 from typing import Any, Callable, DefaultDict, NamedTuple
 
@@ -81,7 +82,10 @@ def step(
 
 
 def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
-    """Mean loss and metrics of a test set, and seconds. Raises ValueError where that is empty."""
+    """Mean loss and metrics of a test set, and seconds; a metric that is not finite is left out.
+
+    Raises ValueError where the test set is empty.
+    """
     require_test_samples(test)
     began = time.perf_counter()
     count, loss = 0, 0.0
@@ -98,7 +102,7 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
             clock.begin(EVALUATION)
     finally:
         clock.end()
-    means = {name: total / count for name, total in metrics.items()}
+    means = {name: total / count for name, total in metrics.items() if math.isfinite(total)}
     return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better, count)
 
 

@@ -17,8 +17,14 @@ class MetricTarget(NamedTuple):
     metric: str
     value: float
 
+    def is_in(self, evaluated: Evaluated) -> bool:
+        """Whether an evaluation has the metric."""
+        return self.metric == LOSS or self.metric in evaluated.metrics
+
     def reached(self, evaluated: Evaluated) -> bool:
-        """Whether an evaluation is as good. Raises ValueError where it lacks the metric."""
+        """Whether an evaluation is as good, where it has the metric."""
+        if not self.is_in(evaluated):
+            return False
         found = value(evaluated, self.metric)
         return found >= self.value if higher_is_better(evaluated, self.metric) else found <= self.value
 
@@ -33,11 +39,17 @@ class StopRule(NamedTuple):
     target: Optional[MetricTarget] = None
     patience: int = 0
 
-    def reason(self, evaluations: Sequence[Evaluated]) -> Optional[str]:
-        """Why the run ends after these; None if it goes on.
+    def unknown_metric(self, evaluations: Sequence[Evaluated]) -> Optional[str]:
+        """Why the target cannot be judged by the last of these evaluations; None if it can."""
+        if self.target is None or not evaluations or self.target.is_in(evaluations[-1]):
+            return None
+        known = ", ".join([LOSS] + sorted(evaluations[-1].metrics))
+        return "an evaluation gives no %s; it gives %s" % (self.target.metric, known)
 
-        Raises ValueError where an evaluation lacks the metric.
-        """
+    def reason(self, evaluations: Sequence[Evaluated]) -> Optional[str]:
+        """Why the run ends after these; None if it goes on. Those without the metric do not count."""
+        if self.target is not None:
+            evaluations = [each for each in evaluations if self.target.is_in(each)]
         if self.target is not None and evaluations and self.target.reached(evaluations[-1]):
             return TARGET_REACHED
         if self.patience and len(evaluations) > self.patience:
@@ -50,13 +62,8 @@ class StopRule(NamedTuple):
 
 
 def value(evaluated: Evaluated, metric: str) -> float:
-    """An evaluation's loss or metric. Raises ValueError that names those there are."""
-    if metric == LOSS:
-        return evaluated.loss
-    if metric not in evaluated.metrics:
-        known = ", ".join([LOSS] + sorted(evaluated.metrics))
-        raise ValueError("an evaluation gives no %s; it gives %s" % (metric, known))
-    return evaluated.metrics[metric]
+    """An evaluation's loss or metric."""
+    return evaluated.loss if metric == LOSS else evaluated.metrics[metric]
 
 
 def higher_is_better(evaluated: Evaluated, metric: str) -> bool:

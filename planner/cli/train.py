@@ -38,7 +38,7 @@ def train(
     ] = None,
     checkpoint_every: Annotated[
         int | None,
-        Option(min=0, help="Save a checkpoint every so many steps; 0 for ten in a run, at most one a minute [0]."),
+        Option(min=0, help="Save a checkpoint every so many steps; 0 for once a minute by the clock [0]."),
     ] = None,
     heartbeat: Annotated[float | None, Option(help="Seconds of silence after which a worker is dropped [10].")] = None,
     allow_plaintext: options.AllowPlaintext = False,
@@ -162,7 +162,8 @@ def train(
     request = TrainRequest(fleet, plan, steps, job, given, resume, run_dir, allow_plaintext, trackers, first)
     with view.training(detail) as shown:
         result, folder = run_training(request, shown)
-    console.show(result if as_json else trained.render(result, folder, detail is console.Detail.VERBOSE))
+    with trained.complete(folder, result["problems"]):
+        console.show(result if as_json else trained.render(result, folder, detail is console.Detail.VERBOSE))
 
 
 def _need_metric(given: dict[str, Any]) -> None:

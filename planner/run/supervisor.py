@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from backends.training.step_watch import PREPARING_S
 from planner.agents.call import Call, Event
 from planner.agents.client import AgentClient
-from planner.errors import DeviceLostError, PlannerError, RunError
+from planner.errors import DeviceLostError, JobError, PlannerError, RunError
 from planner.run.restarts import Restarts
 
 Began = TypeVar("Began")
@@ -80,6 +80,7 @@ class Supervisor:
         self._restarts = restarts
         self._on_event = on_event
         self._silence_s = silence_s
+        self._reached = True  # an agent for the newest try
         self._call = agent.start(order)
         self._call_ended = threading.Event()
         threading.Thread(target=self._follow, daemon=True).start()
@@ -117,7 +118,7 @@ class Supervisor:
                 break
             except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever
                 self._call_ended.set()
-                if not self._tries_again(error, reached=call is not None):
+                if not self._tries_again(error):
                     break
                 call = None
         self._signals.events.put((self.name, None))
@@ -137,11 +138,8 @@ class Supervisor:
             self._restarts.hear(event)
         self._signals.events.put((self.name, event))
 
-    def _tries_again(self, error: Exception, reached: bool) -> bool:
-        """Note an error, and wait before the next start if there is one.
-
-        reached: whether the order was given to an agent.
-        """
+    def _tries_again(self, error: Exception) -> bool:
+        """Note an error, and wait before the next start if there is one."""
         over = self._signals.over
         if not isinstance(error, PlannerError):
             self.error = RunError(f"{self.agent.name}: {type(error).__name__}: {error}")
@@ -150,10 +148,11 @@ class Supervisor:
             self.error = error
             return False
         if over.is_set():
+            self.error = error if isinstance(error, JobError) else None  # it may be what ended the run
             return False
         self._signals.events.put((self.name, MemberLost(str(error))))
         self.agent.close()
-        pause_s = self._restarts.pause_s(error, reached)
+        pause_s = self._restarts.pause_s(error, self._reached)
         if pause_s is None:
             self.error = error
             return False
@@ -162,7 +161,9 @@ class Supervisor:
 
     def _start_again(self) -> Call:
         assert self._restarts is not None, "only with them is an order started again"
+        self._reached = False
         self.agent = self._restarts.new_agent()
+        self._reached = True  # one that dies as the order is given has failed
         self._call_ended = threading.Event()
         self._call = self.agent.start(self._order)
         self._signals.events.put((self.name, MemberRestarted()))

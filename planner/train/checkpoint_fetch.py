@@ -1,15 +1,15 @@
 """The checkpoints of a run are fetched from the server's device into the run folder."""
 
-import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.protocol.events import CheckpointFailed, CheckpointWritten
+from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint
 from planner.agents.call import TICK_S, Event
 from planner.agents.client import AgentClient
@@ -17,21 +17,24 @@ from planner.agents.pool import AgentPool
 from planner.errors import RemoteError
 from planner.paths import RunFolder
 from planner.train.event_log import EventReporter
+from planner.train.events import SlowFetch
+from planner.train.orders import BETWEEN_S
 from profilers.whole_file import private
 
-FETCH_S = 300.0
-#: Share of the time in which checkpoints are fetched, at most: a fetch takes processor and link of
-#: the server's device.
-FETCH_SHARE = 0.05
+#: A fetch that takes longer is told: with the rest after it, a minute is not enough.
+SLOW_S = BETWEEN_S / 2.0
+REMOVE_S = 10.0
+#: Longest wait for a fetch whose agent has been closed to take note of it.
+CLOSE_S = 5.0
 
 
 @dataclass
 class CheckpointFetcher:
     """Fetches the server's newest checkpoint into the run folder, whole or not at all.
 
-    It fetches as long as there is a newer one, and then rests for as long as ``FETCH_SHARE`` asks.
-    So a device that is lost takes with it what was written since the last checkpoint here: an
-    interval, or what is written during a fetch and the rest after it.
+    Each is fetched as soon as it is written, or else as soon as the one before is here. After a
+    fetch the device is left alone for as long as that took. So a device that is lost takes with it
+    what was trained in one interval of checkpoints, and while one was carried.
 
     before: the folder of the run that is resumed.
     agent: fetches the files; the server's own agent goes on reporting events meanwhile.
@@ -52,6 +55,8 @@ class CheckpointFetcher:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _newest: CheckpointWritten | None = field(default=None, init=False)
     _fetched: CheckpointWritten | None = field(default=None, init=False)
+    _closed: bool = field(default=False, init=False)
+    _has_said_slow: bool = field(default=False, init=False)
 
     def hear(self, event: Event) -> None:
         """Fetch what the server has written in the background, after the fetch under way."""
@@ -59,10 +64,9 @@ class CheckpointFetcher:
             return
         with self._lock:
             self._newest = event
-            if self._fetching is None or not self._fetching.is_alive():
-                fetching = threading.Thread(target=self._catch_up, daemon=True)
-                fetching.start()
-                self._fetching = fetching
+            if self._fetching is None and not self._ending.is_set():
+                self._fetching = threading.Thread(target=self._catch_up, daemon=True)
+                self._fetching.start()
 
     def _catch_up(self) -> None:
         """Fetch until nothing newer has been written, a fetch fails, or the end is waited for."""
@@ -70,31 +74,61 @@ class CheckpointFetcher:
             began_s = self.clock()
             fetched = self._fetch()
             if fetched:
-                self._ending.wait((1.0 / FETCH_SHARE - 1.0) * (self.clock() - began_s))
+                self._rest(self.clock() - began_s)
             with self._lock:
                 if self.up_to_date or not fetched or self._ending.is_set():
                     self._fetching = None
                     return
 
-    def wait(self, timeout_s: float | None = FETCH_S) -> None:
-        """Wait for the fetch under way to end, after which no other begins by itself."""
-        self._ending.set()
-        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while (fetching := self._fetching) is not None and fetching.is_alive() and time.monotonic() < deadline:
-            fetching.join(TICK_S)
+    def _rest(self, seconds: float) -> None:
+        """Leave the device alone after a fetch of so many seconds."""
+        if seconds > SLOW_S and not self._has_said_slow:
+            self._has_said_slow = True
+            self.reporter.report("planner", SlowFetch(self.server, seconds))
+        self._ending.wait(seconds)
 
     def finish(self) -> None:
         """Fetch the last checkpoint that the server has written, after the fetch under way."""
-        self.wait(None)
+        self._ending.set()
+        while (fetching := self._fetching) is not None and fetching.is_alive():
+            fetching.join(TICK_S)
         if not self.up_to_date:
             self._fetch()
+
+    def remove(self, agent: AgentClient, files: Iterable[str]) -> None:
+        """Remove a run's files from the device.
+
+        agent: of the server, which may be lost. A device that cannot be reached keeps the files
+        until its cache is pruned.
+        """
+        with suppress(RemoteError):
+            agent = self.agent or agent
+            if agent.lost:
+                agent = self.pool.another(self.server)
+            for path in files:
+                agent.call(RemoveFile(path), REMOVE_S)
+
+    def close(self) -> None:
+        """End what is under way; nothing unfinished stays."""
+        self._closed = True
+        self._ending.set()
+        if (agent := self.agent) is not None:
+            agent.close()
+        if (fetching := self._fetching) is not None:
+            fetching.join(CLOSE_S)
+        with suppress(OSError):
+            self._temporary.unlink(missing_ok=True)
+
+    @property
+    def _temporary(self) -> Path:
+        return self.folder.checkpoint.with_suffix(".part")
 
     def _fetch(self) -> bool:
         """Fetch the newest one; whether that has succeeded."""
         newest = self._newest
         assert newest is not None, "one was announced"
         path = newest.path
-        temporary = self.folder.checkpoint.with_suffix(".part")
+        temporary = self._temporary
         try:
             if self.agent is None:
                 self.agent = self.pool.another(self.server)
@@ -118,7 +152,8 @@ class CheckpointFetcher:
 
     def _failed(self, path: str, reason: str) -> None:
         self.unsaved = f"{self.folder.checkpoint}: {reason} (it is still {path} on {self.server})"
-        self.reporter.report("planner", CheckpointFailed(self.unsaved))
+        if not self._closed:
+            self.reporter.report("planner", CheckpointFailed(self.unsaved))
 
     @property
     def up_to_date(self) -> bool:
@@ -129,9 +164,14 @@ class CheckpointFetcher:
         """Whether the run folder holds the weights after that step, or keeps none."""
         return not self.keep_weights or _step_of(self.folder.checkpoint) == step
 
-    def resume_hint(self) -> str:
-        """The end of an error message: the newest checkpoint, and how to resume from it."""
+    def resume_hint(self, done: int | None) -> str:
+        """The end of an error message: the newest checkpoint, and how to resume from it.
+
+        done: steps made; None where that is not known.
+        """
         folder = self.folder.path if self.folder.checkpoint.exists() else self.before
+        if folder is None and done == 0:
+            return "; no step had been made, so there is nothing to go on from"
         if folder is None:
             return f"; no checkpoint had been taken{self._left_behind}"
         path = RunFolder(folder).checkpoint

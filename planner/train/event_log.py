@@ -52,14 +52,18 @@ class EventLog:
 
 
 class EventReporter:
-    """Reports a run's events: to its log and other observers, and to ``on_event``."""
+    """Reports a run's events: to its log and other observers, and to ``on_event``.
+
+    None of them ends the run when it fails. problems: why ``on_event`` did, the first time.
+    """
 
     def __init__(self, path: Path, on_event: OnEvent, observers: Iterable[Observer] = ()) -> None:
         self._observers: tuple[Observer, ...] = (ThinnedEvents(EventLog(path)), *observers)
         self._lock = threading.Lock()
         self._closed = False
         self._failed: set[Path] = set()
-        self._on_event = on_event
+        self._show = on_event
+        self.problems: list[str] = []
 
     def report(self, source: str, event: Event) -> None:
         """Report an event of ``source``; a file that cannot be written is reported once."""
@@ -70,6 +74,13 @@ class EventReporter:
         """Write no more to files."""
         self._each(lambda observer: observer.close(), closes=True)
 
+    def _on_event(self, source: str, event: Event) -> None:
+        try:
+            self._show(source, event)
+        except Exception as error:  # noqa: BLE001 - who cannot see a run does not want to lose it
+            if not self.problems:
+                self.problems.append(f"its progress could not be shown: {type(error).__name__}: {error}")
+
     def _each(self, call: Callable[[Observer], None], closes: bool = False) -> None:
         """Have every observer write, unless they are closed."""
         failures = []
@@ -77,10 +88,11 @@ class EventReporter:
             for observer in () if self._closed else self._observers:
                 try:
                     call(observer)
-                except OSError as error:  # e.g. a full disk, which should not end the training
+                except Exception as error:  # noqa: BLE001 - e.g. a full disk, which should not end the training
                     if observer.path not in self._failed:
                         self._failed.add(observer.path)
-                        failures.append(LogFailed(f"{observer.path}: {error.strerror}"))
+                        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                        failures.append(LogFailed(f"{observer.path}: {reason}"))
             self._closed = self._closed or closes
         for failure in failures:
             self._on_event("planner", failure)

@@ -30,6 +30,13 @@ class TimeOver(NamedTuple):
     """The time that a run was to last has passed."""
 
 
+class SlowFetch(NamedTuple):
+    """A checkpoint took so long to come that those here are further apart than those written."""
+
+    device: str
+    seconds: float
+
+
 class LogFailed(NamedTuple):
     """The log of a run cannot be written."""
 
@@ -61,6 +68,7 @@ RUN_EVENTS = (
     Started,
     Stopping,
     TimeOver,
+    SlowFetch,
     LogFailed,
     MemberLost,
     MemberRestarted,

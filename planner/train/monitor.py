@@ -2,17 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from backends.protocol.events import CheckpointFailed, Dropped, Evaluated, Joined, Left, RunAccount
-from backends.protocol.orders import RemoveFile
+from backends.protocol.events import CheckpointFailed, Dropped, Evaluated, Joined, Left, Progress, RunAccount
 from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
 from planner.agents.call import Event
-from planner.agents.client import AgentClient
-from planner.errors import InterruptedRunError, RemoteError, RunError
+from planner.errors import InterruptedRunError, RunError
 from planner.run.life import Life
 from planner.run.supervisor import MemberLost, Signals, Supervisor
 from planner.train.checkpoint_fetch import CheckpointFetcher
@@ -23,7 +20,6 @@ from planner.train.telemetry import MemberReports
 
 STOP_S = 60.0
 DRAIN_S = 5.0
-REMOVE_S = 10.0
 
 
 class ServerProcess(NamedTuple):
@@ -45,6 +41,7 @@ class RunMonitor(Life[RunAccount]):
 
     members: by name, those that are not the host as well. Members that are lost are started again,
         unless the run needs them all.
+    problems: of a run that has ended as it should: why its weights are not in its folder.
     """
 
     stop_s = STOP_S
@@ -64,6 +61,9 @@ class RunMonitor(Life[RunAccount]):
         self.orders[server.order.name] = server.order
         self._end_s = math.inf
         self._time_is_over = False
+        self.problems: list[str] = []
+        self._cause: str | None = None  # of its failure, once the host has been told to stop
+        self._done: int | None = None  # steps, as the host last told
         self._joined: set[str] = set()  # members that the server has let in
         self._failure = RunFailure(server.order.agent.name, members, server.needs_all, clock)
 
@@ -94,6 +94,8 @@ class RunMonitor(Life[RunAccount]):
             self._members[told.member].end_agent()
         elif isinstance(told, Evaluated) and self._server.evaluation_stops_all:
             self._end_s += told.seconds
+        elif isinstance(told, Progress):
+            self._done = told.done
         elif isinstance(told, CheckpointFailed):
             self._fetcher.unsaved = told.reason
         self._reporter.report(source, told)
@@ -114,10 +116,11 @@ class RunMonitor(Life[RunAccount]):
             return self._end(self._order.result)
         host_error = self._order.error if ended else None
         reason = None if self.interrupted and host_error is None else self._failure.reason(host_error)
-        if reason is not None:
-            self._fetcher.wait()
-            self._remove_files()
-            raise self._failed(reason)
+        if reason is not None and self._cause is None:
+            self._fail(reason)
+        if self._cause is not None and host_error is not None:
+            self._take_home()
+            raise self._failed(self._cause)
         if not self._time_is_over and self.clock() > self._end_s:
             self._time_is_over = True
             self.signals.over.set()  # a worker that is cut off now is not started again
@@ -125,45 +128,64 @@ class RunMonitor(Life[RunAccount]):
             self._order.stop("the time is over")
         return None
 
+    def _fail(self, cause: str) -> None:
+        """End the run as Ctrl-C does: its host saves what has been trained, which is fetched."""
+        self._cause = cause
+        self.signals.over.set()
+        if self._server.needs_all:
+            for member in self._members.values():
+                if member.error is not None:
+                    member.end_agent()  # the others, which wait for it in an exchange, see its end
+        self.stop(cause)
+
     def say_stopping(self) -> None:
         self._reporter.report("planner", Stopping())
 
     def late(self) -> RunAccount:
-        raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
+        self._take_home()
+        late = f"the server did not stop within {STOP_S:g} s"
+        raise self._interrupted(late) if self._cause is None else self._failed(f"{self._cause}; {late}")
 
     def at_once(self) -> RunAccount:
         done: RunAccount | None = self._order.result
         if done is not None and self._is_saved(done):
             return done
-        raise self._interrupted("stopped at once") from None
+        raise self._interrupted("; ".join([*filter(None, [self._cause]), "stopped at once"])) from None
 
     def _end(self, account: RunAccount) -> RunAccount:
+        self._done = account.done
         self._fetcher.finish()
         self._drain()
         self._reporter.report("planner", RunEnded(account))
         self._remove_files()
-        completed = self._time_is_over and not self.interrupted and account.reason == STOPPED
+        timed = self._time_is_over and not self.interrupted and account.reason == STOPPED
         fault = self._failure.of_streams(account)
-        completed |= fault is None and account.reason in EARLY_ENDS and self._fetcher.has(account.done)
-        if self._is_saved(account) or completed:
+        if account.finished or timed or (account.reason in EARLY_ENDS and fault is None):
+            if not timed and not self._fetcher.has(account.done):
+                unsaved = self._fetcher.unsaved + self._fetcher.resume_hint(account.done)
+                self.problems.append(f"the trained weights could not be saved: {unsaved}")
             return account
         where = f"after step {account.done} of {account.total}"
         if fault is not None:
             raise self._failed(f"{where} no more samples arrive: {fault}")
-        if account.finished or account.reason in EARLY_ENDS:
-            raise self._failed(f"the trained weights could not be saved: {self._fetcher.unsaved}")
         if self.interrupted:
             raise self._interrupted(f"stopped {where}")
-        raise self._failed(f"{where}: {account.reason or 'the server ended early'}")
+        cause = self._cause or self._failure.reason(None)
+        raise self._failed(f"{cause}; stopped {where}" if cause else f"{where}: {account.reason}")
 
     def _is_saved(self, account: RunAccount) -> bool:
         """Whether the run has been trained to its end and its weights are in the run folder."""
         return bool(account.finished) and self._fetcher.has(account.done)
 
+    def _take_home(self) -> None:
+        """Fetch what the host has saved, and leave nothing there."""
+        self._fetcher.finish()
+        self._remove_files()
+
     def _remove_files(self) -> None:
         """Remove the run's files from the server's device once its last checkpoint is here."""
         if self._fetcher.up_to_date:
-            remove(self._fetcher.agent or self._order.agent, self._server.files)
+            self._fetcher.remove(self._order.agent, self._server.files)
 
     def _drain(self) -> None:
         """Handle the last events of workers, which may come after the server's account."""
@@ -172,17 +194,7 @@ class RunMonitor(Life[RunAccount]):
             self.take()
 
     def _failed(self, reason: str) -> RunError:
-        return RunError(reason + self._fetcher.resume_hint())
+        return RunError(reason + self._fetcher.resume_hint(self._done))
 
     def _interrupted(self, reason: str) -> InterruptedRunError:
-        return InterruptedRunError(reason + self._fetcher.resume_hint())
-
-
-def remove(agent: AgentClient, files: Iterable[str]) -> None:
-    """Remove a run's files from a device.
-
-    A device that cannot be reached keeps them until its cache is pruned.
-    """
-    with suppress(RemoteError):
-        for path in files:
-            agent.call(RemoveFile(path), REMOVE_S)
+        return InterruptedRunError(reason + self._fetcher.resume_hint(self._done))

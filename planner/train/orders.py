@@ -24,9 +24,9 @@ from planner.train.training_data import Placed, TrainingData
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
 TOTAL_MOMENTUM = 0.9
-#: Seconds between checkpoints, at least, where none are asked for: to write one and to fetch it
-#: takes processor and link from the training.
-LEAST_BETWEEN_S = 60.0
+#: Seconds between checkpoints where none are asked for: to write one and to fetch it takes
+#: processor and link from the training.
+BETWEEN_S = 60.0
 #: What an evaluation may take: so many times as predicted, or these seconds where that is unknown.
 EVALUATION_FACTOR, UNKNOWN_EVALUATION_S = 3.0, 1800.0
 
@@ -37,7 +37,7 @@ class Options(NamedTuple):
     data: the directory of the data set; empty for a job.
     warmup: steps.
     evaluate_every: steps; 0 for once an epoch.
-    checkpoint_every: steps; 0 for a tenth of the run, or a minute if that is longer.
+    checkpoint_every: steps; 0 for once a minute by the clock.
     heartbeat_s: seconds of silence after which a worker is dropped.
     keep_weights: without it, no checkpoint is written.
     rate, weight_decay: None for the optimizer's default.
@@ -229,7 +229,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay, run.clip_norm),
         schedule=RateSchedule(options.schedule, run.steps, options.warmup),
         checkpoints=Checkpoints(
-            checkpoint, options.checkpoint_every or max(tenth, _steps_between(plan)), resume, described
+            checkpoint, options.checkpoint_every, resume, described, 0.0 if options.checkpoint_every else BETWEEN_S
         ),
         stop_rule=stop_rule(options),
         evaluate_every=options.evaluate_every or epoch,
@@ -242,12 +242,6 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         seed=options.seed,
         inject=options.inject or "",
     )
-
-
-def _steps_between(plan: Plan) -> int:
-    """Steps that take ``LEAST_BETWEEN_S`` as predicted, but not more than the run has."""
-    share = LEAST_BETWEEN_S / plan.prediction.time_s if plan.prediction.time_s > 0 else 1.0
-    return math.ceil(min(1.0, share) * plan.run.steps)
 
 
 def cache_name(folder: Path, suffix: str) -> str:

@@ -1,5 +1,6 @@
 """A run of a plan starts: data are sent, then server and workers begin (Gu et al., step 6)."""
 
+import contextlib
 import functools
 import math
 import time
@@ -32,7 +33,7 @@ from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.data_division import DataDivision, data_division
 from planner.train.event_log import EventReporter, OnEvent
 from planner.train.events import Reaching, Sending, Started
-from planner.train.monitor import RunMonitor, ServerProcess, remove
+from planner.train.monitor import RunMonitor, ServerProcess
 from planner.train.observer import Observer
 from planner.train.orders import Options
 from planner.train.telemetry import MemberReports
@@ -49,6 +50,7 @@ class TrainingRun:
     """One run of a plan.
 
     reports: of the workers; they fill while these run.
+    problems: of a run that has ended as it should: what of it could not be saved or shown.
     startup_s: seconds until all members were ready; None before, and with agents that are used
         again.
     observers: write the run's events besides its log; closed with the run.
@@ -75,6 +77,7 @@ class TrainingRun:
         self._addresses: dict[str, str] = {}
         self.reports = {name: MemberReports() for name in plan.names}
         self.startup_s: float | None = None
+        self.problems: list[str] = []
 
     def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> RunAccount:
         """Train to the last step, or for ``lasting_s`` as ``RunMonitor.run`` counts.
@@ -88,16 +91,19 @@ class TrainingRun:
         try:
             self.data.check_parts(self.division.parts())
             began_s = time.monotonic()
-            with self._pool.lent() if self._pool_is_lent else self._pool:
+            with self._pool.lent() if self._pool_is_lent else self._pool, contextlib.closing(fetcher):
                 self._open_agents()
                 server = self._start(resume, fetcher)
                 if not self._pool_is_lent:
                     self.startup_s = time.monotonic() - began_s
                 monitor = RunMonitor(server, self._members, fetcher, self.reports, self._reporter, self._signals)
-                return monitor.run(lasting_s)
+                account = monitor.run(lasting_s)
+                self.problems += monitor.problems
+                return account
         finally:
             self._signals.over.set()
             self._reporter.close()
+            self.problems += self._reporter.problems
 
     def _open_agents(self) -> None:
         self._reporter.report("planner", Reaching(tuple(self._devices)))
@@ -114,7 +120,7 @@ class TrainingRun:
             members = self._placed_members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
             host = self._start_orders(agent, run, members, fetcher.hear)
         except (PlannerError, KeyboardInterrupt):
-            remove(agent, files)  # nothing has been written to them yet
+            fetcher.remove(agent, files)  # nothing has been written to them yet
             raise
         self._signals.go.set()
         self._reporter.report("planner", Started())

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from backends.protocol.events import RunAccount
 from backends.strategies.engine import TORCH
 from planner.console import OnProgress
-from planner.errors import PlanError
+from planner.errors import PlanError, RecordError
 from planner.fleet.device import Fleet, require_trust
 from planner.fleet.file import load_fleet
 from planner.jobs.reference import find_job
@@ -105,14 +106,38 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
 def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
     """Run a plan to its end, or for ``lasting_s``; returns the content of result.json.
 
-    The run's folder then holds plan, options, events, checkpoint and result. Raises RunError.
+    The run's folder then holds plan, options, events, checkpoint and result. Whatever of them could
+    not be written or worked out is among the result's ``problems``. Raises RunError.
     """
     plan, folder = run.plan, run.folder
     save(plan, folder.plan)
     save(run.options, folder.options)
     account = run.run(resume, lasting_s)
     result = run_result(plan, account, worker_results(plan, account, run.reports))
-    result.update(end_of(account, orders.stop_rule(run.options)))
+    result["problems"] = list(run.problems)
+    _keep(result, folder)  # before what may fail
+    try:
+        _add_reports(result, run, account)
+    except Exception as error:  # noqa: BLE001 - no report that fails costs the run
+        result["problems"].append(f"its report is not complete: {type(error).__name__}: {error}")
+    _keep(result, folder)
+    return result
+
+
+def _keep(result: dict[str, Any], folder: RunFolder) -> None:
+    try:
+        save(result, folder.result)
+    except RecordError as error:
+        if str(error) not in result["problems"]:
+            result["problems"].append(str(error))
+
+
+def _add_reports(result: dict[str, Any], run: TrainingRun, account: RunAccount) -> None:
+    """Add how the run ended, and what is known of its start, its data and what it learnt."""
+    plan = run.plan
+    result.update(end_of(account, rule := orders.stop_rule(run.options)))
+    if problem := rule.unknown_metric(account.evaluations):
+        result["problems"].append(f"--target {run.options.target}: {problem}")
     if run.startup_s is not None:
         result["startup_s"] = run.startup_s
     if run.division.by_label:
@@ -124,8 +149,6 @@ def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = m
         result["injection"] = {"inject": run.options.inject, "predicted": json_value(expected)}
     if run.data.classes is not None:
         result["notes"] += learning_notes(account.evaluations, run.data.classes)
-    save(result, folder.result)
-    return result
 
 
 def _options(request: TrainRequest, before: RunFolder | None) -> Options:

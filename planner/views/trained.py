@@ -1,12 +1,14 @@
 """This view shows what a run has trained, and what was measured beside what was predicted."""
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from planner.errors import RunError
 from planner.json_records import decode
 from planner.paths import RunFolder
 from planner.profile.power_readings import uncertainty
@@ -44,6 +46,23 @@ def render(result: Mapping[str, Any], folder: RunFolder, verbose: bool = False) 
         f"to use it: planner export {shlex.quote(str(folder.path))} --to model.pt",
     ]
     return stack([Text(summary(result, folder, stand_ins), style="bold"), *tables], notes)
+
+
+@contextmanager
+def complete(folder: RunFolder, problems: Sequence[str]) -> Iterator[None]:
+    """Show the result of a run within it. Raises RunError for what is missing of the result.
+
+    problems: those of the result.
+    """
+    found = list(problems)
+    try:
+        yield
+    except OSError:  # of standard output
+        raise
+    except Exception as error:  # noqa: BLE001 - nobody should think that the run is lost
+        found.append(f"its result cannot be shown: {type(error).__name__}: {error}")
+    if found:
+        raise RunError(f"the run is complete, in {folder.path}, but {'; '.join(found)}")
 
 
 def summary(result: Mapping[str, Any], folder: RunFolder, stand_ins: Collection[str] = ()) -> str:
@@ -110,7 +129,7 @@ def _courses(evaluations: Sequence[Mapping[str, Any]]) -> list[str]:
     last, count = len(evaluations) - 1, min(len(evaluations), MOST_POINTS)
     shown = [evaluations[round(place * last / max(1, count - 1))] for place in range(count)]
     points = {
-        name: (f"{metric_text(name, _metrics(each)[name])} after {each['step']:,}" for each in shown)
+        name: (f"{metric_text(name, _metrics(each).get(name))} after {each['step']:,}" for each in shown)
         for name in _metrics(evaluations[0])
     }
     return [f"{name}: {', '.join(texts)} steps" for name, texts in points.items()]

@@ -95,6 +95,38 @@ class Softmax(Replica):
         return self._optimizers.setdefault(SLOT_NAMES[kind], registry.build(kind, self.variables))
 
 
+class Faulty(Softmax):
+    """Does something else in one of its calls, by default fails.
+
+    what: "gradient", "update" or "evaluate". call: counted from 1.
+    """
+
+    def __init__(self, what: str, call: int, instead: Callable[[], None] = lambda: None, seed: int = 0) -> None:
+        super().__init__(seed)
+        self._what, self._call, self._instead = what, call, instead
+        self._calls = 0
+
+    def _count(self, what: str) -> None:
+        self._calls += what == self._what
+        if what == self._what and self._calls == self._call:
+            self._instead()
+            raise ArithmeticError("a faulty " + what)
+
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
+        self._count("gradient")
+        return super().gradient(batch, rate, weight_decay, adds)
+
+    def update(self, optimizer: OptimizerSettings) -> None:
+        if self._what == "update":
+            self.weights[0] += 1.0  # half of what it should do
+        self._count("update")
+        super().update(optimizer)
+
+    def evaluate(self, batch: Any) -> tuple[float, dict[str, float]]:
+        self._count("evaluate")
+        return super().evaluate(batch)
+
+
 class Diverging(Softmax):
     """Gives a loss, or a gradient, that is not a finite number after its first good steps."""
 
@@ -196,6 +228,7 @@ def run_spec(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
     checkpoints = Checkpoints(
         changes.pop("checkpoint_path", str(folder / "checkpoint.npz")), changes.pop("checkpoint_every", 0),
         changes.pop("resume", None), changes.pop("description", {"model": "softmax"}),
+        changes.pop("checkpoint_every_s", 0.0),
     )  # fmt: skip
     optimizer = changes.pop("optimizer", OptimizerSettings(0.1, 0.9, 0.001))
     if settings.strategy.optimizer.name != SGD:

@@ -1,5 +1,6 @@
 """A coordinator runs in one thread and its peers in others, with real sockets between them."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -69,8 +70,10 @@ class PeerThread(MemberThread):
         replica: Replica | None = None,
         clock: Callable[[], float] = time.perf_counter,
         batches: BatchSource | None = None,
+        own_code: Callable[[], Any] = contextlib.ExitStack,
     ) -> None:
         super().__init__()
+        self._own_code = own_code
         self.replica = replica or Softmax(initial)
         own = shard(seed)
         own.position = skip * BATCH
@@ -98,7 +101,9 @@ class PeerThread(MemberThread):
 
     def take_part(self) -> None:
         optimizer = self._run.spec.optimizer
-        self.peer = Peer(self.connection, self.replica, self.batches, TEST, self.exchange, optimizer, clock=self._clock)
+        self.peer = Peer(
+            self.connection, self.replica, self.batches, TEST, self.exchange, optimizer, self._own_code, self._clock
+        )
         try:
             self.peer.run("127.0.0.1", self._port)
         finally:

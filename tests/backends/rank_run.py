@@ -1,7 +1,8 @@
 """Ranks of a run as threads of one process, whose process group is memory that they share."""
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,6 +12,7 @@ from backends.data.loader import BatchSource
 from backends.frameworks.base import Replica
 from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, OnWait, ProcessGroup
 from backends.hosting.rank import Rank
+from backends.hosting.run_clock import RunClock
 from backends.protocol.events import RunAccount, TimeSpent
 from backends.training.run_spec import Checkpoints, RunSpec
 from tests.backends.fakes import TEST, DrawnBatches, Softmax
@@ -104,9 +106,12 @@ class RankThreads:
         replicas: Sequence[Replica] = (),
         skip: int = 0,
         data: Sequence[BatchSource] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.names = tuple(f"rank{number}" for number in range(len(batches)))
         self.replicas = list(replicas) or [Softmax(seed) for seed in range(len(batches))]
+        self.ranks: dict[int, Rank] = {}
+        self._clock = clock
         self.events: list[list[Any]] = [[] for _ in batches]
         self.stopping = [threading.Event() for _ in batches]
         table = Table(len(batches))
@@ -125,6 +130,8 @@ class RankThreads:
                 spec, self.replicas[number], self.groups[number], self.names, self._data[number],
                 self.events[number].append,
             )  # fmt: skip
+            rank.clock = RunClock(self._clock)
+            self.ranks[number] = rank
             return rank.train(TEST, self.stopping[number].is_set), rank.spent
         except ValueError:  # which all ranks raise alike
             raise

@@ -10,7 +10,7 @@ from backends.training import checkpoint
 from backends.training.compute_clock import clock_of
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step import gradient
-from tests.backends.fakes import Diverging, Softmax, arrays_of, run_spec, train_on_all
+from tests.backends.fakes import Diverging, Faulty, Softmax, arrays_of, run_spec, train_on_all
 from tests.backends.rank_run import RankThreads, drawn
 from tests.running import until
 
@@ -69,6 +69,32 @@ def test_the_first_rank_evaluates_and_saves_for_all(spec):
     assert [each.member for each in run.emitted(0, Joined)] == ["rank0", "rank1"]
     assert all(row.connected and row.loss for row in run.emitted(0, Progress)[-1].workers.values())
     assert not run.events[1]
+
+
+def test_checkpoints_go_by_the_clock_of_the_first_rank_and_all_take_part(spec):
+    now_s, settings = [0.0], spec(ENDLESS, checkpoint_every_s=60.0)
+    run = RankThreads(settings, (8, 8), clock=lambda: now_s[0])
+    until(lambda: run.ranks.keys() == {0, 1} and run.ranks[0].step_queue.done, lambda: "no step")
+    for minute in (1, 2):
+        now_s[0] += 61.0
+        until(lambda minute=minute: len(run.emitted(0, CheckpointWritten)) >= minute, lambda: "no checkpoint")
+    run.stopping[0].set()
+    run.end()
+    assert len(run.emitted(0, CheckpointWritten)) == 3
+    np.testing.assert_array_equal(saved(settings).state, run.replicas[1].state)  # the mean of both
+
+
+def test_the_first_rank_saves_the_last_whole_round_where_another_fails(spec):
+    settings = spec(ENDLESS)
+    all_made = Faulty("gradient", 5, lambda: until(lambda: run.ranks[0].step_queue.done == 8, lambda: "hangs"))
+    run = RankThreads(settings, (8, 8), [Softmax(), all_made])
+    with pytest.raises(GroupError):
+        run.end()
+    run.ranks[0].save_after_failure()
+    assert saved(settings).meta["step"] == 8
+    whole = RankThreads(spec(8, checkpoint_path=None), (8, 8))
+    whole.end()
+    np.testing.assert_array_equal(saved(settings).weights, whole.replicas[0].weights)
 
 
 def test_running_statistics_are_saved_as_their_mean(spec):

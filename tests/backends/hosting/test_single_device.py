@@ -1,14 +1,16 @@
 """A cluster of one device trains as any other would, without a network."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
 
 from backends.data.loader import ArraySamples
 from backends.frameworks.optimizer import MOMENTUM, OptimizerSettings
+from backends.hosting.run_clock import RunClock
 from backends.hosting.single_device import SingleDevice
-from backends.protocol.events import Diverged
+from backends.protocol.events import CheckpointWritten, Diverged, TargetUnknown
 from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, step
@@ -19,6 +21,7 @@ from tests.backends.fakes import (
     TEST,
     Diverging,
     DrawnBatches,
+    Faulty,
     Softmax,
     arrays_of,
     images,
@@ -28,6 +31,7 @@ from tests.backends.fakes import (
 from tests.backends.replicas import NORMALISED, small_replica
 from tests.backends.server_run import ServerRun, WorkerThread
 from tests.installed import MIXED
+from tests.running import HANG_S, until
 
 
 def never():
@@ -119,11 +123,61 @@ def test_it_ends_with_the_first_evaluation_at_its_target_and_saves_its_weights(t
     assert left.meta["step"] == account.done and len(account.evaluations) == first + 1
 
 
-def test_a_target_that_no_evaluation_gives_ends_it_with_the_reason(tmp_path):
-    rule = StopRule(MetricTarget("f1", 0.5))
-    spec = run_spec(tmp_path, 20, evaluate_every=5, stop_rule=rule)
-    account = SingleDevice(spec, Softmax(), DrawnBatches(), print).train(TEST, never)
-    assert account.done == 5 and "an evaluation gives no f1; it gives loss, accuracy" in account.reason
+def test_a_target_that_no_evaluation_gives_is_told_once_and_costs_no_step(tmp_path):
+    rule = StopRule(MetricTarget("f1", 0.5), patience=1)
+    account, _, events, left = train(run_spec(tmp_path, 20, evaluate_every=5, stop_rule=rule))
+    assert account.finished and left.meta["step"] == 20
+    told = [event.reason for event in events if isinstance(event, TargetUnknown)]
+    assert told == ["an evaluation gives no f1; it gives loss, accuracy"]
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def test_checkpoints_go_by_the_clock_also_while_a_step_hangs(tmp_path):
+    clock, hanging, go_on, events = Clock(), threading.Event(), threading.Event(), []
+    replica = Faulty("gradient", 5, lambda: (hanging.set(), go_on.wait(HANG_S)))
+    device = SingleDevice(run_spec(tmp_path, 20, checkpoint_every_s=60.0), replica, DrawnBatches(), events.append)
+    device.clock = RunClock(clock)
+    training = threading.Thread(target=lambda: pytest.raises(ArithmeticError, device.train, TEST, never))
+    training.start()
+    hanging.wait(HANG_S)
+    assert not any(isinstance(event, CheckpointWritten) for event in events)
+    clock.now_s = 61.0
+    until(lambda: any(isinstance(event, CheckpointWritten) for event in events), lambda: str(events))
+    assert checkpoint.peek(device.spec.checkpoints.path)["step"] == 4
+    go_on.set()
+    training.join()
+
+
+@pytest.mark.parametrize(("what", "call", "saved"), [("gradient", 5, 4), ("evaluate", 2, 6), ("gradient", 1, None)])
+def test_an_error_ends_it_with_the_weights_of_the_last_whole_step(tmp_path, what, call, saved):
+    events, before = [], Softmax()
+    spec = run_spec(tmp_path, 20, evaluate_every=3)
+    device = SingleDevice(spec, Faulty(what, call), DrawnBatches(), events.append)
+    with pytest.raises(ArithmeticError, match="a faulty " + what), device.saved_on_failure():
+        device.train(TEST, never)
+    assert [event.step for event in events if isinstance(event, CheckpointWritten)] == ([saved] if saved else [])
+    assert events[-1].done == (saved or 0)
+    if saved:
+        whole = SingleDevice(run_spec(tmp_path, 20, checkpoint_path=None), before, DrawnBatches(), print)
+        whole.train(TEST, lambda: whole.step_queue.done == saved)
+        np.testing.assert_array_equal(checkpoint.read(spec.checkpoints.path).weights, before.weights)
+
+
+def test_weights_in_the_middle_of_an_update_are_no_checkpoint(tmp_path):
+    device = SingleDevice(
+        run_spec(tmp_path, 20, checkpoint_every=2), Faulty("update", 4), DrawnBatches(), lambda event: None
+    )
+    with pytest.raises(ArithmeticError), device.saved_on_failure():
+        device.train(TEST, never)
+    assert checkpoint.peek(device.spec.checkpoints.path)["step"] == 2
 
 
 @pytest.mark.parametrize("loss", [np.nan, np.inf])

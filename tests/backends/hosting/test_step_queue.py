@@ -47,6 +47,26 @@ def test_a_checkpoint_that_falls_due_in_the_last_round_is_left_to_the_end():
     assert not counter.take_due_save()
 
 
+def test_checkpoints_fall_due_by_the_clock_where_steps_have_been_made_since_the_last():
+    counter = StepCounter(8, save_every_s=60.0)
+    due = []
+    for elapsed_s, steps in [(59.0, 1), (61.0, 0), (100.0, 1), (121.0, 0), (190.0, 0), (191.0, 1), (900.0, 5)]:
+        counter.count_steps(steps)
+        counter.see_clock(elapsed_s)
+        due.append(counter.take_due_save())
+    assert due == [False, True, False, True, False, True, False]  # the last is made at the end
+
+
+def test_a_resumed_run_has_made_steps_when_it_has_made_its_own():
+    counter = StepCounter(8, save_every_s=60.0)
+    counter.resume(4, 0)
+    counter.see_clock(61.0)
+    assert not counter.take_due_save() and not counter.has_made_steps
+    counter.count_steps(1)
+    counter.see_clock(61.0)
+    assert counter.take_due_save() and counter.has_made_steps
+
+
 def test_a_run_that_has_made_more_steps_than_asked_is_refused():
     with pytest.raises(ValueError, match="9 steps are done already, more than the run's 8"):
         queue_of(8, made=9)

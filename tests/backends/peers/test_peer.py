@@ -3,24 +3,28 @@
 This holds for every topology, and whoever joins, leaves or resumes.
 """
 
+import contextlib
 import itertools
 
 import numpy as np
 import pytest
 
 from backends.frameworks.optimizer import OptimizerSettings
+from backends.hosting.run_clock import RunClock
+from backends.jobs.failure import JobFailure
 from backends.jobs.job import ACCURACY
 from backends.network.mailbox import RUN_OVER
 from backends.peers.exchanges import gradients
-from backends.protocol.events import Dropped, Joined, Silent
+from backends.protocol.events import CheckpointWritten, Dropped, Joined, Silent
 from backends.strategies.compatibility import PARTS
 from backends.strategies.presets import PRESETS
-from tests.backends.fakes import train_on_all, train_on_all_with
+from tests.backends.fakes import Faulty, Softmax, train_on_all, train_on_all_with
 from tests.backends.peer_run import NAMES, PeerRun, shard
 from tests.backends.replicas import small_replica
 from tests.installed import EACH, MIXED
 from tests.running import HANG_S
 
+ENDLESS = 10**9
 #: Synchronous and lossless: all gradients of a step reach everyone within it.
 WHOLE = [
     ("baseline", 3),
@@ -141,6 +145,61 @@ def test_every_preset_learns(tmp_path, name):
     assert account.finished
     assert account.evaluations[-1].metrics[ACCURACY] > 0.8
     assert run.saved().meta["step"] == 90
+
+
+@pytest.mark.parametrize(("what", "call", "made"), [("gradient", 5, 4), ("evaluate", 1, 3)])
+def test_peers_that_all_fail_at_once_save_the_weights_of_their_last_step(tmp_path, what, call, made):
+    run = PeerRun(tmp_path, "allreduce", 90, 2, evaluate_every=6)
+    threads = [run.start(seed, replica=Faulty(what, call)) for seed in range(2)]
+    for thread in threads:
+        thread.join(HANG_S)
+        assert thread.failure == f"ArithmeticError: a faulty {what}" or what == "evaluate"
+    assert not run.account().finished and "ArithmeticError" in run.account().reason
+    assert run.saved().meta["step"] == 2 * made
+    np.testing.assert_allclose(run.saved().weights, train_on_all(made, map(shard, range(2))), rtol=1e-4, atol=1e-6)
+
+
+@contextlib.contextmanager
+def job_code():
+    try:
+        yield
+    except ArithmeticError as error:
+        raise JobFailure(str(error)) from None
+
+
+def test_an_error_of_the_job_on_one_peer_ends_the_run_of_all(tmp_path):
+    run = PeerRun(tmp_path, "allreduce", ENDLESS, 3)
+    replicas = [Softmax(), Faulty("gradient", 5), Softmax()]
+    threads = [run.start(seed, replica=replica, own_code=job_code) for seed, replica in enumerate(replicas)]
+    for thread in threads:
+        thread.join(HANG_S)
+    assert [thread.failure for thread in threads] == [None, "JobFailure: a faulty gradient", None]
+    assert run.account().reason == "pc failed: JobFailure: a faulty gradient"
+    assert run.saved().meta["step"] == 12
+    np.testing.assert_allclose(run.saved().weights, train_on_all(4, map(shard, range(3))), rtol=1e-4, atol=1e-6)
+
+
+def test_another_error_of_one_peer_costs_the_run_that_peer(tmp_path):
+    run = PeerRun(tmp_path, "allreduce", 60, 2)
+    faulty, other = run.start(0, replica=Faulty("gradient", 5)), run.start(1)
+    other.end()
+    faulty.join(HANG_S)
+    assert [event.reason for event in run.emitted(Dropped)] == ["ArithmeticError: a faulty gradient"]
+    assert faulty.failure == "ArithmeticError: a faulty gradient" and run.account().finished
+
+
+def test_checkpoints_of_peers_go_by_the_clock(tmp_path):
+    run, now_s = PeerRun(tmp_path, "allreduce", ENDLESS, 2, checkpoint_every_s=60.0), [0.0]
+    run.host.run_state.clock = RunClock(lambda: now_s[0])
+    threads = run.start_all()
+    for minute in (1, 2):
+        now_s[0] += 61.0
+        run.await_event(CheckpointWritten, minute)
+    run.stopping.set()
+    for thread in threads:
+        thread.end()
+    steps = [event.step for event in run.emitted(CheckpointWritten)]
+    assert len(steps) == 3 and steps == sorted(set(steps))
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -8,6 +8,7 @@ import pytest
 
 from backends.frameworks.base import layout_of
 from backends.frameworks.optimizer import OptimizerSettings
+from backends.hosting.run_clock import RunClock
 from backends.network import framing
 from backends.protocol.events import CheckpointWritten, Diverged
 from backends.protocol.frames import (
@@ -20,6 +21,7 @@ from backends.protocol.frames import (
 )
 from backends.server import parameter_server
 from backends.strategies.strategy import Strategy
+from backends.training import checkpoint
 from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import Diverging, DrawnBatches, Softmax, arrays_of, run_spec, train_on_all
 from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread, assert_whole
@@ -82,6 +84,39 @@ def test_checkpoints_are_taken_at_every_multiple_and_at_the_end(tmp_path):
     worker.push_scores()
     assert_whole(run, 6)
     assert [event.step for event in run.events if isinstance(event, CheckpointWritten)] == [2, 4, 6]
+
+
+def test_checkpoints_go_by_the_clock_whatever_the_workers_do(tmp_path):
+    run, now_s = ServerRun(run_spec(tmp_path, 6, checkpoint_every_s=60.0)), [0.0]
+    run.host.run_state.clock = RunClock(lambda: now_s[0])
+    worker = ScriptedWorker(run, "nano")
+    for _ in range(2):
+        worker.receive_order()
+        worker.push()
+    worker.receive_order()  # and it hangs
+    now_s[0] = 61.0
+    run.await_event(CheckpointWritten)
+    assert checkpoint.peek(run.spec.checkpoints.path)["step"] == 2
+    run.stopping.set()
+    worker.leave()
+    assert run.saved().meta["step"] == 2
+
+
+def test_a_host_that_fails_saves_what_has_been_trained(tmp_path):
+    run = ServerRun(run_spec(tmp_path, 6))
+    worker = ScriptedWorker(run, "nano")
+    for _ in range(2):
+        worker.receive_order()
+        worker.push()
+    worker.receive_order()
+
+    def fail():
+        raise ArithmeticError("a faulty host")
+
+    run.host.silent_members.drop = fail
+    run.await_event(CheckpointWritten)
+    assert checkpoint.peek(run.spec.checkpoints.path)["step"] == 2
+    worker.leave()
 
 
 def test_staleness_counts_the_updates_that_came_between(tmp_path):

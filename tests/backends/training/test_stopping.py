@@ -21,9 +21,18 @@ def test_a_target_is_reached_in_the_direction_of_its_metric(higher, value, reach
     assert rule.reason(course(value, higher=higher)) == (TARGET_REACHED if reached else None)
 
 
-def test_a_metric_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(ValueError, match="an evaluation gives no auc; it gives loss, f1"):
-        StopRule(MetricTarget("auc", 0.5)).reason(course(0.1))
+def test_a_metric_that_is_not_there_ends_nothing_and_is_named_with_those_that_are() -> None:
+    rule, found = StopRule(MetricTarget("auc", 0.5), patience=1), course(0.1, 0.1, 0.1)
+    assert rule.reason(found) is None
+    assert rule.unknown_metric(found) == "an evaluation gives no auc; it gives loss, f1"
+    assert StopRule(MetricTarget("f1", 0.5)).unknown_metric(found) is None
+
+
+def test_evaluations_of_an_earlier_run_without_the_metric_do_not_count() -> None:
+    earlier = course(0.5)[0]._replace(metrics={})
+    rule = StopRule(MetricTarget("f1", 0.9), patience=1)
+    assert rule.reason([earlier, *course(0.6)]) is None
+    assert rule.reason([earlier, *course(0.6, 0.6)]) == NO_IMPROVEMENT
 
 
 @pytest.mark.parametrize(

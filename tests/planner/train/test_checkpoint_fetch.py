@@ -17,6 +17,7 @@ from planner.errors import DeviceLostError
 from planner.paths import RunFolder
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
+from planner.train.events import SlowFetch
 from tests.running import until
 
 WRITTEN = CheckpointWritten("there.npz", 20, 7)
@@ -62,7 +63,7 @@ def test_a_full_disk_here_costs_no_agent(folder: RunFolder, tmp_path: Path) -> N
     only = FetchAgent(b"weights")
     fetcher = new_fetcher(folder, tmp_path, only)
     fetcher.hear(WRITTEN)  # the run folder is not there to write into
-    fetcher.wait()
+    until(lambda: "there.npz" in fetcher.unsaved, lambda: fetcher.unsaved)
     assert not fetcher.up_to_date and "there.npz on tx2" in fetcher.unsaved
     folder.path.mkdir()
     fetcher.finish()
@@ -75,8 +76,8 @@ def test_an_agent_that_is_lost_is_closed_and_replaced(folder: RunFolder, tmp_pat
     lost, other = FetchAgent(DeviceLostError("tx2: gone")), FetchAgent(b"weights")
     fetcher = new_fetcher(folder, tmp_path, lost, other)
     fetcher.hear(WRITTEN)
-    fetcher.wait()
-    assert lost.closed and not fetcher.up_to_date
+    until(lambda: lost.closed, lambda: "it goes on with an agent that is lost")
+    assert not fetcher.up_to_date
     fetcher.finish()
     assert fetcher.agent is other and fetcher.up_to_date
 
@@ -107,14 +108,15 @@ class Clock:
 
 
 class Slow(FetchAgent):
-    """An agent whose fetches take 10 s by the clock."""
+    """An agent whose fetches take so long by the clock."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, seconds: float = 600.0) -> None:
         super().__init__(b"weights")
         self.clock = clock
+        self.seconds = seconds
 
     def fetch(self, path: str, sink: Callable[[bytes], object]) -> None:
-        self.clock.now_s += 10.0
+        self.clock.now_s += self.seconds
         super().fetch(path, sink)
 
 
@@ -130,14 +132,20 @@ class Rest(threading.Event):
         return self.is_set()
 
 
-def test_after_a_fetch_the_device_is_left_alone_for_nineteen_times_as_long(folder: RunFolder, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("fetch_s", "told"), [(10.0, []), (40.0, [SlowFetch("tx2", 40.0)])])
+def test_after_a_fetch_the_device_is_left_alone_for_as_long_and_a_slow_one_is_told_once(
+    folder: RunFolder, tmp_path: Path, fetch_s: float, told: list[SlowFetch]
+) -> None:
     folder.path.mkdir()
-    clock, rest = Clock(), Rest()
-    fetcher = new_fetcher(folder, tmp_path, Slow(clock))
+    clock, rest, events = Clock(), Rest(), []
+    fetcher = new_fetcher(folder, tmp_path, Slow(clock, fetch_s))
     fetcher.clock, fetcher._ending = clock, rest
-    fetcher.hear(WRITTEN)
-    fetcher.wait()
-    assert rest.seconds == [pytest.approx(190.0)]
+    fetcher.reporter = EventReporter(tmp_path / "events", lambda _, event: events.append(event))
+    for step in (20, 40):
+        fetcher.hear(WRITTEN._replace(step=step))
+        until(lambda: fetcher._fetching is None, lambda: "it fetches for ever")
+    assert rest.seconds == [pytest.approx(fetch_s)] * 2
+    assert events == told
 
 
 def test_the_end_of_the_run_ends_the_rest_and_the_last_checkpoint_is_fetched(folder: RunFolder, tmp_path: Path) -> None:
@@ -149,24 +157,40 @@ def test_the_end_of_the_run_ends_the_rest_and_the_last_checkpoint_is_fetched(fol
     fetcher.hear(WRITTEN._replace(step=40))  # in the rest, which lasts for minutes
     assert not fetcher.up_to_date
     fetcher.finish()
-    assert fetcher.up_to_date and clock.now_s == 20.0
+    assert fetcher.up_to_date and clock.now_s == 1200.0
+
+
+def test_what_is_written_while_the_run_ends_is_left_to_its_last_fetch_and_nothing_half_stays(
+    folder: RunFolder, tmp_path: Path
+) -> None:
+    folder.path.mkdir()
+    fetcher = new_fetcher(folder, tmp_path, FetchAgent(b"weights"))
+    fetcher.finish()
+    fetcher.hear(WRITTEN)
+    assert fetcher._fetching is None and not fetcher.up_to_date
+    fetcher.finish()
+    assert fetcher.up_to_date
+    (folder.path / "checkpoint.part").touch()  # of a fetch that no one waits for
+    fetcher.close()
+    assert [path.name for path in folder.path.iterdir()] == ["checkpoint.npz"]
 
 
 def test_what_stayed_on_a_lost_device_is_named_with_its_step(folder: RunFolder, tmp_path: Path) -> None:
     folder.path.mkdir()
-    lost = (FetchAgent(DeviceLostError("tx2: gone")) for _ in range(2))
+    lost = (FetchAgent(DeviceLostError("tx2: gone")) for _ in range(3))
     fetcher = new_fetcher(folder, tmp_path, *lost)
-    assert fetcher.resume_hint() == "; no checkpoint had been taken"
+    assert fetcher.resume_hint(0) == "; no step had been made, so there is nothing to go on from"
+    assert fetcher.resume_hint(5) == "; no checkpoint had been taken"
     fetcher.hear(WRITTEN)
-    fetcher.wait()
-    assert fetcher.resume_hint() == ("; no checkpoint had been taken (that of step 20 is still there.npz on tx2)")
+    fetcher.finish()
+    assert fetcher.resume_hint(20) == ("; no checkpoint had been taken (that of step 20 is still there.npz on tx2)")
     one = np.ones(1, np.float32)
     layout = Layout((Variable("w", (1,), 0, 1),), ())
     saved = Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), {"step": 10, "evaluations": []}, layout)
     checkpoint.write(str(folder.checkpoint), saved)
     fetcher.hear(WRITTEN)
-    fetcher.wait()
-    assert fetcher.resume_hint() == (
+    fetcher.finish()
+    assert fetcher.resume_hint(20) == (
         f"; the last checkpoint is {folder.checkpoint} of step 10 (that of step 20 is still there.npz on tx2), "
         f"go on with `planner train --resume {folder.path}`"
     )

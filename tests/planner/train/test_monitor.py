@@ -23,6 +23,7 @@ from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 from planner.train.monitor import RunMonitor, ServerProcess
 from planner.train.telemetry import MemberReports
+from tests.running import until
 
 STEPS = 30
 DONE = RunAccount(STEPS, STEPS, 1.0, {}, True)
@@ -55,6 +56,7 @@ class Agent:
     """The agent on the server's device, which records the files it removes."""
 
     name = "tx2"
+    lost = False
 
     def __init__(self) -> None:
         self.removed: list[str] = []
@@ -244,17 +246,53 @@ class Rank:
 
     def __init__(self, error: PlannerError | None, after: int = 0) -> None:
         self._error, self._after = error, after
+        self.agent_ended = False
 
     @property
     def error(self) -> PlannerError | None:
         self._after -= 1
         return self._error if self._after < 0 else None
 
+    def end_agent(self) -> None:
+        self.agent_ended = True
 
-def test_one_lost_rank_ends_a_run_that_needs_all(tmp_path: Path) -> None:
+
+def test_one_lost_rank_ends_a_run_that_needs_all_and_the_others_see_its_end(tmp_path: Path) -> None:
     ranks = {"tx1": Rank(None), "nano": Rank(DeviceLostError("nano: the agent ended"))}
     with pytest.raises(RunError, match="^nano: the agent ended"):
         Run(tmp_path, ServerCall(STOPPED, waits=True), ranks=ranks).monitor.run()
+    assert ranks["nano"].agent_ended and not ranks["tx1"].agent_ended
+
+
+def test_what_a_host_saves_as_it_fails_after_a_rank_is_fetched_and_the_cause_is_the_rank(tmp_path: Path) -> None:
+    ranks = {"nano": Rank(JobError("nano: KeyError: 'x', at job.py:3"))}
+    progress = Progress(STEPS, STEPS + 10, 1.0, {})
+    call = ServerCall(AgentError("tx2: the exchange broke off"), saved(tmp_path), progress, waits=True)
+    message = f"^nano: KeyError: 'x', at job.py:3; the last checkpoint is {tmp_path}/checkpoint.npz of step {STEPS}"
+    with pytest.raises(RunError, match=message):
+        Run(tmp_path, call, ranks=ranks).monitor.run()
+
+
+def test_an_error_before_the_first_step_says_that_there_is_nothing_to_go_on_from(tmp_path: Path) -> None:
+    call = ServerCall(JobError("tx2: KeyError: 'x', at job.py:3"))
+    with pytest.raises(RunError, match="at job.py:3; no step had been made, so there is nothing to go on from$"):
+        Run(tmp_path, call).monitor.run()
+
+
+def test_a_member_s_failure_is_told_where_its_host_knows_no_more_than_that_it_stopped(tmp_path: Path) -> None:
+    failing = {"tx1": Rank(JobError("tx1: KeyError: 'x'"), after=99)}
+    run = Run(tmp_path, ServerCall(STOPPED._replace(reason="tx1 failed"), saved(tmp_path)), workers=failing)
+    until(lambda: run.monitor._order.ended, lambda: "the host does not end")
+    failing["tx1"]._after = 1
+    with pytest.raises(RunError, match="^tx1: KeyError: 'x'; stopped after step 30 of 30; the last checkpoint"):
+        run.monitor.run()
+
+
+def test_weights_that_cannot_be_fetched_are_a_problem_of_a_run_that_is_complete(tmp_path: Path) -> None:
+    run = Run(tmp_path, ServerCall(DONE, CheckpointWritten(str(tmp_path / "nowhere.npz"), STEPS, 100)))
+    assert run.monitor.run() == DONE
+    (problem,) = run.monitor.problems
+    assert problem.startswith("the trained weights could not be saved") and "nowhere.npz on tx2" in problem
 
 
 class SlowAgent(Agent):
@@ -284,20 +322,21 @@ def test_the_checkpoint_that_is_on_its_way_then_is_waited_for(tmp_path: Path) ->
     call = ServerCall(STOPPED, saved(tmp_path), waits=True)
     run = Run(tmp_path, call, workers={"tx1": Asked(JobError("tx1: KeyError: 'x'"), after=2)})
     run.fetcher.pool = SlowAgent(asked)  # type: ignore[assignment]
-    with pytest.raises(RunError, match=f"^tx1: KeyError.* the last checkpoint is {tmp_path}/checkpoint.npz"):
+    message = f"^tx1: KeyError: 'x'; stopped after step 30 of 30; the last checkpoint is {tmp_path}/checkpoint.npz"
+    with pytest.raises(RunError, match=message):
         run.monitor.run()
     assert run.fetcher.has(STEPS)
 
 
 def test_a_run_ends_with_the_last_member_unless_one_that_had_left_comes_back(tmp_path: Path) -> None:
     workers = {"a": Rank(DeviceLostError("a: its device is gone")), "b": Rank(None)}
-    run = Run(tmp_path, ServerCall(DONE), workers=workers)
+    run = Run(tmp_path, ServerCall(STOPPED, saved(tmp_path), waits=True), workers=workers)
     for event in (Left("b", "the stream has ended"), Joined("b")):
         run.monitor.handle("server", event)
     assert run.monitor.outcome(ended=False) is None
     run.monitor.handle("server", Left("b", "the stream has ended"))
-    with pytest.raises(RunError, match="a: its device is gone"):
-        run.monitor.outcome(ended=False)
+    with pytest.raises(RunError, match=f"^a: its device is gone; stopped after step {STEPS} .*--resume {tmp_path}"):
+        run.monitor.run()
 
 
 def test_a_worker_that_is_given_up_is_reported_with_the_reason(tmp_path: Path) -> None:

@@ -60,21 +60,19 @@ def images(count: int) -> ShippedImages:
 # -- orders ----------------------------------------------------------------------------------------
 
 
-def lasting(seconds: float, steps: int = 1000) -> Plan:
-    """A plan that is predicted to take so long."""
-    return plan(planned("a"), steps=steps)._replace(prediction=Prediction(seconds, 80.0))
+@pytest.mark.parametrize("predicted_s", [0.001, 6000.0])
+@pytest.mark.parametrize(("asked", "steps", "seconds"), [(0, 0, 60.0), (20, 20, 0.0)])
+def test_checkpoints_go_by_the_clock_or_by_the_steps_that_are_asked_for_whatever_was_predicted(
+    asked: int, steps: int, seconds: float, predicted_s: float
+) -> None:
+    lasting = plan(planned("a"))._replace(prediction=Prediction(predicted_s, 80.0))
+    found = orders.run_spec(lasting, Options("x", checkpoint_every=asked), images(96), "ckpt", None).checkpoints
+    assert (found.every, found.every_s) == (steps, seconds)
 
 
-def test_left_to_itself_a_run_saves_ten_times_and_evaluates_once_an_epoch() -> None:
-    order = orders.run_spec(lasting(6000.0), Options("x"), images(96), "ckpt", None)
-    assert (order.checkpoints.every, order.evaluate_every) == (100, 3)
-    tiny = orders.run_spec(lasting(6000.0, steps=3), Options("x"), images(8), "ckpt", None)
-    assert (tiny.checkpoints.every, tiny.evaluate_every) == (1, 1)
-
-
-@pytest.mark.parametrize(("seconds", "every"), [(600.0, 100), (300.0, 200), (100.0, 600), (30.0, 1000), (0.0, 1000)])
-def test_but_not_more_often_than_once_a_minute_as_predicted(seconds: float, every: int) -> None:
-    assert orders.run_spec(lasting(seconds), Options("x"), images(96), "ckpt", None).checkpoints.every == every
+def test_left_to_itself_a_run_evaluates_once_an_epoch() -> None:
+    assert orders.run_spec(plan(planned("a")), Options("x"), images(96), "ckpt", None).evaluate_every == 3
+    assert orders.run_spec(plan(planned("a")), Options("x"), images(8), "ckpt", None).evaluate_every == 1
 
 
 @pytest.mark.parametrize(

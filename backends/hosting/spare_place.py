@@ -1,0 +1,45 @@
+"""A spare place for a checkpoint that the device's disk does not take: a file without a name.
+
+It is open in this process alone, and gone with it. Other processes of the same user open it by its
+path under /proc. A newer content takes the place of the older one at once.
+"""
+
+import os
+import tempfile
+from typing import BinaryIO, Callable, Optional, Sequence
+
+#: Memory, which comes after the folder for temporary files.
+MEMORY = "/dev/shm"  # noqa: S108 - no file has a name there
+
+#: Of the file; kept for as long as the process lives.
+_descriptor: Optional[int] = None
+
+
+def keep(
+    write: Callable[[BinaryIO], None], is_wanted: Callable[[], bool], folders: Optional[Sequence[str]] = None
+) -> str:
+    """Keep what is written in the first of the folders that has room; returns its path.
+
+    is_wanted: asked when all is written, before it takes the place of the older one.
+    Raises OSError where no folder has room, or it is not wanted.
+    """
+    failed: Optional[OSError] = None
+    for folder in (tempfile.gettempdir(), MEMORY) if folders is None else folders:
+        try:
+            with tempfile.TemporaryFile(dir=folder) as stream:
+                write(stream)
+                stream.flush()
+                if is_wanted():
+                    return _hold(stream.fileno())
+        except OSError as error:
+            failed = error
+    raise failed or OSError("it is not wanted")
+
+
+def _hold(descriptor: int) -> str:
+    global _descriptor  # noqa: PLW0603 - one for the process, whatever runs it hosts in turn
+    if _descriptor is None:
+        _descriptor = os.dup(descriptor)
+    else:
+        os.dup2(descriptor, _descriptor, inheritable=False)
+    return "/proc/%d/fd/%d" % (os.getpid(), _descriptor)
