@@ -9,9 +9,9 @@ from backends.frameworks.base import Arrays
 from backends.frameworks.layout import Layout
 from backends.frameworks.optimizer import SLOT_NAMES
 from backends.hosting.run_host import HostedRunState
+from backends.network.framing import WireError
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
-from backends.network.framing import WireError
 from backends.protocol.frames import (
     STATE,
     STREAM,

@@ -6,7 +6,7 @@ from typing import Callable, NamedTuple, Optional
 
 import numpy as np
 
-from backends.data.arrivals import SamplesMissing, never
+from backends.data.arrivals import never
 from backends.data.loader import BatchSource
 from backends.frameworks.base import Arrays, Replica
 from backends.frameworks.optimizer import OWN, OptimizerSettings, zero_slots

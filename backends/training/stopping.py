@@ -47,7 +47,7 @@ class StopRule(NamedTuple):
         return "an evaluation gives no %s; it gives %s" % (self.target.metric, known)
 
     def reason(self, evaluations: Sequence[Evaluated]) -> Optional[str]:
-        """Why the run ends after these; None if it goes on. Those without the metric do not count."""
+        """Why the run ends after these, without those that lack the metric; None if it goes on."""
         if self.target is not None:
             evaluations = [each for each in evaluations if self.target.is_in(each)]
         if self.target is not None and evaluations and self.target.reached(evaluations[-1]):

@@ -1,4 +1,4 @@
-"""An error of the user's job ends a run as Ctrl-C does: what was trained is saved, and one line tells all."""
+"""An error of the user's job ends a run as Ctrl-C does: what was trained is saved and named."""
 
 import json
 import re

@@ -16,7 +16,6 @@ from backends.strategies.strategy import Strategy
 from backends.training.step_watch import FACTOR, FIRST_S
 from planner.errors import PlanError, RecordError
 from planner.json_records import load
-from planner.plan.file import Plan
 from planner.predict.run import Prediction
 from planner.train import orders
 from planner.train.orders import Options
