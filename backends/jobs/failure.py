@@ -50,7 +50,7 @@ def own_code(folder: str, function: str) -> Iterator[None]:
         yield
     except JobFailure:
         raise
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
+    except (Exception, SystemExit) as error:
         if CHECKED_ON_GPU in str(error):
             raise refusal(OUT_OF_RANGE % function) from error
         own = place_in(folder, error)

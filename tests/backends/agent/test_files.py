@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from backends.agent import files
 from backends.agent.claims import claimed
 from backends.protocol.member_specs import JobSpec, MemberSpec, ReplicaSpec
+from tests.running import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +93,17 @@ def test_a_file_that_is_gone_can_be_forgotten(cache: Path) -> None:
     files.remove(path)
     files.remove(path)
     assert files.find("some.bin", digest_of(b"x")) is None
+
+
+def test_what_a_killed_agent_had_not_written_to_its_end_is_forgotten_with_the_file(cache: Path) -> None:
+    path = files.store("run-1.npz", b"x")
+    killed = "import os, sys\nfrom profilers.whole_file import whole_file\n"
+    killed += "with whole_file(sys.argv[1]) as stream:\n    os._exit(1)"
+    subprocess.run([sys.executable, "-c", killed, path], check=False, cwd=ROOT)
+    (cache / "run-1.npz.md").touch()
+    assert len(list(cache.glob("run-1.npz*"))) == 3
+    files.remove(path)
+    assert [each.name for each in cache.glob("run-1.npz*")] == ["run-1.npz.md"]
 
 
 @pytest.mark.parametrize("damaged", [b"", b"cont", b"contenT", b"content and more"])

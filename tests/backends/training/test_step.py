@@ -1,5 +1,6 @@
 """A step computes one gradient, an evaluation the means over a test set of any size."""
 
+import math
 import threading
 
 import numpy as np
@@ -11,7 +12,7 @@ from backends.jobs.job import ACCURACY
 from backends.training import step
 from backends.training.compute_clock import EVALUATION, clock_of
 from backends.training.step_watch import StepWatch
-from tests.backends.fakes import BATCH, Diverging, Softmax, images, split
+from tests.backends.fakes import BATCH, TEST, Diverging, Softmax, images, split
 from tests.running import HANG_S
 
 
@@ -56,6 +57,15 @@ def test_an_evaluation_is_the_mean_over_all_images(count) -> None:
     scores = step.evaluate(Softmax(), ArraySamples(*test))
     assert scores.loss == pytest.approx(loss, rel=1e-5)
     assert scores.metrics == {ACCURACY: pytest.approx(metrics[ACCURACY])}
+
+
+def test_a_metric_that_is_not_finite_is_left_out() -> None:
+    class Odd(Softmax):
+        def evaluate(self, batch):
+            loss, metrics = super().evaluate(batch)
+            return loss, {**metrics, "odd": math.nan, "ratio": math.inf}
+
+    assert set(step.evaluate(Odd(), TEST).metrics) == {ACCURACY}
 
 
 def test_an_evaluation_that_hangs_is_told_as_one() -> None:

@@ -161,6 +161,31 @@ def test_a_worker_that_fails_is_started_again_so_often(monkeypatch: pytest.Monke
     assert events_of(lost) == [*kinds, "tx2: the agent ended"]
 
 
+def test_a_device_that_dies_as_the_order_is_given_has_failed_and_was_not_absent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planner.run.restarts.LONGEST_PAUSE_S", 0.01)
+
+    class Dying(FailingWorker):
+        starts = 0
+
+        def start(self, order: object) -> "FailingWorker":
+            self.starts += 1
+            if self.starts > 1:
+                raise self._error
+            return self
+
+    dying = Dying(DeviceLostError("tx2: the agent ended"))
+    assert events_of(dying)[-1] == "tx2: the agent ended"
+    assert dying.starts == ATTEMPTS
+
+
+def test_an_error_of_the_job_is_known_also_where_the_run_ended_first() -> None:
+    signals = Signals()
+    signals.over.set()
+    assert events_of(FailingWorker(JobError("tx2: KeyError: 'x'")), signals=signals) == ["tx2: KeyError: 'x'"]
+
+
 def test_an_error_that_nobody_foresaw_and_one_of_a_member_that_all_need_are_the_last() -> None:
     assert events_of(FailingWorker(KeyError("x"))) == ["tx2: KeyError: 'x'"]
     assert events_of(FailingWorker(DeviceLostError("tx2: gone")), restarts=False) == ["tx2: gone"]

@@ -75,3 +75,43 @@ def test_a_full_disk_is_reported_once_and_events_still_reach_the_screen() -> Non
     reporter.close()
     failed = ("planner", LogFailed("/dev/full: No space left on device"))
     assert shown == [failed, ("a", Joined("a")), ("a", Joined("b"))]
+
+
+def test_neither_a_view_nor_an_observer_that_fails_ends_the_run(tmp_path: Path) -> None:
+    def view(source: str, event: Event) -> None:
+        raise UnicodeError("no such character")
+
+    class Tracker:
+        path = tmp_path / "figures"
+
+        def add(self, source: str, event: Event) -> None:
+            raise KeyError("loss")
+
+        def close(self) -> None:
+            pass
+
+    reporter = EventReporter(tmp_path / "events.jsonl", view, [Tracker()])
+    for name in ("a", "b"):
+        reporter.report(name, Joined(name))
+    reporter.close()
+    assert [each.source for each in read(tmp_path / "events.jsonl")] == ["a", "b"]
+    assert reporter.problems == ["its progress could not be shown: UnicodeError: no such character"]
+
+
+def test_an_observer_that_fails_is_told_once(tmp_path: Path) -> None:
+    shown: list[Event] = []
+
+    class Tracker:
+        path = tmp_path / "figures"
+
+        def add(self, source: str, event: Event) -> None:
+            raise KeyError("loss")
+
+        def close(self) -> None:
+            pass
+
+    reporter = EventReporter(tmp_path / "events.jsonl", lambda _, event: shown.append(event), [Tracker()])
+    for name in ("a", "b"):
+        reporter.report(name, Joined(name))
+    reporter.close()
+    assert shown == [LogFailed(f"{tmp_path}/figures: KeyError: 'loss'"), Joined("a"), Joined("b")]

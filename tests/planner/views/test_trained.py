@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from planner.errors import RunError
 from planner.paths import RunFolder
 from planner.provenance import Provenance
 from planner.views import trained
@@ -91,3 +92,21 @@ def test_a_result_on_emulated_devices_is_labelled() -> None:
     assert "emulated (slowdown 4)" in row(text.partition("workers")[2], "a*")
     assert "* emulated" in text
     assert "emulated" not in shown(trained.render(result(), RunFolder(PATH), verbose=True))
+
+
+def test_a_view_that_fails_ends_in_one_line_that_says_where_the_run_is() -> None:
+    message = "^the run is complete, in runs/x, but its result cannot be shown: KeyError: 'time_s'$"
+    with pytest.raises(RunError, match=message), trained.complete(RunFolder(PATH), []):
+        raise KeyError("time_s")
+
+
+def test_what_is_missing_of_a_complete_run_is_told_after_its_result() -> None:
+    shown_before = []
+    with (
+        pytest.raises(RunError, match="runs/x, but no room; no f1$"),
+        trained.complete(RunFolder(PATH), ["no room", "no f1"]),
+    ):
+        shown_before.append("the result")
+    assert shown_before
+    with trained.complete(RunFolder(PATH), []):
+        pass

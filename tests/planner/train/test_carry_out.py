@@ -1,0 +1,71 @@
+"""The result of a run is kept before anything is told of it, and no report that fails costs it."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from backends.protocol.events import Evaluated, MemberProgress, RunAccount
+from planner.errors import RecordError
+from planner.paths import RunFolder
+from planner.train import train
+from planner.train.data_division import data_division
+from planner.train.orders import Options
+from planner.train.telemetry import MemberReports
+from tests.planner.plans import plan, planned
+
+DONE = RunAccount(
+    100, 100, 90.0, {"a": MemberProgress(100, 0.5, 0, 0.0, False)}, True,
+    evaluations=(Evaluated(100, "a", 0.5, {"mae": 0.1}, 1.0),),
+)  # fmt: skip
+
+
+def ended_run(folder: Path, target: str | None = None, problems: tuple[str, ...] = ()) -> Any:
+    """A run of one device that has ended as it should."""
+    planned_run, options = plan(planned("a")), Options(target=target)
+    return SimpleNamespace(
+        plan=planned_run, folder=RunFolder(folder), options=options, problems=list(problems), startup_s=None,
+        division=data_division(planned_run, options), reports={"a": MemberReports()},
+        data=SimpleNamespace(samples=None, classes=None, sample_bytes=1), run=lambda resume, lasting_s: DONE,
+    )  # fmt: skip
+
+
+def kept(folder: Path) -> Any:
+    return json.loads((folder / "result.json").read_text())
+
+
+def test_a_report_that_fails_is_told_and_the_result_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        assert kept(tmp_path)["measured"]["wall_s"] == 90.0  # it was written before
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(train, "end_of", fail)
+    result = train.carry_out(ended_run(tmp_path))
+    assert result["problems"] == ["its report is not complete: ZeroDivisionError: division by zero"]
+    assert kept(tmp_path) == result
+
+
+def test_a_metric_that_no_evaluation_gives_costs_only_its_judgement(tmp_path: Path) -> None:
+    result = train.carry_out(ended_run(tmp_path, "f1=0.9"))
+    assert result["problems"] == ["--target f1=0.9: an evaluation gives no f1; it gives loss, mae"]
+    assert kept(tmp_path)["target"] == {"metric": "f1", "value": 0.9, "reached": False, "step": None}
+
+
+def test_on_a_full_disk_the_result_is_returned_and_the_problem_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = train.save
+
+    def full(record: object, path: Path) -> None:
+        if path.name == "result.json":
+            raise RecordError("cannot write result.json: No space left on device")
+        save(record, path)
+
+    monkeypatch.setattr(train, "save", full)
+    result = train.carry_out(ended_run(tmp_path, problems=("the trained weights could not be saved",)))
+    assert result["measured"]["wall_s"] == 90.0
+    assert result["problems"] == [
+        "the trained weights could not be saved", "cannot write result.json: No space left on device"
+    ]  # fmt: skip
