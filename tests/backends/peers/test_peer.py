@@ -198,6 +198,7 @@ def test_checkpoints_of_peers_go_by_the_clock(tmp_path):
     run.stopping.set()
     for thread in threads:
         thread.end()
+    run.account()
     steps = [event.step for event in run.emitted(CheckpointWritten)]
     assert len(steps) == 3 and steps == sorted(set(steps))
 

@@ -274,7 +274,7 @@ def test_what_a_host_saves_as_it_fails_after_a_rank_is_fetched_and_the_cause_is_
 
 
 def test_an_error_before_the_first_step_says_that_there_is_nothing_to_go_on_from(tmp_path: Path) -> None:
-    call = ServerCall(JobError("tx2: KeyError: 'x', at job.py:3"))
+    call = ServerCall(JobError("tx2: KeyError: 'x', at job.py:3"), Progress(0, STEPS, 0.1, {}))
     with pytest.raises(RunError, match="at job.py:3; no step had been made, so there is nothing to go on from$"):
         Run(tmp_path, call).monitor.run()
 
