@@ -109,6 +109,7 @@ def memory(tree: FileTree, groups: FileTree) -> HostMemory:
 
 def disk_free(folder: str) -> int:
     """Bytes that a user may still write in a folder, or in its nearest parent that exists."""
+    folder = os.path.abspath(folder)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     return shutil.disk_usage(folder).free

@@ -125,11 +125,38 @@ def claim(path):
         return []
 
 
+def cache_home():
+    # type: () -> str
+    """XDG_CACHE_HOME, .cache in the home, or a temporary folder for a user without a home."""
+    told, home = os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~")
+    if os.path.isabs(told):
+        return told
+    usual = os.path.join(home, ".cache")
+    if os.path.isabs(home) and (os.path.isdir(usual) or os.access(home, os.W_OK)):
+        return usual
+    import tempfile
+
+    return os.path.join(tempfile.gettempdir(), "planner-%d" % os.geteuid())
+
+
+def settle():
+    # type: () -> None
+    """Tell the agent, and what it runs, the cache, and a home and a name where there are none."""
+    import pwd
+
+    cache = os.environ["XDG_CACHE_HOME"] = cache_home()
+    if not os.path.isabs(os.path.expanduser("~")):
+        os.environ["HOME"] = cache
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:  # as in a container that runs as a number
+        os.environ.setdefault("LOGNAME", "user-%d" % os.getuid())
+
+
 def closed_folder():
     # type: () -> str
     """The cache folder, which ``files.cache`` names as well, closed to other users."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = os.path.join(cache, "planner")
+    folder = os.path.join(cache_home(), "planner")
     os.makedirs(folder, FOLDER_MODE, exist_ok=True)
     reason = unsafe(folder)
     if reason:
@@ -151,6 +178,7 @@ def main(digest, size, environment):
     if os.isatty(0):
         refuse("terminal")
     os.environb.update(environment)
+    settle()
     claimed = []  # type: list[str]
     path = ""
     try:

@@ -86,6 +86,7 @@ def test_this_machine():
 
 def test_the_free_space_of_a_folder_that_does_not_exist_is_that_of_its_parent(tmp_path):
     assert device_facts.disk_free(str(tmp_path / "a" / "b")) > 0
+    assert device_facts.disk_free("~") > 0  # of a user without a home
 
 
 def test_the_output_of_an_absent_or_failing_program_is_empty(tmp_path):

@@ -1,5 +1,6 @@
 """The agent starts from a folder in which nobody else can put another in its place."""
 
+import getpass
 import os
 import subprocess
 import sys
@@ -100,3 +101,40 @@ def test_nothing_of_ours_is_imported():
         env={"XDG_CACHE_HOME": "/dev/null"},
     )
     assert done.stdout.startswith(b"planner:fail ")
+
+
+@pytest.fixture
+def stranger(tmp_path, monkeypatch):
+    """A user of whom the system knows nothing, as in a container that runs as a number."""
+
+    def unknown(_):
+        raise KeyError
+
+    for name in ("HOME", "XDG_CACHE_HOME", "LOGNAME", "USER"):
+        monkeypatch.setenv(name, "")  # put back at the end, whatever the bootstrap sets
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_user_without_a_home_and_a_name_is_given_both(stranger):
+    bootstrap.settle()
+    folder = str(stranger / f"planner-{os.geteuid()}")
+    assert (os.environ["XDG_CACHE_HOME"], os.environ["HOME"]) == (folder, folder)
+    assert getpass.getuser() == f"user-{os.getuid()}"
+    assert bootstrap.closed_folder() == os.path.join(folder, "planner")
+
+
+@pytest.mark.parametrize("told", ["relative", "~", ""])
+def test_a_cache_that_is_no_whole_path_does_not_count(stranger, monkeypatch, told):
+    monkeypatch.setenv("HOME", str(stranger))
+    monkeypatch.setenv("XDG_CACHE_HOME", told)
+    assert bootstrap.cache_home() == str(stranger / ".cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert bootstrap.cache_home() == "/elsewhere"
+
+
+def test_a_home_that_is_not_there_is_not_made(stranger, monkeypatch):
+    monkeypatch.setenv("HOME", str(stranger / "nonexistent"))
+    assert bootstrap.cache_home() == str(stranger / f"planner-{os.geteuid()}")
