@@ -1,7 +1,9 @@
 """Text of devices, scripts and files reaches the terminal with its control characters spelt out."""
 
+import os
 import re
 import sys
+from pathlib import Path
 
 from planner.errors import PlannerError
 
@@ -12,6 +14,13 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 def visible(text: str) -> str:
     r"""A text that commands no terminal: an escape character becomes the four signs ``\x1b``."""
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text.replace("\r\n", "\n"))
+
+
+def open_closed_streams() -> None:
+    """Let those of the three standard streams lead nowhere that were closed when this began."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - for as long as the program runs
 
 
 def echo(text: str, err: bool = False, end: str = "\n") -> None:
@@ -25,7 +34,7 @@ def agrees(question: str, option: str) -> bool:
     option: what answers in place of a person.
     """
     echo(f"{question} [y/N]: ", end="")
-    answer = sys.stdin.readline() if sys.stdin else ""
+    answer = sys.stdin.readline()
     if not answer:
         echo("")
         raise PlannerError(f"{question} Nobody answers, as standard input has ended; {option} answers yes")

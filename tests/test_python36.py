@@ -20,6 +20,9 @@ from backends.strategies.presets import PRESETS
 from backends.training.run_orders import HostRun
 from planner.agents.bundle import agent_archive
 from planner.agents.certificates import Authority
+from planner.agents.client import AgentClient
+from planner.fleet.device import Device, Interpreter
+from planner.remote.local import LocalRemote
 from planner.train import orders as training
 from planner.train.orders import Options
 from planner.train.training_data import Placed, ShippedImages, packed
@@ -124,6 +127,20 @@ def test_the_agent_answers_and_ends_with_its_input(python36: Path, tmp_path: Pat
     assert hello["pid"] == agent.pid
     assert answer["id"] == 1
     assert answer["result"]["python"].startswith("3.6"), errors
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "de_DE"])
+def test_files_may_have_any_names_whatever_the_locale(python36: Path, tmp_path: Path, locale: str) -> None:
+    cache = tmp_path / "für ☃"
+    environment = {"LC_ALL": locale, "XDG_CACHE_HOME": str(cache)}
+    device = Device(name="tx2", interpreter=Interpreter(str(python36), environment=environment))
+    remote = LocalRemote("tx2")
+    try:
+        agent = AgentClient.launch(device, remote)
+        path = agent.store("model-1/größe.py", b"x = 1")
+        assert path == str(cache / "planner/model-1/größe.py") and Path(path).read_bytes() == b"x = 1"
+    finally:
+        remote.close()
 
 
 def orders(name: str, folder: Path) -> dict[str, Any]:

@@ -139,10 +139,28 @@ def cache_home():
     return os.path.join(tempfile.gettempdir(), "planner-%d" % os.geteuid())
 
 
+def names_any_file():
+    # type: () -> bool
+    """Whether the locale of the variables is there, and its encoding has every sign."""
+    import locale
+
+    try:
+        locale.setlocale(locale.LC_CTYPE, "")
+    except locale.Error:
+        return False
+    return locale.nl_langinfo(locale.CODESET).upper() == "UTF-8"
+
+
 def settle():
     # type: () -> None
-    """Tell the agent, and what it runs, the cache, and a home and a name where there are none."""
+    """Tell the agent, and what it runs, the cache, and a home and a name where there are none.
+
+    In the locale C, Python 3.6 takes names of files for ASCII.
+    """
     import pwd
+
+    if not names_any_file():
+        os.environ["LC_ALL"], os.environ["PYTHONUTF8"] = "C.UTF-8", "1"
 
     cache = os.environ["XDG_CACHE_HOME"] = cache_home()
     if not os.path.isabs(os.path.expanduser("~")):

@@ -25,7 +25,7 @@ from planner.cli import (
 )
 from planner.cli.options import StrategyCommand
 from planner.errors import MAKE_ROOM, FleetError, InterruptedRunError, PlannerError
-from planner.terminal import echo
+from planner.terminal import echo, open_closed_streams
 
 Version = Annotated[bool, Option("--version", help="Print the version.")]
 #: The base of typer's errors of usage, from the click that typer brings or finds installed.
@@ -48,6 +48,7 @@ def main() -> None:
 def run(commands: typer.Typer, program: str) -> NoReturn:
     """Run a command line; exit codes are 1 for a failure, 2 for wrong usage, 130 for Ctrl-C,
     143 for SIGTERM and 129 for SIGHUP."""
+    open_closed_streams()
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, io.TextIOWrapper):
             output.reconfigure(errors="replace")  # not every locale has a "±"

@@ -14,7 +14,7 @@ def connect(device: Device, timeout_s: float = 15.0) -> Remote:
     if device.ssh.program:
         from planner.remote.ssh_program import SshProgramRemote
 
-        return SshProgramRemote(device.name, device.ssh, timeout_s)
+        return SshProgramRemote(device, timeout_s)
     return _by_library(device, timeout_s)
 
 
@@ -24,11 +24,10 @@ def _by_library(device: Device, timeout_s: float) -> Remote:
     from planner.remote.ssh_config import resolve
     from planner.remote.ssh_program import logs_in
 
-    assert device.ssh is not None
     try:
         return SshRemote(device.name, resolve(device), timeout_s)
     except (LoginError, UncertifiedHostError) as error:
-        if not logs_in(device.ssh, timeout_s):
+        if not logs_in(device, timeout_s):
             raise
         remedy = 'but ssh itself logs in there: set ssh = "program" in the fleet file'
         raise LoginError(f"{error}; {remedy}") from error

@@ -4,12 +4,14 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteError
-from planner.fleet.device import SshLogin
+from planner.fleet.device import Device
 from planner.remote.local import LocalProcess, LocalRemote
-from planner.remote.openssh import configuration, login_words
+from planner.remote.openssh import account_home, configuration, home, login_words
 from planner.remote.quoting import command_line
+from planner.remote.ssh_config import resolve
 
 #: How ssh ends where the connection, and not the command, has failed.
 _FAILED = 255
@@ -25,12 +27,12 @@ _OPTIONS = (
 class SshProgramRemote(LocalRemote):
     """Runs each command by an ssh of its own. ``timeout_s`` bounds each connect."""
 
-    def __init__(self, name: str, login: SshLogin, timeout_s: float = 15.0) -> None:
-        super().__init__(name)
+    def __init__(self, device: Device, timeout_s: float = 15.0) -> None:
+        super().__init__(device.name)
         if shutil.which("ssh") is None:
-            raise RemoteError(f'{name}: ssh = "program" needs OpenSSH\'s ssh on this machine; install it')
+            raise RemoteError(f'{device.name}: ssh = "program" needs OpenSSH\'s ssh on this machine; install it')
         self._stack = ExitStack()
-        self._ssh = _words(login, self._stack, timeout_s)
+        self._ssh = _words(device, self._stack, timeout_s)
 
     def spawn(self, command: Sequence[str]) -> "SshProgramProcess":
         process = SshProgramProcess(self.name, [*self._ssh, command_line(command)])
@@ -65,12 +67,12 @@ class SshProgramProcess(LocalProcess):
         return kind(f"{said}; see what `ssh -o BatchMode=yes` says of this host")
 
 
-def logs_in(login: SshLogin, timeout_s: float = 15.0) -> bool:
+def logs_in(device: Device, timeout_s: float = 15.0) -> bool:
     """Whether the ssh program logs in without asking anything."""
     if shutil.which("ssh") is None:
         return False
     with ExitStack() as stack, suppress(subprocess.TimeoutExpired):
-        command = [*_words(login, stack, timeout_s), "true"]
+        command = [*_words(device, stack, timeout_s), "true"]
         asked = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * timeout_s, check=False
         )
@@ -78,9 +80,23 @@ def logs_in(login: SshLogin, timeout_s: float = 15.0) -> bool:
     return False
 
 
-def _words(login: SshLogin, stack: ExitStack, timeout_s: float) -> list[str]:
+def _words(device: Device, stack: ExitStack, timeout_s: float) -> list[str]:
     """ssh with its options and the host. ``stack`` removes its configuration."""
-    options = [word for option in (*_OPTIONS, f"ConnectTimeout={timeout_s:g}") for word in ("-o", option)]
-    key = ["-i", str(login.key), "-o", "IdentitiesOnly=yes"] if login.key else []
+    login = device.ssh
+    assert login is not None
+    options = [*_OPTIONS, f"ConnectTimeout={timeout_s:g}", *(["IdentitiesOnly=yes"] if login.key else [])]
+    keys = [login.key] if login.key else []
+    if str(home()) != account_home():  # ssh looks for its usual files in that of the account
+        target = resolve(device)
+        keys = [path for path in target.key_files if path.exists()]
+        known = " ".join(map(_quoted, target.known_hosts))
+        options += [f"UserKnownHostsFile={known}"] if known else []
+    options += [f"IdentityFile={_quoted(key)}" for key in keys]
+    words = [word for option in options for word in ("-o", option)]
     file = stack.enter_context(configuration(login))
-    return ["ssh", *file, *options, *key, *login_words(login), "--", login.host]
+    return ["ssh", *file, *words, *login_words(login), "--", login.host]
+
+
+def _quoted(path: Path) -> str:
+    """A path in which ssh finds no space and no token."""
+    return '"' + str(path).replace("%", "%%") + '"'

@@ -168,6 +168,20 @@ def test_the_ssh_program_does_what_paramiko_cannot_and_is_named_as_the_remedy(fo
         greets(Device(name="tx2", ssh=device.ssh._replace(program=True)))
 
 
+@PROGRAM
+def test_the_ssh_folder_of_another_home_counts(folder: Path, monkeypatch: pytest.MonkeyPatch, program: bool) -> None:
+    own = folder / "my 100% home" / ".ssh"
+    own.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(own.parent))
+    with server(folder, program=program) as device:
+        assert device.ssh is not None and device.ssh.ssh_config is not None
+        lines = [line for line in device.ssh.ssh_config.read_text().splitlines() if "KnownHosts" not in line]
+        device.ssh.ssh_config.write_text("\n".join(lines) + "\n")
+        (folder / "client").rename(own / "id_ed25519")
+        (folder / "known_hosts").rename(own / "known_hosts")
+        greets(device)
+
+
 def test_what_the_ssh_program_says_becomes_an_error_with_a_remedy(folder: Path) -> None:
     new_key(folder / "stranger")
     with server(folder, f"IdentityFile {folder}/stranger", "IdentitiesOnly yes", program=True) as device:

@@ -55,6 +55,15 @@ def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_traceback(tmp_path: Path, closed: str) -> None:
+    json_records.save(fleet(), tmp_path / "profile.json")
+    program = f"exec '{sys.executable}' -c 'from planner.cli.entry import main; main()' recommend {closed}"
+    done = subprocess.run(["sh", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert (tmp_path / "plan.json").exists()
+
+
 def test_a_locale_without_the_signs_is_no_traceback(tmp_path: Path) -> None:
     json_records.save(fleet(), tmp_path / "profile.json")
     command = [sys.executable, "-c", "from planner.cli.main import main; main()", "recommend"]
