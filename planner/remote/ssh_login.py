@@ -129,6 +129,9 @@ def fetch_host_key(device: Device, timeout_s: float = 15.0) -> HostKey:
             via = login.pass_hosts(target.jumps)
         except (UnknownHostKeyError, ChangedHostKeyError) as error:
             return error.host_key
+        except LoginError as error:
+            remedy = f"or log in once by ssh, which asks whether to store the key of {target.known_name}"
+            raise LoginError(f"{error}; {remedy}") from error
         return login.shown_key(target, login.shake_hands(target, via))
 
 

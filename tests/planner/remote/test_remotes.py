@@ -2,21 +2,24 @@
 
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import paramiko
 import pytest
 
 from planner.errors import DeviceLostError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, SshLogin
 from planner.remote import connect
 from planner.remote.base import Process, Remote
 from planner.remote.local import LocalRemote, Pipe
 from planner.remote.ssh import SshRemote
+from planner.remote.ssh_config import SshTarget
 from tests.running import HANG_S, lives, until
 from tests.sshserver import ssh_server
 
@@ -24,9 +27,9 @@ BIG = 10 << 20
 PYTHON = sys.executable
 
 
-@pytest.fixture(params=["local", "ssh"])
+@pytest.fixture(params=["local", "ssh", "the ssh program"])
 def remote(
-    request: pytest.FixtureRequest, client_key: paramiko.PKey, target_of: Callable[..., object]
+    request: pytest.FixtureRequest, client_key: paramiko.PKey, key_file: Path, target_of: Callable[..., SshTarget]
 ) -> Iterator[Remote]:
     if request.param == "local":
         here = LocalRemote("device")
@@ -34,9 +37,19 @@ def remote(
         here.close()
         return
     with ssh_server(client_key) as server:
-        there = SshRemote("device", target_of(server))
+        target = target_of(server)
+        there = SshRemote("device", target) if request.param == "ssh" else by_program(target, key_file)
         yield there
         there.close()
+
+
+def by_program(target: SshTarget, key_file: Path) -> Remote:
+    if shutil.which("ssh") is None:
+        pytest.skip("not installed: ssh")
+    config = key_file.with_name("config")
+    config.write_text(f"Host *\n UserKnownHostsFile {target.known_hosts[0]}\n GlobalKnownHostsFile none\n")
+    login = SshLogin(target.hostname, target.port, target.user, key_file, ssh_config=config, program=True)
+    return connect(Device(name="device", ssh=login))
 
 
 def read_all(process: Process) -> bytes:

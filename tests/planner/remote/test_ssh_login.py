@@ -6,13 +6,13 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from planner.errors import HostKeyError, RemoteError
+from planner.errors import HostKeyError, LoginError, RemoteError
 from planner.fleet.device import Device, SshLogin
 from planner.remote import ssh_login
 from planner.remote.known_hosts import store
 from planner.remote.ssh import SshRemote
 from planner.remote.ssh_config import SshTarget
-from tests.sshserver import ssh_server
+from tests.sshserver import Faults, ssh_server
 
 DEVICE = Device(name="tx2", ssh=SshLogin("tx2"))
 MakeTarget = Callable[..., SshTarget]
@@ -44,6 +44,16 @@ def test_an_unknown_jump_host_comes_first(
             assert key.name == server.known_name
             store(key)
         SshRemote("tx2", target).close()
+
+
+def test_behind_a_jump_host_that_refuses_the_login_ssh_itself_may_store_the_key(
+    client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ssh_server(client_key, Faults(refuse_login=True)) as jump, ssh_server(client_key) as last:
+        target = target_of(last, known="", jumps=(target_of(jump),))
+        monkeypatch.setattr(ssh_login, "resolve", lambda device: target)
+        with pytest.raises(LoginError, match="log in once by ssh, which asks whether to store the key of"):
+            ssh_login.fetch_host_key(DEVICE)
 
 
 def test_this_machine_has_no_key_to_trust() -> None:
