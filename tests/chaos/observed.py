@@ -33,6 +33,8 @@ class Observed(NamedTuple):
     """One run.
 
     reached: the latest step that was made, by the journal or by what the host told.
+    written, carried: steps of checkpoints of the host: the newest, and the newest one that could be
+        here by the fault.
     left: processes, files and ports that remained.
     resumed: the run that went on from it; None where there was nothing to go on from.
     injected: whether the fault came before the run's end.
@@ -41,6 +43,8 @@ class Observed(NamedTuple):
 
     run: Ended
     reached: int
+    written: int
+    carried: int
     left: tuple[str, ...]
     resumed: Ended | None
     injected: bool

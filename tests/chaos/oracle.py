@@ -19,11 +19,14 @@ class Expected(NamedTuple):
 
     names: what a message must name, where the run failed.
     lost: most steps between the latest and the saved weights.
+    is_gone: whether what hosts the run, or the operator, is gone: a checkpoint that was on its way
+        is lost then.
     """
 
     codes: tuple[int, ...]
     names: tuple[str, ...]
     lost: int
+    is_gone: bool = False
 
 
 def expected(case: Scenario) -> Expected:
@@ -35,7 +38,7 @@ def expected(case: Scenario) -> Expected:
     if fault.kind == scenario.CTRL_C:
         return Expected((INTERRUPTED,), (), in_flight)
     if fault.kind == scenario.OPERATOR_KILLED:
-        return Expected((KILLED,), (), interval)
+        return Expected((KILLED,), (), interval, True)
     if fault.kind in scenario.ERRORS:
         return Expected((1,), ("ZeroDivisionError",), in_flight)
     if fault.kind in (scenario.FULL_DISK, scenario.OPERATOR_DISK):
@@ -55,8 +58,8 @@ def _of_a_loss(case: Scenario, interval: int) -> Expected:
     if not ends:
         return Expected((0,), (), 0)
     if fault.kind == scenario.SSHD or not math.isinf(fault.lasts_s):
-        return Expected((0, 1), (), interval)  # a host that is back says itself whom it has lost
-    return Expected((1,), names, interval)
+        return Expected((0, 1), (), interval, True)  # a host that is back says itself whom it has lost
+    return Expected((1,), names, interval, True)
 
 
 def violations(case: Scenario, seen: Observed) -> list[str]:
@@ -123,7 +126,9 @@ def _of_message(wanted: Expected, run: Ended) -> list[str]:
 def _of_loss(wanted: Expected, seen: Observed) -> list[str]:
     if seen.run.code in (0, None):
         return []
-    lost = seen.reached - max(seen.run.saved or 0, seen.run.named or 0)
+    saved = max(seen.run.saved or 0, seen.run.named or 0)
+    due = seen.written if wanted.is_gone and saved >= seen.carried else saved
+    lost = seen.reached - due
     return [f"{lost} steps are lost, not {wanted.lost} at most"] if lost > wanted.lost else []
 
 

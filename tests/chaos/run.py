@@ -5,7 +5,6 @@ import signal
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from backends.agent.claims import remove_dead
 from backends.frameworks.optimizer import MOMENTUM as VELOCITY
 from backends.training import checkpoint
 from tests.backends.fakes import images
-from tests.chaos import devices, journal, scenario
+from tests.chaos import devices, journal, scenario, told
 from tests.chaos.devices import Devices
 from tests.chaos.injection import Injector, disk, prepare_job
 from tests.chaos.journal import Replay, State
@@ -27,8 +26,6 @@ HERE = Path(__file__).resolve().parent
 #: Seconds after which agents count as left behind. Silences of 30 s are in order.
 GONE_S = 90.0
 PAUSE_S = 0.02
-#: Events by which a run tells that something has happened.
-NOTICES = ("silent", "dropped", "member_lost", "checkpoint_failed", "stopping", "left", "diverged")
 #: What a run leaves in a device's cache for the next one, by its content.
 KEPT = ("agent-", "data-", "model-", "project-", "file-")
 #: A user's job. Its errors pass through lines of its own.
@@ -63,16 +60,19 @@ def carry_out(case: Scenario, folder: Path, fleet: Devices) -> Observed:
         noticed_s, ended_s, in_time = watch(command, injector, folder)
         left = left_behind(case, folder, fleet, ports)
         ended = _ended(case, command, folder, None, in_time)
-        reached = max(_told(folder), _furthest(case, folder, ended))
+        reached = max(told.latest_step(folder), _furthest(case, folder, ended))
         resumed = None
         if command.popen.returncode != 0 and ended.saved:
             resumed = _resume(case, folder)
             left += left_behind(case, folder, fleet, ports)
-    injected_s = injector.at_s
+    at_s = injector.at_s
+    written, carried = told.checkpoints(folder, at_s or ended_s)
     return Observed(
-        ended, reached, tuple(dict.fromkeys(left)), resumed, injected_s is not None and injected_s < ended_s,
-        None if injected_s is None or noticed_s is None else noticed_s - injected_s,
-        None if injected_s is None else ended_s - injected_s, time.monotonic() - began_s,
+        ended, reached, written, carried, tuple(dict.fromkeys(left)), resumed,
+        injected=at_s is not None and at_s < ended_s,
+        noticed_s=None if at_s is None or noticed_s is None else noticed_s - at_s,
+        ended_s=None if at_s is None else ended_s - at_s,
+        seconds=time.monotonic() - began_s,
     )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def watch(command: Command, injector: Injector, folder: Path) -> tuple[float | N
     noticed_s, until_s = None, time.monotonic() + HANG_S
     while command.popen.poll() is None and time.monotonic() < until_s:
         injector.look()
-        if noticed_s is None and injector.at_s is not None and _notices(folder, injector.at_s):
+        if noticed_s is None and injector.at_s is not None and told.has_noticed(folder, injector.at_s):
             noticed_s = time.time()
         time.sleep(PAUSE_S)
     ended_s, in_time = time.time(), command.popen.poll() is not None
@@ -138,33 +138,6 @@ def watch(command: Command, injector: Injector, folder: Path) -> tuple[float | N
         command.popen.kill()
     command.ended()
     return noticed_s or (ended_s if command.popen.returncode else None), ended_s, in_time
-
-
-def _events(folder: Path) -> list[dict[str, Any]]:
-    """Of all runs in the folder, as far as they are written."""
-    lines = [line for path in folder.glob("runs/*/events.jsonl") for line in path.read_bytes().splitlines()]
-    found = []
-    for line in lines:
-        try:
-            found.append(json.loads(line))
-        except ValueError:  # half of a line
-            continue
-    return found
-
-
-def _notices(folder: Path, since_s: float) -> bool:
-    """Whether the run has told of something since then."""
-    for path in folder.glob("runs/*/events.jsonl"):
-        if path.stat().st_mtime >= since_s and any(event["type"] in NOTICES for event in _events(folder)):
-            return True
-    return False
-
-
-def _told(folder: Path) -> int:
-    """The latest step that the host has told of."""
-    events = _events(folder)
-    done = [event["done"] for event in events if event["type"] == "progress"]
-    return max([*done, *(event["account"]["done"] for event in events if event["type"] == "run_ended")], default=0)
 
 
 def _resume(case: Scenario, folder: Path) -> Ended:

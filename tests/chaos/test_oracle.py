@@ -11,7 +11,7 @@ from tests.chaos.observed import Ended, Observed
 from tests.chaos.scenario import Fault, Scenario
 
 SOUND = Ended(0, "anna joined\n", 100, 100, None, Replay("", 100))
-MADE = Observed(SOUND, 100, (), None, True, 1.0, 5.0, 8.0)
+MADE = Observed(SOUND, 100, 100, 90, (), None, True, 1.0, 5.0, 8.0)
 
 
 def case(kind: str = scenario.NOTHING, device: str = "bert", **changes: Any) -> Scenario:
@@ -22,7 +22,7 @@ def case(kind: str = scenario.NOTHING, device: str = "bert", **changes: Any) -> 
 def failed(code: int, message: str, saved: int | None = 50) -> Observed:
     """A run that has ended early, and the one that went on from it."""
     end = Ended(code, f"anna joined\nplanner: {message}\n", None, saved, None, None)
-    return MADE._replace(run=end, reached=52, resumed=SOUND)
+    return MADE._replace(run=end, reached=52, written=50, carried=40, resumed=SOUND)
 
 
 def test_a_run_that_feels_nothing_is_sound() -> None:
@@ -97,6 +97,15 @@ def test_each_flaw_of_a_run_whose_host_is_lost_is_told(message: str, saved: int,
     lost = case(scenario.KILL, "anna", of_host=True)
     assert oracle.violations(lost, failed(1, "the server on anna is lost; go on with --resume")) == []
     assert any(told in each for each in oracle.violations(lost, failed(1, message, saved)))
+
+
+def test_a_checkpoint_that_was_on_its_way_may_be_lost_with_the_host_and_no_older_one() -> None:
+    lost = case(scenario.KILL, "anna", of_host=True)
+    message = "the server on anna is lost; go on with --resume"
+    assert oracle.violations(lost, failed(1, message, 40)) == []
+    assert oracle.violations(lost, failed(1, message, 30)) == ["22 steps are lost, not 12 at most"]
+    assert oracle.violations(lost, failed(1, message, 40)._replace(written=38, carried=38))
+    assert oracle.violations(case(scenario.ERROR_STEP), failed(1, "ZeroDivisionError; --resume", 40))
 
 
 def test_an_error_of_the_job_loses_no_step_that_was_made() -> None:
