@@ -36,6 +36,11 @@ class Declared(NamedTuple):
     max_watts: float | None = None
     rate_bytes_per_s: float | None = None
 
+    def check(self) -> None:
+        """Raises ValueError where a device draws less at most than when it is idle."""
+        if self.idle_watts is not None and self.max_watts is not None and self.max_watts < self.idle_watts:
+            raise ValueError(f"max_watts: {self.max_watts:g} W is below idle_watts, {self.idle_watts:g} W")
+
 
 class DeviceProfile(NamedTuple):
     """Everything measured of one device.

@@ -56,6 +56,12 @@ class LinkProfile(NamedTuple):
     plain_send_cpu_s: Optional[float] = None
     plain_receive_cpu_s: Optional[float] = None
 
+    def check(self) -> None:
+        """Raises ValueError where the message sizes of the curve do not rise."""
+        sizes = [point.message_bytes for point in self.curve]
+        if any(small >= large for small, large in zip(sizes, sizes[1:])):
+            raise ValueError("curve: expected rising message sizes, found %s" % sizes)
+
 
 class IncastProfile(NamedTuple):
     """Bytes/s by peer while all peers send into (``in``) or receive from (``out``) one host."""

@@ -67,6 +67,16 @@ class Window(NamedTuple):
     cpu_share: Optional[float] = None
     seconds: Dict[str, Tuple[Optional[float], ...]] = {}
 
+    def check(self) -> None:
+        """Raises ValueError where a sensor has watts but no source, or gaps beyond the window."""
+        for reading in self.power:
+            if reading.source == UNAVAILABLE and reading.watts is not None:
+                raise ValueError("power: %s is unavailable and has %g W" % (reading.sensor, reading.watts))
+            if reading.gap_s > 1.001 * self.duration_s:
+                raise ValueError(
+                    "power: %s has gaps of %g s in %g s" % (reading.sensor, reading.gap_s, self.duration_s)
+                )
+
 
 class StreamRate(NamedTuple):
     """How many samples arrive at a device in a second, as they were counted for some ``seconds``.

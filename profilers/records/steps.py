@@ -101,10 +101,12 @@ class StepMemory(NamedTuple):
     reason: Optional[str] = None
 
     def check(self) -> None:
-        """Raises ValueError where batch sizes do not rise."""
+        """Raises ValueError where batch sizes do not rise, or one that ran is too large."""
         sizes = [each.batch for each in self.batches]
         if any(small >= large for small, large in zip(sizes, sizes[1:])):
             raise ValueError("batches: expected rising batch sizes, found %s" % sizes)
+        if self.too_large is not None and sizes and self.too_large <= sizes[-1]:
+            raise ValueError("too_large: %d is not above %d, which ran" % (self.too_large, sizes[-1]))
 
 
 class ComputeSettings(NamedTuple):
@@ -152,6 +154,11 @@ class ModelSize(NamedTuple):
     parameter_bytes: int
     state_bytes: int
     layers: Tuple[int, ...] = ()
+
+    def check(self) -> None:
+        """Raises ValueError where the variables do not add up to the parameters."""
+        if self.layers and sum(self.layers) != self.parameters:
+            raise ValueError("layers: %d elements of %d parameters" % (sum(self.layers), self.parameters))
 
 
 class StepCosts(NamedTuple):
@@ -231,14 +238,22 @@ class StepProfile(NamedTuple):
         return halves[0] if halves else Samples("s", ())
 
     def check(self) -> None:
-        """Raises ValueError where there is no step, or one that takes no time."""
+        """Raises ValueError where there is no step, or figures of it do not fit together."""
         _check_steps(self.gradient_s, self.update_s)
+        longest_s = max(self.gradient_s.values + self.gradient_s.warmup)
+        if self.data_s > longest_s:
+            raise ValueError("data_s: %g s are longer than any gradient, %g s" % (self.data_s, longest_s))
+        if self.planned_batch < self.batch:
+            raise ValueError("requested_batch: %d is below the batch, %d" % (self.planned_batch, self.batch))
+        sizes = [self.batch] + [other.batch for other in self.other_batches]
+        if len(set(sizes)) < len(sizes):
+            raise ValueError("other_batches: a batch size is there twice in %s" % sizes)
 
 
 def _check_steps(gradient_s: Samples, update_s: Samples) -> None:
     _check_seconds(gradient_s)
-    if len(update_s.values) != len(gradient_s.values):
-        raise ValueError("update_s: %d values for %d steps" % (len(update_s.values), len(gradient_s.values)))
+    if not update_s.values:  # fewer than gradients are enough
+        raise ValueError("update_s: 0 values for %d steps" % len(gradient_s.values))
 
 
 def _check_seconds(gradient_s: Samples) -> None:

@@ -1,5 +1,6 @@
 """profile.json: what its records say of failures and time."""
 
+import copy
 import functools
 import json
 from contextlib import suppress
@@ -115,6 +116,31 @@ def test_a_profile_with_damaged_bytes_is_refused_or_read(
     path.write_bytes(content)
     with suppress(RecordError):
         load_profile(path)
+
+
+def _first_step(value: Any) -> Any:
+    return next(iter(value["devices"].values()))["steps"][0]
+
+
+@pytest.mark.parametrize(
+    ("where", "change", "reason"),
+    [
+        (lambda value: next(iter(value["devices"].values()))["device"], {"idle_watts": 9.0, "max_watts": 1.0},
+         "max_watts: 1 W is below idle_watts, 9 W"),
+        (_first_step, {"data_s": 1e3}, "data_s: 1000 s are longer than any gradient"),
+        (lambda value: _first_step(value)["setup"], {"requested_batch": 1}, "requested_batch: 1 is below the batch"),
+        (lambda value: _first_step(value)["size"], {"layers": [1, 2], "parameters": 4}, "layers: 3 elements of 4 para"),
+        (_first_step, {"memory": {"batches": [{"batch": 8, "host_bytes": 1}], "too_large": 8}}, "too_large: 8 is not"),
+    ],
+)  # fmt: skip
+def test_figures_that_contradict_each_other_are_refused(
+    tmp_path: Path, where: Any, change: dict[str, Any], reason: str
+) -> None:
+    value = copy.deepcopy(WHOLE)
+    where(value).update(change)
+    (tmp_path / "profile.json").write_text(json.dumps(value))
+    with pytest.raises(RecordError, match=reason):
+        load_profile(tmp_path / "profile.json")
 
 
 def test_devices_of_one_kernel_share_a_machine() -> None:
