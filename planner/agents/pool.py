@@ -83,7 +83,7 @@ class AgentPool:
     def another(self, name: str) -> AgentClient:
         """One more agent on a device, over the connection that is there: a process of its own."""
         agent = AgentClient.launch(self.devices[name], self._remotes[name], self._log)
-        self._extra.append(agent)
+        self._extra = [*(each for each in self._extra if not each.lost), agent]
         return agent
 
     @contextmanager
@@ -92,13 +92,14 @@ class AgentPool:
 
         At its end only those agents end that ``another`` started during it.
         """
-        before = len(self._extra)
+        before = list(self._extra)
         try:
             yield
         finally:
-            for agent in self._extra[before:]:
-                agent.close()
-            del self._extra[before:]
+            for agent in self._extra:
+                if agent not in before:
+                    agent.close()
+            self._extra = before
 
     def close(self) -> None:
         """End all agents and connections, and those that are still being opened."""

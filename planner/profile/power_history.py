@@ -10,7 +10,7 @@ from profilers.records.readings import PowerReading, Reading, Window
 from profilers.stats import effective_count, stdev
 
 #: Means of a sensor that are kept, by whose spread the error of their mean is told.
-MOST_MEANS = 512
+MOST_MEANS = 64
 
 
 class SensorMean(NamedTuple):

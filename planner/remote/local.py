@@ -28,7 +28,7 @@ class LocalRemote(Remote):
 
     def spawn(self, command: Sequence[str]) -> "LocalProcess":
         process = LocalProcess(self.name, command)
-        self._processes.append(process)
+        self._processes = [*(each for each in self._processes if not each.closed), process]
         return process
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class LocalProcess(Process):
         streams = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
         self._input, self._output, errors = self._pipes = tuple(map(Pipe, streams))
         self._errors = Drain(name, errors.read, _ERRORS_BYTES)
-        self._closed = False
+        self.closed = False
         self._closing = threading.Lock()
 
     def write(self, data: bytes) -> None:
@@ -103,9 +103,9 @@ class LocalProcess(Process):
 
     def close(self) -> None:
         with self._closing:  # whoever comes second also returns when the process has ended
-            if self._closed:
+            if self.closed:
                 return
-            self._closed = True
+            self.closed = True
             with suppress(subprocess.TimeoutExpired):
                 if self._input.close(_CLOSE_S):
                     self._popen.wait(_CLOSE_S)

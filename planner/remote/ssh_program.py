@@ -50,7 +50,7 @@ class SshProgramProcess(LocalProcess):
     def read(self, size: int) -> bytes:
         """See Process. Raises RemoteError where ssh does not log in, DeviceLostError later."""
         data = super().read(size)
-        if not data and not self._closed:
+        if not data and not self.closed:
             with suppress(subprocess.TimeoutExpired):
                 if self._popen.wait(_EXIT_S) == _FAILED:
                     raise self._failure()

@@ -45,3 +45,12 @@ def test_who_was_lost_is_reached_again(pool: AgentPool) -> None:
     pool.open([A, B])
     assert pool.agents["b"] is stays and pool.agents["a"] is not lost
     assert pool.agents["a"].call(ReadClock()) and stays.call(ReadClock())
+
+
+def test_agents_that_were_started_again_and_again_are_not_all_kept(pool: AgentPool) -> None:
+    pool.open([A])
+    for _ in range(2):
+        pool.another("a").close()
+    last = pool.another("a")
+    assert pool._extra == [last]
+    assert len(pool._remotes["a"]._processes) == 2  # type: ignore[attr-defined]

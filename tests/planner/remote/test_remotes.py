@@ -190,7 +190,7 @@ def test_whoever_closes_a_stopped_local_process_second_also_finds_it_ended(monke
     pid = int(process.read(100))
     first = threading.Thread(target=process.close)
     first.start()
-    assert wait_until(lambda: process._closed)
+    assert wait_until(lambda: process.closed)
     process.close()
     assert not lives(pid)
     first.join()
