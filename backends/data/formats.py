@@ -6,13 +6,13 @@ and .npy files are as they were saved.
 """
 
 import struct
-import zipfile
 import zlib
 from typing import BinaryIO, Tuple
 
 import numpy as np
 
 from backends.data import pickled_arrays
+from backends.data.archives import open_npz, require_modest
 from profilers.regular_file import open_regular
 
 Pairs = Tuple[np.ndarray, np.ndarray]
@@ -33,9 +33,9 @@ def read_idx(path: str, magic: int) -> np.ndarray:
     """
     with open_regular(path) as source:
         content = source.read()
-    if path.endswith(".gz"):
-        content = _gunzipped(path, content)
     header = 4 * (1 + magic % 256)
+    if path.endswith(".gz"):
+        content = _gunzipped(path, content, header)
     if len(content) < header:
         raise ValueError("%s is truncated: expected a header of %d bytes, found %d" % (path, header, len(content)))
     found, *shape = struct.unpack(">%dI" % (header // 4), content[:header])
@@ -51,11 +51,17 @@ def read_idx(path: str, magic: int) -> np.ndarray:
     return values[..., None].copy() if magic == IDX_IMAGES else values.astype(np.int64)
 
 
-def _gunzipped(path: str, content: bytes) -> bytes:
-    """As much as can be had: a truncated file then shows by its size."""
+def _gunzipped(path: str, content: bytes, header: int) -> bytes:
+    """As much as can be had, and at most a byte more than the header declares."""
+    unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
-        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content)
-    except zlib.error as error:
+        begin = unpacking.decompress(content, header)
+        declared = int(
+            np.prod(struct.unpack(">%dI" % (len(begin) // 4), begin[: len(begin) // 4 * 4])[1:], dtype=object)
+        )
+        require_modest(len(content), declared)
+        return begin + unpacking.decompress(unpacking.unconsumed_tail, declared + 1)
+    except (zlib.error, ValueError) as error:
         raise ValueError("%s is no gzip file or damaged: %s" % (path, error)) from None
 
 
@@ -104,11 +110,8 @@ def _cifar_labels(path: str, labels: np.ndarray) -> np.ndarray:
 
 def read_npz(source: BinaryIO, shown: str, names: Tuple[str, ...]) -> Tuple[np.ndarray, ...]:
     """The named arrays of an npz archive, without pickled objects; errors call it ``shown``."""
-    if not zipfile.is_zipfile(source):
-        raise ValueError("%s is no npz archive, or truncated" % shown)
-    source.seek(0)
     try:
-        with np.load(source, allow_pickle=False) as archive:
+        with open_npz(source) as archive:
             missing = [name for name in names if name not in archive.files]
             if missing:
                 raise ValueError("lacks %s, holds %s" % (", ".join(missing), ", ".join(archive.files)))

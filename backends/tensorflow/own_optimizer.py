@@ -6,6 +6,7 @@ from typing import Any, Callable, List, Optional, Sequence
 import numpy as np
 import tensorflow as tf
 
+from backends.data.archives import open_npz
 from backends.frameworks.base import NO_OPTIMIZER
 from backends.jobs.failure import refusal
 from backends.jobs.user_job import type_in_words
@@ -43,7 +44,7 @@ class KerasOptimizer:
 
     def set_state(self, state: np.ndarray) -> None:
         """Go on from what it kept. Raises ValueError where that is of another optimizer."""
-        with np.load(io.BytesIO(state.tobytes()), allow_pickle=False) as saved:
+        with open_npz(io.BytesIO(state.tobytes())) as saved:
             arrays = [saved["arr_%d" % place] for place in range(len(saved.files))]
         if hasattr(self._optimizer, "set_weights"):
             self._optimizer.set_weights(arrays)

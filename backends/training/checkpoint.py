@@ -12,11 +12,11 @@ Nothing is ever unpickled.
 
 import contextlib
 import json
-import zipfile
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from backends.data.archives import open_npz
 from backends.frameworks.base import Arrays
 from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Slots
@@ -149,10 +149,7 @@ def require_optimizer(meta: Dict[str, Any], kind: str) -> None:
 def _opened(path: str) -> Iterator[Any]:
     with open_regular(path) as stream:
         try:
-            if not zipfile.is_zipfile(stream):
-                raise ValueError("it is not a .npz archive, or truncated")
-            stream.seek(0)
-            with np.load(stream, allow_pickle=False) as arrays:
+            with open_npz(stream) as arrays:
                 yield arrays
         except Exception as error:  # noqa: BLE001 - zipfile, zlib and numpy raise whatever damage makes them
             reason = str(error) or type(error).__name__

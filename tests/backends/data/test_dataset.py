@@ -247,7 +247,7 @@ def test_an_npz_without_the_arrays_or_truncated_is_refused(tmp_path):
         data.load(str(tmp_path))
     content = (tmp_path / "set.npz").read_bytes()
     (tmp_path / "set.npz").write_bytes(content[:-40])
-    with pytest.raises(ValueError, match="set.npz is no npz archive, or truncated"):
+    with pytest.raises(ValueError, match="set.npz: it is no npz archive, or truncated"):
         data.load(str(tmp_path))
 
 
@@ -294,7 +294,7 @@ def test_a_shard_survives_the_way_to_a_device():
     np.testing.assert_array_equal(images, dataset.train_images)
     np.testing.assert_array_equal(labels, dataset.train_labels)
     for broken in (b"", content[:-30], b"\x80\x02]."):
-        with pytest.raises(ValueError, match="the shard received is no npz archive, or truncated"):
+        with pytest.raises(ValueError, match="the shard received: it is no npz archive, or truncated"):
             data.unpack(broken)
 
 
