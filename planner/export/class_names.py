@@ -4,6 +4,7 @@ from pathlib import Path
 
 from planner.errors import ExportError
 from planner.train import picture_folders
+from profilers import text_files
 
 #: In the binary version of CIFAR-10, a name a line.
 CIFAR_NAMES = "batches.meta.txt"
@@ -41,7 +42,7 @@ def _in_data(directory: str) -> tuple[str, ...]:
 
 def _lines(path: Path) -> tuple[str, ...]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = text_files.read_text(str(path))
+    except (OSError, ValueError) as error:
         raise ExportError(f"cannot read {path}: {error}; give a text file in UTF-8 with a name a line") from error
     return tuple(line.strip() for line in text.strip().split("\n"))

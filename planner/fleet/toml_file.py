@@ -48,11 +48,11 @@ def read_text(path: Path, missing: str) -> str:
     """The text of a file. Raises FleetError, which says ``missing`` where there is no file."""
     try:
         with open_regular(path) as stream:
-            return stream.read().decode().replace("\r\n", "\n")
+            return stream.read().decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise FleetError(f"{path}: {missing}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise FleetError(f"{path}: cannot be read as UTF-8 text: {error}") from error
+        raise FleetError(f"{path}: cannot be read as UTF-8 text: {error}; save it as UTF-8") from error
 
 
 def parse(

@@ -1,8 +1,10 @@
 """Fleet files: what they mean, and every way in which they can be wrong."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example as case
@@ -13,6 +15,7 @@ from planner.errors import FleetError
 from planner.fleet.device import Address, Device, Fleet, Interpreter, SshLogin, device_at, example, parse_address
 from planner.fleet.file import load_fleet
 from planner.fleet.quantities import RATE_UNITS, parse_rate
+from tests.mutations import MUTATIONS, damaged, mutated
 
 
 def fleet(tmp_path: Path, text: str) -> Fleet:
@@ -307,8 +310,62 @@ class TestMistakes:
 
     def test_a_file_that_is_no_text(self, tmp_path: Path) -> None:
         (tmp_path / "fleet.toml").write_bytes(b"\xff\xfe")
-        with pytest.raises(FleetError, match="cannot be read as UTF-8 text"):
+        with pytest.raises(FleetError, match="cannot be read as UTF-8 text: .*; save it as UTF-8"):
             load_fleet(tmp_path / "fleet.toml")
+
+    def test_a_mark_of_windows_editors_does_no_harm(self, tmp_path: Path) -> None:
+        (tmp_path / "fleet.toml").write_text('[devices.a]\r\naddress = "local"\r\n', encoding="utf-8-sig")
+        assert load_fleet(tmp_path / "fleet.toml").devices[0].name == "a"
+
+
+WHOLE = {
+    "trusted_network": True,
+    "devices": {
+        "a": {"address": "local", "kind": "pc", "idle_watts": 5.0, "max_watts": 20.0, "slowdown": 2.0},
+        "b": {
+            "address": "me@b:22", "jump": "me@c", "python": "/usr/bin/python3", "environment": {"HOME": "/x"},
+            "prefix": ["nice", "-n", "5"], "rate": "10 Mbit/s", "meters": ["shelly://plug"], "data": "/mnt/set",
+            "data_address": "10.0.0.2",
+        },
+    },
+}  # fmt: skip
+
+
+def as_toml(value: Any) -> str:
+    """A table as TOML, in which nothing stands for None."""
+    if isinstance(value, dict):
+        keys = (f"{json.dumps(str(key))} = {as_toml(each)}" for key, each in value.items() if each is not None)
+        return f"{{{', '.join(keys)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(as_toml(each) for each in value if each is not None)}]"
+    return json.dumps(value).replace("Infinity", "inf").replace("NaN", "nan")
+
+
+class TestDamage:
+    """A file is a fleet, whose figures fit together, or an error that names the file."""
+
+    @MUTATIONS
+    @given(mutated(WHOLE))
+    def test_of_values(self, tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+        text = "\n".join(f"{json.dumps(str(key))} = {as_toml(each)}" for key, each in value.items() if each is not None)
+        self._judge(tmp_path_factory, text.encode("utf-8", "replace"))
+
+    @MUTATIONS
+    @given(damaged(example().encode()))
+    def test_of_bytes(self, tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+        self._judge(tmp_path_factory, content)
+
+    def _judge(self, folders: pytest.TempPathFactory, content: bytes) -> None:
+        path = folders.getbasetemp() / "damaged-fleet.toml"
+        path.write_bytes(content)
+        try:
+            found = load_fleet(path)
+        except FleetError as error:
+            assert all(line.startswith(str(path)) for line in str(error).splitlines())
+            return
+        for device in found.devices:
+            if device.idle_watts is not None and device.max_watts is not None:
+                assert 0 <= device.idle_watts <= device.max_watts
 
 
 class TestAddresses:
