@@ -312,6 +312,32 @@ def test_a_full_disk_costs_no_checkpoint_and_no_step(pair: Path, small_disk: Pat
 
 
 @as_root
+@pytest.mark.parametrize("names", [("desktop", "tx2"), ("desktop",)])
+def test_a_disk_of_the_host_that_fills_up_costs_no_checkpoint(
+    pair: Path, small_disk: Path, names: tuple[str, ...]
+) -> None:
+    new_plan(pair, *names)
+    hold(pair)
+    command = start(pair)
+    until(lambda: (pair / "runs").exists() and has_checkpoint(pair), lambda: command.errors)
+    (there,) = left_files(pair)
+    (folder,) = run_folders(pair)
+    before = saved_step(folder)
+    with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="space"):
+        while True:
+            filler.write(bytes(4096))
+    subprocess.run(["mount", "--bind", str(small_disk), str(there.parent)], check=True)
+    try:
+        release(pair)
+        command.says("No space left on device; it is kept in a spare place")
+        assert command.ended() == 0, command.errors
+    finally:
+        subprocess.run(["umount", str(there.parent)], check=True)
+    assert 0 < before < saved_step(folder) == STEPS
+    gone(pair)
+
+
+@as_root
 def test_a_full_disk_on_a_device_is_named(pair: Path, small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(bytes(40_000))
     pair_fleet(pair, tx2={"environment": {"XDG_CACHE_HOME": str(small_disk)}})
