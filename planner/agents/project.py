@@ -14,6 +14,7 @@ from planner.agents.client import AgentClient, stored_within_s
 from planner.errors import AgentError, ProjectError
 from planner.paths import FLEET, PLAN
 from planner.units import bytes_text
+from profilers import text_files
 
 #: More than this is data, for which there are other ways, or not a project's folder.
 LIMIT_BYTES = 100_000_000
@@ -178,7 +179,10 @@ def _place(folder: Path) -> _Place:
 def _patterns(path: Path) -> tuple[str, ...]:
     if not path.is_file():
         return ()
-    lines = (line.strip() for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+    content = path.read_bytes()
+    encoding, mark_bytes = text_files.encoding_of(content)
+    unreadable = "surrogateescape" if encoding == "utf-8" else "replace"  # names of files are any bytes
+    lines = (line.strip() for line in content[mark_bytes:].decode(encoding, unreadable).splitlines())
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 

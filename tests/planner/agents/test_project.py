@@ -41,6 +41,14 @@ def test_a_project_is_what_the_user_wrote(tmp_path: Path) -> None:
         assert paths_of(tmp_path) == [".env", "data/small.csv", "net/__init__.py", "net/blocks.py", "train.py"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_plannerignore_of_a_windows_editor_counts_as_well(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "weights.bin").write_text("")
+    (tmp_path / ".plannerignore").write_text("*.bin\r\n", encoding=encoding)
+    assert paths_of(tmp_path) == ["train.py"]
+
+
 def test_plannerignore_names_what_else_is_left_out(tmp_path: Path) -> None:
     write(tmp_path, "train.py", "big.bin", "data/a.csv", "data/b.npz", "sub/data/c.csv", "out/x", "sub/out", "b.npz")
     (tmp_path / ".plannerignore").write_text("# comment\n\n*.bin\ndata/*.csv\nout/\nsub/data\n")
