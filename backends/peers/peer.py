@@ -81,8 +81,7 @@ class Peer:
     def run(self, address: str, port: int, on_step: Optional[Callable[[TimeSpent], None]] = None) -> TimeSpent:
         """Work until the run is over; return where time was spent.
 
-        address, port: where this peer listens for others.
-        on_step: called after every work item.
+        address, port: where it listens for others. on_step: called after every work item.
         Raises WireError when the coordinator is lost, and what a step or an evaluation has raised.
         """
         self._connection.settimeout(None)  # others may be computing; heartbeats detect lost ones
@@ -126,10 +125,9 @@ class Peer:
         for mine, given in zip(self._weights() + (self._replica.state,), saved):
             mine[:] = given
         self._adopt()
-        inner = state.pop(INNER, ())
+        inner, own = state.pop(INNER, ()), state.pop(OWN_STATE, ())
         if inner and self._local is not None:
             self._local.restore(inner)
-        own = state.pop(OWN_STATE, ())
         if own and self._optimizer.kind == OWN:
             self._replica.set_own_state(own[0])
         self._exchange.restore(state)
@@ -157,10 +155,7 @@ class Peer:
 
     def _carry_out(self, order: Any) -> None:
         if isinstance(order, frames.PeerStep):
-            if self._failure is not None:  # ordered before the coordinator knew
-                self._connection.send(frames.StepAbandoned())
-            else:
-                self._step(order)
+            self._step(order)
         elif order.kind == frames.EVALUATE:
             self._evaluate()
         elif order.kind == frames.TAKE:
@@ -182,8 +177,8 @@ class Peer:
     def _fail(self, error: BaseException) -> None:
         """Tell the coordinator, which may want the weights."""
         self._failure = error
-        reason = "%s: %s" % (type(error).__name__, error)
-        self._connection.send(frames.MemberFailed(reason, isinstance(error, JobFailure)))
+        told = "%s: %s" % (type(error).__name__, error)
+        self._connection.send(frames.MemberFailed(told, isinstance(error, JobFailure)))
 
     def _hand_over(self) -> None:
         """Send all arrays; weights only if no other peer has handed over equal ones."""
@@ -198,12 +193,11 @@ class Peer:
         send_named(self._connection, state)
 
     def _step(self, order: frames.PeerStep) -> None:
-        if self._mailbox.is_past(order.epoch):  # the order was given before that
+        if self._failure is not None or self._mailbox.is_past(order.epoch):  # ordered before that was known
             self._connection.send(frames.StepAbandoned())
             return
         began, cpu = self._clock(), time.process_time()
-        arrivals = self._batches.arrivals
-        waited_s = arrivals.waited_s
+        arrivals, waited_s = self._batches.arrivals, self._batches.arrivals.waited_s
         self._begin_epoch(order)
         self._batches.injection.begin_step(order.share)
         try:

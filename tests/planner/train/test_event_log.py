@@ -1,6 +1,7 @@
 """A log holds the events of a run, also while threads write and disks fill, and is read back."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,41 +78,38 @@ def test_a_full_disk_is_reported_once_and_events_still_reach_the_screen() -> Non
     assert shown == [failed, ("a", Joined("a")), ("a", Joined("b"))]
 
 
+class Tracker:
+    """An observer that fails, though not for want of room."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, source: str, event: Event) -> None:
+        raise KeyError("loss")
+
+    def close(self) -> None:
+        pass
+
+
+def two_members(folder: Path, view: Callable[[str, Event], None]) -> EventReporter:
+    """What is reported of two members beside such an observer."""
+    reporter = EventReporter(folder / "events.jsonl", view, [Tracker(folder / "figures")])
+    for name in ("a", "b"):
+        reporter.report(name, Joined(name))
+    reporter.close()
+    return reporter
+
+
 def test_neither_a_view_nor_an_observer_that_fails_ends_the_run(tmp_path: Path) -> None:
     def view(source: str, event: Event) -> None:
         raise UnicodeError("no such character")
 
-    class Tracker:
-        path = tmp_path / "figures"
-
-        def add(self, source: str, event: Event) -> None:
-            raise KeyError("loss")
-
-        def close(self) -> None:
-            pass
-
-    reporter = EventReporter(tmp_path / "events.jsonl", view, [Tracker()])
-    for name in ("a", "b"):
-        reporter.report(name, Joined(name))
-    reporter.close()
+    reporter = two_members(tmp_path, view)
     assert [each.source for each in read(tmp_path / "events.jsonl")] == ["a", "b"]
     assert reporter.problems == ["its progress could not be shown: UnicodeError: no such character"]
 
 
 def test_an_observer_that_fails_is_told_once(tmp_path: Path) -> None:
     shown: list[Event] = []
-
-    class Tracker:
-        path = tmp_path / "figures"
-
-        def add(self, source: str, event: Event) -> None:
-            raise KeyError("loss")
-
-        def close(self) -> None:
-            pass
-
-    reporter = EventReporter(tmp_path / "events.jsonl", lambda _, event: shown.append(event), [Tracker()])
-    for name in ("a", "b"):
-        reporter.report(name, Joined(name))
-    reporter.close()
+    two_members(tmp_path, lambda _, event: shown.append(event))
     assert shown == [LogFailed(f"{tmp_path}/figures: KeyError: 'loss'"), Joined("a"), Joined("b")]
