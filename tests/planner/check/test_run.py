@@ -147,7 +147,7 @@ FAILED = {
     "plain": ("framework", "torch is not installed for this Python", "/plain/bin/python -m pip install torch"),
     "broken": ("framework", "libcudart.so.10.2: cannot open it", ""),
     "nowhere": ("data plane", "cannot listen on 192.0.2.1", "data_address"),
-    "unplugged": ("data plane", '"none0" has no IPv4 address', ""),
+    "unplugged": ("data plane", '"none0" has no address that others reach', ""),
 }
 
 
