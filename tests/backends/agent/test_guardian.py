@@ -98,9 +98,11 @@ def test_an_agent_without_its_guardian_still_ends_with_its_input(tmp_path: Path)
     family = Family(tmp_path, ends=False)
     os.kill(family.guardian, signal.SIGKILL)
     until(lambda: not lives(family.guardian), lambda: "the guardian lives")
-    family.pids = family.pids[:3]
+    family.pids, in_other_sessions = family.pids[:3], family.pids[3:]
     family.agent.close()
     family.gone()
+    for pid in in_other_sessions:
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_an_agent_that_is_stopped_while_it_starts_is_ended(tmp_path: Path) -> None:
