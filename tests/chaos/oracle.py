@@ -8,8 +8,8 @@ from tests.chaos.observed import Ended, Observed
 from tests.chaos.scenario import PLANNER, Scenario
 
 INTERRUPTED, KILLED = 130, -9
-#: Faults after which the operator cannot reach a device.
-AWAY = (scenario.SWITCH_OFF, scenario.CUT)
+#: Faults after which the operator cannot reach a device when the run ends.
+AWAY = (scenario.SWITCH_OFF, scenario.CUT, scenario.SSHD)
 #: Faults that no run may even feel.
 HARMLESS = (scenario.NOTHING, scenario.SLOW_DISK, scenario.CLOCK, scenario.CHILDREN)
 
