@@ -51,7 +51,7 @@ class Cache:
 
     def start(self, order: StoreFile, blob: bytes) -> Any:
         path = self.store(order.name, blob)
-        return SimpleNamespace(result=lambda: path)
+        return SimpleNamespace(result=lambda timeout_s=None: path)
 
     def store(self, name: str, data: bytes, source: str | None = None) -> str:
         self.stored.append(name)
