@@ -139,7 +139,8 @@ def test_devices_train_on_what_a_producer_puts_into_the_directories_of_the_plan(
 def test_a_directory_that_is_not_there_is_an_error_before_the_run(tmp_path: Path, what: str) -> None:
     pair = new_pair(tmp_path)
     (tmp_path / "file-tx2").touch()
-    (tmp_path / "file-desktop").mkdir()
+    for healthy in ("file-desktop", "gone-desktop"):
+        (tmp_path / healthy).mkdir()
     replan(pair, stream=f"directory:{tmp_path}/{what}-{{device}}")
     done = run(pair, *training())
     assert done.popen.returncode == 1
