@@ -38,23 +38,33 @@ def read(size):
     return data
 
 
-def unsafe(folder):
-    # type: (str) -> str
+def unsafe(folder, home):
+    # type: (str, str) -> str
     """Why somebody else could change what is in a folder, or ""; sshd judges keys by such a rule.
 
     Checked are the folder and those that it is in, up to the home or the root, links included.
+    home: of the user, who may have none.
     """
-    home = os.path.realpath(os.path.expanduser("~"))
+    last = os.path.realpath(home) if os.path.isabs(home) else os.sep
     for place in (os.path.abspath(folder), os.path.realpath(folder)):
-        is_parent = False
-        while place not in (home, os.path.dirname(place)):
-            found = os.lstat(place)
-            if found.st_uid not in (ROOT, os.geteuid()):
-                return "%s belongs to user %d" % (place, found.st_uid)
-            keeps_owners = is_parent and found.st_mode & stat.S_ISVTX  # as /tmp does
-            if not stat.S_ISLNK(found.st_mode) and others_write(found) and not keeps_owners:
-                return "other users may write to %s" % place
-            place, is_parent = os.path.dirname(place), True
+        reason = of_place(place, is_parent=False)
+        while not reason and place not in (last, os.sep):
+            place = os.path.dirname(place)
+            reason = of_place(place, is_parent=True)
+        if reason:
+            return reason
+    return ""
+
+
+def of_place(place, is_parent):
+    # type: (str, bool) -> str
+    """Why somebody else could change what is in one folder, or that a link leads elsewhere."""
+    found = os.lstat(place)
+    if found.st_uid not in (ROOT, os.geteuid()):
+        return "%s belongs to user %d" % (place, found.st_uid)
+    keeps_owners = is_parent and found.st_mode & stat.S_ISVTX  # as /tmp does
+    if not stat.S_ISLNK(found.st_mode) and others_write(found) and not keeps_owners:
+        return "other users may write to %s" % place
     return ""
 
 
@@ -171,12 +181,12 @@ def settle():
         os.environ.setdefault("LOGNAME", "user-%d" % os.getuid())
 
 
-def closed_folder():
-    # type: () -> str
+def closed_folder(home):
+    # type: (str) -> str
     """The cache folder, which ``files.cache`` names as well, closed to other users."""
     folder = os.path.join(cache_home(), "planner")
     os.makedirs(folder, FOLDER_MODE, exist_ok=True)
-    reason = unsafe(folder)
+    reason = unsafe(folder, home)
     if reason:
         refuse("unsafe " + reason)
     os.chmod(folder, FOLDER_MODE)
@@ -196,11 +206,12 @@ def main(digest, size, environment):
     if os.isatty(0):
         refuse("terminal")
     os.environb.update(environment)
+    home = os.path.expanduser("~")
     settle()
     claimed = []  # type: list[str]
     path = ""
     try:
-        path = os.path.join(closed_folder(), "agent-" + digest[:16] + ".pyz")
+        path = os.path.join(closed_folder(home), "agent-" + digest[:16] + ".pyz")
         if not is_whole(path, digest):
             fetch(path, size)
         claimed = claim(path)

@@ -50,12 +50,14 @@ def guard(agent, adopts):
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: os.kill(agent, signal.SIGKILL))  # then it goes on as below
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):  # they close when the agent ends
         os.dup2(nowhere, descriptor)
     poll = select.poll()
     poll.register(woken, select.POLLIN)
-    poll.register(0, 0)  # tells that it is closed; what comes is the agent's to read
+    # Tells that it is closed, a socket also by half; what comes is the agent's to read.
+    poll.register(0, getattr(select, "POLLRDHUP", 0))
     end_s = None
     while not reap(agent):
         closed = [found for found, _ in poll.poll(None if end_s is None else 100) if found == 0]
@@ -67,6 +69,7 @@ def guard(agent, adopts):
             os.kill(agent, signal.SIGCONT)
         elif end_s is not None and time.monotonic() > end_s:
             os.kill(agent, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if adopts:
         end_children()
     else:

@@ -21,6 +21,8 @@ from profilers.sensors import external_meters
 
 MARK = b"planner:"
 LOADED = "load"
+#: What the bootstrap says where it starts no agent; other words are those of a host called planner.
+REFUSALS = ("old", "cut", "terminal", "unsafe", "fail")
 #: What helps where a device cannot keep a file.
 FREE_SPACE = "free some space there, or set XDG_CACHE_HOME in `environment`"
 #: Variables without which a Python may not start. All others come over its standard input, because
@@ -112,7 +114,7 @@ def hand_over(process: Process, device: Device) -> None:
             _send(process, _bootstrap(device))
         elif word == "need":
             _send(process, agent_archive().data)
-        else:
+        elif word in REFUSALS:
             raise _refused(device, word, rest)
 
 

@@ -12,6 +12,10 @@ from backends.agent import bootstrap
 SOMEBODY = 12345
 
 
+def unsafe(folder):
+    return bootstrap.unsafe(str(folder), os.environ["HOME"])
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A cache folder below one that has nothing to do with the home."""
@@ -22,14 +26,14 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_folder_of_this_user_is_safe(folder):
-    assert bootstrap.unsafe(str(folder)) == ""
+    assert unsafe(folder) == ""
 
 
 @pytest.mark.parametrize("levels", [0, 1, 2])
 def test_neither_it_nor_what_it_is_in_may_be_written_by_others(folder, levels):
     place = [folder, *folder.parents][levels]
     place.chmod(0o757)
-    assert bootstrap.unsafe(str(folder)) == f"other users may write to {place}"
+    assert unsafe(folder) == f"other users may write to {place}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -37,36 +41,44 @@ def test_neither_it_nor_what_it_is_in_may_be_written_by_others(folder, levels):
 def test_neither_it_nor_what_it_is_in_may_belong_to_somebody_else(folder, levels):
     place = [folder, *folder.parents][levels]
     os.chown(place, SOMEBODY, SOMEBODY)
-    assert bootstrap.unsafe(str(folder)) == f"{place} belongs to user {SOMEBODY}"
+    assert unsafe(folder) == f"{place} belongs to user {SOMEBODY}"
 
 
 def test_a_folder_whose_entries_only_their_owners_move_may_hold_it_but_be_none(folder):
     folder.parent.chmod(0o1777)
-    assert bootstrap.unsafe(str(folder)) == ""
+    assert unsafe(folder) == ""
     folder.chmod(0o1777)
-    assert bootstrap.unsafe(str(folder)) == f"other users may write to {folder}"
+    assert unsafe(folder) == f"other users may write to {folder}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_link_of_somebody_else_is_none_of_this_users_folders(folder):
     link = folder.parent.parent / "link"
     link.symlink_to(folder)
-    assert bootstrap.unsafe(str(link)) == ""
+    assert unsafe(link) == ""
     os.chown(link, SOMEBODY, SOMEBODY, follow_symlinks=False)
-    assert bootstrap.unsafe(str(link)) == f"{link} belongs to user {SOMEBODY}"
+    assert unsafe(link) == f"{link} belongs to user {SOMEBODY}"
 
 
 def test_what_a_link_leads_to_is_judged_too(folder):
     link = folder.parent / "link"
     link.symlink_to(folder)
     folder.chmod(0o777)
-    assert bootstrap.unsafe(str(link)) == f"other users may write to {folder}"
+    assert unsafe(link) == f"other users may write to {folder}"
 
 
-def test_above_the_home_nothing_is_judged(folder, monkeypatch):
+def test_the_home_is_judged_and_nothing_above_it(folder, monkeypatch):
     folder.parent.parent.chmod(0o777)
     monkeypatch.setenv("HOME", str(folder.parent))
-    assert bootstrap.unsafe(str(folder)) == ""
+    assert unsafe(folder) == ""
+    folder.parent.chmod(0o777)
+    assert unsafe(folder) == f"other users may write to {folder.parent}"
+
+
+def test_without_a_home_all_is_judged(folder, monkeypatch):
+    folder.parent.parent.chmod(0o777)
+    monkeypatch.setenv("HOME", "~")
+    assert unsafe(folder) == f"other users may write to {folder.parent.parent}"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +91,7 @@ def test_a_group_of_this_user_alone_may_write(folder, monkeypatch, group, member
     monkeypatch.setattr(pwd, "getpwuid", lambda number: pwd.struct_passwd(("me", "x", 0, 0, "", "/", "/bin/sh")))
     monkeypatch.setattr(grp, "getgrgid", lambda number: grp.struct_group((group, "x", 0, members)))
     folder.chmod(0o770)
-    assert (bootstrap.unsafe(str(folder)) == "") == private
+    assert (unsafe(folder) == "") == private
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
@@ -123,7 +135,7 @@ def test_a_user_without_a_home_and_a_name_is_given_both(stranger):
     folder = str(stranger / f"planner-{os.geteuid()}")
     assert (os.environ["XDG_CACHE_HOME"], os.environ["HOME"]) == (folder, folder)
     assert getpass.getuser() == f"user-{os.getuid()}"
-    assert bootstrap.closed_folder() == os.path.join(folder, "planner")
+    assert bootstrap.closed_folder("~") == os.path.join(folder, "planner")
 
 
 @pytest.mark.parametrize("told", ["relative", "~", ""])

@@ -78,15 +78,17 @@ def bystander() -> Any:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
 @pytest.mark.parametrize("script_ends", [True, False])
-@pytest.mark.parametrize("how", ["closed", "killed", "terminated", "stopped", "killed while stopped"])
+@pytest.mark.parametrize(
+    "how", ["closed", "killed", "terminated", "stopped", "killed while stopped", "guardian terminated"]
+)
 def test_nothing_is_left_of_it(tmp_path: Path, bystander: Any, how: str, script_ends: bool) -> None:
     family = Family(tmp_path, script_ends)
     if "stopped" in how:
         os.kill(family.agent.pid, signal.SIGSTOP)
     if "killed" in how:
         os.kill(family.agent.pid, signal.SIGKILL)
-    if how == "terminated":
-        os.kill(family.agent.pid, signal.SIGTERM)
+    if "terminated" in how:
+        os.kill(family.guardian if "guardian" in how else family.agent.pid, signal.SIGTERM)
     if how in ("closed", "stopped"):
         family.agent.close()
     family.gone()

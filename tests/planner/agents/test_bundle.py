@@ -95,7 +95,12 @@ def test_other_users_of_a_device_cannot_read_what_is_kept(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "noise", ["echo 'Welcome to tx2!'; echo; echo '{\"hello\": 1}'", "printf 'Last login: today '"]
+    "noise",
+    [
+        "echo 'Welcome to tx2!'; echo; echo '{\"hello\": 1}'",
+        "printf 'Last login: today '",
+        "echo 'user@planner:~$'; echo 'Welcome to planner: have fun'",
+    ],
 )
 def test_what_a_login_prints_does_not_matter(tmp_path: Path, noise: str) -> None:
     python = script(tmp_path / "python", f'{noise}\nexec "{sys.executable}" "$@"')
