@@ -1,4 +1,4 @@
-"""What a job's requirements.txt asks for, beside what a device has installed. Pure."""
+"""Packages that a job's requirements.txt names are compared with those of a device. Pure."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What trackers the operator asks for is checked before a device is used, and opened for a run."""
+"""Trackers that the operator asks for are checked before a device is used, and opened for a run."""
 
 from importlib.util import find_spec
 from pathlib import Path
