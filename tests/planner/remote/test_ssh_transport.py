@@ -72,7 +72,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_proxy_command_is_for_the_users_shell(
     command: str, shell: str | None, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("SHELL") if shell is None else monkeypatch.setenv("SHELL", shell)
+    monkeypatch.delenv("SHELL", raising=False) if shell is None else monkeypatch.setenv("SHELL", shell)
     with ExitStack() as stack:
         link = open_link("tx2", TARGET._replace(proxy_command=command), None, 3.0, stack)
         assert isinstance(link, socket.socket)
