@@ -87,12 +87,19 @@ def in_order(flat: np.ndarray, layout: Layout) -> np.ndarray:
 
 
 def replay(
-    entries: Sequence[Entry], labels: Mapping[bytes, int], rate: float, momentum: float, start: State | None, end: State
+    entries: Sequence[Entry],
+    labels: Mapping[bytes, int],
+    rate: float,
+    momentum: float,
+    start: State | None,
+    end: State,
+    total: int,
 ) -> Replay:
     """Follow the updates from a start to an end, and then as far as the journal goes.
 
     labels: of each sample, by its pixels.
     start: None for the first weights of the journal, with no velocity.
+    total: steps asked for. A checkpoint counts no more, though a last round may exceed them.
     """
     if start is None:
         if not entries:
@@ -102,13 +109,13 @@ def replay(
     versions = np.stack([*(entry.weights for entry in entries), end.weights])
     now = start
     while True:
-        if now.step == end.step and not np.allclose(now.weights, end.weights, rtol=0, atol=TOLERANCE):
+        if min(now.step, total) == end.step and not np.allclose(now.weights, end.weights, rtol=0, atol=TOLERANCE):
             return Replay(f"the weights saved are not those after step {end.step}", now.step)
         here = [number for number, entry in enumerate(entries) if np.array_equal(entry.weights, now.weights)]
         found = _next(now, _sets(here, entries), updates, momentum, versions)
         if found is None and now.step < end.step:
             return Replay(f"no set of {len(here)} gradients after step {now.step} gives later weights", now.step)
-        if found is None or (now.step < end.step < found.step):
+        if found is None or (now.step < end.step < min(found.step, total)):
             return Replay("" if found is None else f"no update ends with step {end.step}", now.step)
         now = found
 

@@ -59,12 +59,14 @@ def carry_out(case: Scenario, folder: Path, fleet: Devices) -> Observed:
         injector = Injector(case, folder, fleet, command)
         noticed_s, ended_s, in_time = watch(command, injector, folder)
         left = left_behind(case, folder, fleet, ports)
+        if case.fault.kind != scenario.OPERATOR_KILLED:  # one that is killed cannot remove its own
+            left += unfinished(folder)
         ended = _ended(case, command, folder, None, in_time)
         reached = max(told.latest_step(folder), _furthest(case, folder, ended))
         resumed = None
         if command.popen.returncode != 0 and ended.saved:
             resumed = _resume(case, folder)
-            left += left_behind(case, folder, fleet, ports)
+            left += left_behind(case, folder, fleet, ports) + unfinished(folder)
     at_s = injector.at_s
     written, carried = told.checkpoints(folder, at_s or ended_s)
     return Observed(
@@ -184,7 +186,7 @@ def _velocity(saved: checkpoint.Checkpoint) -> np.ndarray:
 
 def _replay(case: Scenario, folder: Path, start: State | None, saved: checkpoint.Checkpoint) -> Replay:
     end = State(saved.meta["step"], journal.in_order(saved.weights, saved.layout), _velocity(saved))
-    return journal.replay(journal.read(folder), _labels(), RATE, MOMENTUM, start, end)
+    return journal.replay(journal.read(folder), _labels(), RATE, MOMENTUM, start, end, case.steps)
 
 
 def _furthest(case: Scenario, folder: Path, ended: Ended) -> int:
@@ -212,7 +214,12 @@ def left_behind(case: Scenario, folder: Path, fleet: Devices, ports: dict[str, s
     for name in case.devices:
         found += [f"port {each} of {name}" for each in sorted(fleet.ports(name) - ports[name])]
         found += [f"file {path.relative_to(folder)}" for path in _files(folder / f"cache-{name}")]
-    return found + [f"file {path.relative_to(folder)}" for path in folder.glob("runs/*/*.part")]
+    return found
+
+
+def unfinished(folder: Path) -> list[str]:
+    """Files of the operator that were on their way when a run ended."""
+    return [f"file {path.relative_to(folder)}" for path in folder.glob("runs/*/*.part")]
 
 
 def _files(cache: Path) -> list[Path]:

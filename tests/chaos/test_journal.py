@@ -33,8 +33,8 @@ def trained(*rounds: str) -> tuple[list[Entry], list[State]]:
     return entries, states
 
 
-def replayed(entries: list[Entry], start: State | None, end: State) -> Replay:
-    return journal.replay(entries, OF_SAMPLE, RATE, MOMENTUM, start, end)
+def replayed(entries: list[Entry], start: State | None, end: State, total: int = 99) -> Replay:
+    return journal.replay(entries, OF_SAMPLE, RATE, MOMENTUM, start, end, total)
 
 
 @pytest.mark.parametrize("rounds", [("AB", "AB", "AB"), ("A", "AB", "B"), ("aB", "bAB", "A")])
@@ -46,6 +46,14 @@ def test_means_of_what_was_computed_at_the_weights_before_are_accepted(rounds: t
 def test_it_goes_on_from_a_checkpoint_and_beyond_the_one_that_was_saved() -> None:
     entries, states = trained("AB", "AB", "AB", "AB")
     assert replayed(entries[2:], states[1], states[2]) == Replay("", states[3].step)
+
+
+def test_a_last_round_may_exceed_the_steps_asked_for_and_is_not_counted_beyond_them() -> None:
+    entries, states = trained("AB", "A", "AB")
+    asked = states[-1]._replace(step=4)
+    assert replayed(entries, None, asked, total=4) == Replay("", 5)
+    assert replayed(entries, None, states[-2]._replace(step=4), total=4).problem
+    assert replayed(entries, None, asked).problem
 
 
 def test_the_end_of_one_run_is_not_that_of_another() -> None:

@@ -21,11 +21,11 @@ def flat(*values):
     return np.array(values, np.float32)
 
 
-def gradients_of(seed, steps, size):
+def gradients_of(seed, steps, size, smallest=1e-6):
     """Of very different sizes, so that the second moments differ and epsilon counts for some."""
     random = np.random.default_rng(seed)
-    scale = 10.0 ** random.uniform(-6, 2, size)
-    return (random.normal(size=(steps, size)) * scale).astype(np.float32)
+    scale = 10.0 ** random.uniform(np.log10(smallest), 2.5, size)
+    return (random.choice([-1, 1], (steps, size)) * random.uniform(0.5, 1.5, (steps, size)) * scale).astype(np.float32)
 
 
 def test_a_first_step_worked_out_by_hand():
@@ -46,8 +46,7 @@ def test_weight_decay_is_part_of_the_gradient_of_adam_and_apart_from_it_in_adamw
     np.testing.assert_allclose(decoupled, [2 - 0.1 * 0.5 * 2], rtol=1e-6)
 
 
-# Rounding decides where a gradient nearly vanishes: not every drawn case agrees, these do.
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None)
 @given(
     kind=some.sampled_from(KINDS),
     seed=some.integers(0, 2**20),
@@ -61,12 +60,14 @@ def test_many_steps_come_to_the_same_as_torchs(kind, seed, rate, weight_decay, b
     import torch
 
     size, steps = 17, 60
-    start = np.random.default_rng(seed).normal(size=size).astype(np.float32)
+    start = np.random.default_rng(seed).uniform(-1, 1, size).astype(np.float32)
+    # Where decay cancels a gradient, rounding decides the direction: weights stay below 7 here.
+    smallest = 3.0 if kind == ADAM and weight_decay else 1e-6
     weights, optimizer = start.copy(), made(size)
     parameter = torch.nn.Parameter(torch.from_numpy(start.copy()))
     choose = {ADAM: torch.optim.Adam, ADAMW: torch.optim.AdamW}[kind]
     theirs = choose([parameter], lr=rate, betas=(beta1, beta2), eps=epsilon, weight_decay=weight_decay)
-    for gradient in gradients_of(seed, steps, size):
+    for gradient in gradients_of(seed, steps, size, smallest):
         optimizer.apply(
             weights,
             gradient.copy(),
