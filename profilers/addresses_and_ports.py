@@ -28,12 +28,24 @@ class Listening(NamedTuple):
 def interface_address(job: object, interface: str) -> Optional[str]:
     """The address under which others reach an interface; None where it has none or is not there.
 
-    interface: its name, or an address that it has, as one that means something on its link only.
+    interface: one of its names; a label, which some of its addresses have; or an address that it
+    has, as one that means something on its link only.
     """
     listed = interface_addresses()
-    names = {each.interface for each in listed if interface in (each.interface, each.address)}
-    found = best([each for each in listed if each.interface in names])
+    labelled = [each for each in listed if each.label == interface != each.interface]
+    names = {each.interface for each in listed if each.address == interface} or {_usual_name(interface)}
+    found = best(labelled or [each for each in listed if each.interface in names])
     return found[0] if found else None
+
+
+def _usual_name(interface: str) -> str:
+    """The name by which an interface is listed, where it has several (altname of `ip link`)."""
+    if ":" in interface:  # of a label that no address has, the system would read the first part
+        return interface
+    try:
+        return socket.if_indextoname(socket.if_nametoindex(interface))
+    except OSError:
+        return interface
 
 
 def interface_with(address: str) -> str:

@@ -5,12 +5,12 @@ An interface has any number of them. The older question (SIOCGIFADDR) tells one 
 
 import socket
 import struct
-from typing import Dict, Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 # rtnetlink(7)
 _REQUEST_DUMP = 0x301
 _ERROR, _DONE, _NEW_ADDRESS, _GET_ADDRESS = 2, 3, 20, 22
-_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_LABEL = 1, 2, 3
 _SECONDARY, _UNUSABLE = 0x01, 0x08 | 0x40  # IPv6 addresses that are doubled, or not yet checked for it
 _OF_LINK = 253
 _HEADER = struct.Struct("=IHHII")
@@ -20,12 +20,18 @@ _LIMIT_S = 5.0
 
 
 class InterfaceAddress(NamedTuple):
-    """One address. is_secondary: also of an IPv6 address that is temporary."""
+    """One address.
+
+    is_secondary: also of an IPv6 address that is temporary.
+    is_link_local: also of an IPv4 address that a device gave itself because nobody else did.
+    label: the name that an IPv4 address has beside its interface's, such as eth0:1.
+    """
 
     interface: str
     address: str
     is_secondary: bool
     is_link_local: bool
+    label: str = ""
 
 
 def interface_addresses() -> List[InterfaceAddress]:
@@ -38,9 +44,16 @@ def interface_addresses() -> List[InterfaceAddress]:
 
 
 def best(addresses: List[InterfaceAddress]) -> List[str]:
-    """Those under which others reach an interface: IPv4 first, and primary before secondary."""
-    usable = [each for each in addresses if not each.is_link_local]
-    return [each.address for each in sorted(usable, key=lambda each: (":" in each.address, each.is_secondary))]
+    """Those under which others reach an interface: IPv4 first, and primary before secondary.
+
+    Last are IPv4 addresses of the link; IPv6 ones mean nothing without the name of an interface.
+    """
+    usable = [each for each in addresses if not (each.is_link_local and ":" in each.address)]
+    return [each.address for each in sorted(usable, key=_rank)]
+
+
+def _rank(each: InterfaceAddress) -> Tuple[bool, bool, bool]:
+    return each.is_link_local, ":" in each.address, each.is_secondary
 
 
 def _answers(kernel: socket.socket) -> Iterator[InterfaceAddress]:
@@ -68,7 +81,9 @@ def _address(message: bytes) -> Iterator[InterfaceAddress]:
         except OSError:  # it has gone
             return
         text = socket.inet_ntop(family, packed)
-        yield InterfaceAddress(name, text, bool(flags & _SECONDARY), scope == _OF_LINK and family == socket.AF_INET6)
+        of_link = text.startswith("169.254.") if family == socket.AF_INET else scope == _OF_LINK
+        label = attributes.get(_IFA_LABEL, b"").rstrip(b"\0").decode(errors="replace")
+        yield InterfaceAddress(name, text, bool(flags & _SECONDARY), of_link, label)
 
 
 def _attributes(data: bytes) -> Dict[int, bytes]:

@@ -89,6 +89,11 @@ ADDRESSES = [
     InterfaceAddress("eth1", "fd00::9", True, False),
     InterfaceAddress("eth1", "fd00::8", False, False),
     InterfaceAddress("eth2", "fe80::9", False, True),
+    InterfaceAddress("eth3", "169.254.9.9", False, True, "eth3"),
+    InterfaceAddress("eth4", "169.254.9.8", False, True, "eth4"),
+    InterfaceAddress("eth4", "fd00::4", True, False),
+    InterfaceAddress("eth5", "10.0.5.1", False, False, "eth5"),
+    InterfaceAddress("eth5", "10.0.5.2", False, False, "eth5:data"),
 ]
 
 
@@ -106,8 +111,11 @@ def test_each_address_of_an_interface_counts(known: InterfaceAddress) -> None:
 @pytest.mark.usefixtures("addresses")
 @pytest.mark.parametrize(
     ("interface", "address"),
-    [("eth0", "192.168.1.7"), ("eth1", "fd00::8"), ("fe80::7", "192.168.1.7"), ("eth2", None), ("eth9", None)],
-)
+    [
+        ("eth0", "192.168.1.7"), ("eth1", "fd00::8"), ("fe80::7", "192.168.1.7"), ("eth2", None), ("eth9", None),
+        ("eth3", "169.254.9.9"), ("eth4", "fd00::4"), ("eth5", "10.0.5.1"), ("eth5:data", "10.0.5.2"), ("eth5:9", None),
+    ],
+)  # fmt: skip
 def test_an_interface_is_reached_by_the_best_of_its_addresses(interface: str, address: str | None) -> None:
     assert addresses_and_ports.interface_address(None, interface) == address
 

@@ -13,16 +13,20 @@ from profilers.interface_addresses import InterfaceAddress, interface_addresses
 
 SECOND = """
 import subprocess
+from profilers.addresses_and_ports import interface_address
 from profilers.interface_addresses import interface_addresses
 for command in ("link set lo up", "address add 10.9.0.1/24 dev lo label lo:1", "address add 10.9.0.2/24 dev lo",
-                "address add fd99::1/64 dev lo", "address add 10.8.0.1 peer 10.8.0.2 dev lo"):
+                "address add fd99::1/64 dev lo", "address add 10.8.0.1 peer 10.8.0.2 dev lo",
+                "address add 169.254.7.7/16 dev lo"):
     subprocess.run(["ip", *command.split()], check=True)
-print([tuple(each) for each in interface_addresses()])
+subprocess.run(["ip", "link", "property", "add", "dev", "lo", "altname", "loop"], check=False)  # by Linux 5.5
+names = ("lo", "lo:1", "lo:2", "loop")
+print([tuple(each) for each in interface_addresses()], {name: interface_address(None, name) for name in names}, sep=",")
 """
 
 
 def test_loopback_has_its_addresses() -> None:
-    assert InterfaceAddress("lo", "127.0.0.1", False, False) in interface_addresses()
+    assert InterfaceAddress("lo", "127.0.0.1", False, False, "lo") in interface_addresses()
 
 
 @pytest.mark.skipif(shutil.which("ip") is None, reason="ip(8) not installed")
@@ -42,11 +46,15 @@ def test_every_address_of_an_interface_is_listed() -> None:
     done = subprocess.run(
         [*namespace, sys.executable, "-c", SECOND], capture_output=True, text=True, check=True, cwd=os.getcwd()
     )
-    assert set(ast.literal_eval(done.stdout)) == {
-        ("lo", "127.0.0.1", False, False),
-        ("lo", "10.9.0.1", False, False),
-        ("lo", "10.9.0.2", True, False),
-        ("lo", "10.8.0.1", False, False),
-        ("lo", "::1", False, False),
-        ("lo", "fd99::1", False, False),
+    listed, by_name = ast.literal_eval(done.stdout)
+    assert set(listed) == {
+        ("lo", "127.0.0.1", False, False, "lo"),
+        ("lo", "10.9.0.1", False, False, "lo:1"),
+        ("lo", "10.9.0.2", True, False, "lo"),
+        ("lo", "10.8.0.1", False, False, "lo"),
+        ("lo", "169.254.7.7", False, True, "lo"),
+        ("lo", "::1", False, False, ""),
+        ("lo", "fd99::1", False, False, ""),
     }
+    assert by_name.pop("loop") in ("127.0.0.1", None)  # None where Linux has no second names
+    assert by_name == {"lo": "127.0.0.1", "lo:1": "10.9.0.1", "lo:2": None}
