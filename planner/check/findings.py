@@ -11,6 +11,7 @@ from planner.errors import AgentError, HostKeyError, JobError, LoginError, Plann
 from planner.fleet.device import Device
 from planner.jobs.requirements import applies, is_vendors_build, pip_words, unmet
 from planner.remote.known_hosts import UnknownHostKeyError
+from planner.remote.quoting import command_line
 from planner.units import bytes_text
 from profilers.records.device import Facts, SensorFacts
 from profilers.records.json_values import json_value
@@ -280,4 +281,4 @@ def _remedy(device: Device, check: str, message: str) -> str:
 
 
 def _interpreter(device: Device) -> str:
-    return shlex.join([*device.interpreter.prefix, device.interpreter.python])
+    return command_line([*device.interpreter.prefix, device.interpreter.python])

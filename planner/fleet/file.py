@@ -179,8 +179,8 @@ def _login(entry: _Entry, file: _FleetFile) -> SshLogin:
 
 
 def _python(entry: _Entry) -> str:
-    """The interpreter, without ``~/``, because sshd starts every command in the home directory."""
+    """The interpreter; a ``~/`` in it is left to the shell of a device that is not this machine."""
     program = f"{entry.venv.rstrip('/')}/bin/python" if entry.venv else entry.python
     if entry.address == "local":
         return str(Path(program).expanduser()) if program else sys.executable
-    return f"./{program[2:]}" if program and program.startswith("~/") else program or "python3"
+    return program or "python3"

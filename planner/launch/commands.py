@@ -4,12 +4,14 @@ Nothing is contacted: a node is named by what the fleet file says.
 """
 
 import ipaddress
+import os
 import shlex
 from collections.abc import Sequence
 
 from planner.errors import ProjectError
 from planner.fleet.device import Device, Interpreter
 from planner.launch.ranks import PlacedRank, data_variable, nodes_of, plan_variables
+from planner.remote.quoting import command_line
 
 #: torchrun's own default.
 PORT = 29500
@@ -27,7 +29,7 @@ def torchrun(ranks: Sequence[PlacedRank], command: Sequence[str], this_host: str
         ssh = members[0].device.ssh
         where = "this machine" if ssh is None else ssh.host + ("" if ssh.port is None else f":{ssh.port}")
         lines.append(f"# {', '.join(each.name for each in members)} ({where})")
-        lines.append(shlex.join(_node_command(members, ranks, command, this_host)))
+        lines.append(_node_command(members, ranks, command, this_host))
     return "\n".join(lines)
 
 
@@ -41,9 +43,9 @@ def slurm(ranks: Sequence[PlacedRank], command: Sequence[str], this_host: str, f
         raise ProjectError(f"{folder!r} does not fit into a line of a Slurm script; rename the project's folder")
     nodes = nodes_of(ranks)
     hosts = [_slurm_name(members[0].device, this_host) for members in nodes]
-    srun = ["srun", "--nodes=1", "--ntasks=1", "--overlap"]
     steps = [
-        shlex.join([*srun, f"--nodelist={host}", *_node_command(members, ranks, command, this_host)])
+        f"srun --nodes=1 --ntasks=1 --overlap {_quoted(f'--nodelist={host}')} "
+        + _node_command(members, ranks, command, this_host)
         for host, members in zip(hosts, nodes, strict=True)
     ]
     distinct = list(dict.fromkeys(hosts))
@@ -67,14 +69,14 @@ def slurm(ranks: Sequence[PlacedRank], command: Sequence[str], this_host: str, f
 
 def _node_command(
     members: Sequence[PlacedRank], ranks: Sequence[PlacedRank], command: Sequence[str], this_host: str
-) -> list[str]:
+) -> str:
     """torchrun with the variables of a node.
 
     Only with a static rendezvous does --node-rank count: others order the nodes as they come.
     """
     rank, device = members[0], members[0].device
     variables = {**_common_variables(members), **_interface(device), **plan_variables(rank, ranks)}
-    return [
+    words = [
         *device.interpreter.prefix,
         "env",
         *(f"{name}={value}" for name, value in variables.items()),
@@ -92,6 +94,18 @@ def _node_command(
         "--max-restarts=0",
         *_program(command, device.interpreter.python),
     ]
+    for_shell = {*device.interpreter.prefix, device.interpreter.python}  # which reads their ~/
+    return " ".join(command_line([word]) if word in for_shell else _quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    """A word for bash, by its bytes where a terminal would not show it as it is."""
+    if all(sign.isprintable() or sign in "\n\t" for sign in word):
+        return shlex.quote(word)
+    plain = "".join(
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in "'\\" else f"\\{byte:03o}" for byte in os.fsencode(word)
+    )
+    return f"$'{plain}'"
 
 
 def _common_variables(members: Sequence[PlacedRank]) -> dict[str, str]:

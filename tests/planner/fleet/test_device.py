@@ -95,8 +95,8 @@ class TestMeaning:
         ("address", "line", "python"),
         [
             ("tx2", 'venv = "/opt/torch/"', "/opt/torch/bin/python"),
-            ("tx2", 'venv = "~/torch"', "./torch/bin/python"),
-            ("tx2", 'python = "~/bin/python3"', "./bin/python3"),
+            ("tx2", 'venv = "~/torch"', "~/torch/bin/python"),
+            ("tx2", 'python = "~/bin/python3"', "~/bin/python3"),
             ("local", 'venv = "~/torch"', str(Path.home() / "torch/bin/python")),
         ],
     )

@@ -10,11 +10,15 @@ import pytest
 from planner.errors import ProjectError
 from planner.fleet.device import Interpreter
 from planner.launch.commands import slurm, torchrun
+from planner.terminal import visible
 from tests.planner.launch.made import on, ranks
 
 TRAIN = ("python", "train.py", "--epochs", "3")
 #: Each would start or change something, were it not quoted.
-HOSTILE = ("$(touch a)", "`touch a`", "; touch a", "it's", 'a "b"', "two\nlines", "\n#SBATCH --uid=0", "*", "~", "!!")
+HOSTILE = (
+    "$(touch a)", "`touch a`", "; touch a", "it's", 'a "b"', "two\nlines", "\n#SBATCH --uid=0", "*", "~", "!!", "~/x",
+    "\x1b[2J'\\x41", "two\r\nlines", "\u202eright to left", "\x1b7",
+)  # fmt: skip
 
 
 def options(line: str) -> dict[str, str]:
@@ -49,6 +53,13 @@ def test_what_the_fleet_file_says_of_a_device_is_kept() -> None:
             "/opt/py/bin/python3 -m torch.distributed.run --nnodes=1 "
         )
     )
+
+
+def test_the_home_of_an_interpreter_is_left_to_the_shell_of_its_node() -> None:
+    device = {**on("n1"), "interpreter": Interpreter("~/my torch/bin/python")}
+    text = torchrun(ranks(a=device), ("python", "-c", "pass"), "here")
+    assert " ~/'my torch/bin/python' -m torch.distributed.run " in text
+    assert text.endswith(" --no-python ~/'my torch/bin/python' -c pass")
 
 
 def test_members_of_a_node_share_the_variables_on_which_they_agree() -> None:
@@ -110,6 +121,7 @@ def test_a_shell_gives_every_word_to_the_script_as_it_is(tmp_path: Path, write: 
         (tmp_path / name).chmod(0o755)
     device = {**on("n1"), "interpreter": Interpreter(environment={"TOKEN": "$(touch here)"})}
     text = write(ranks(a=device), ("python", "train.py", *HOSTILE), "here")
+    assert visible(text) == text
     subprocess.run(["bash", "-c", text], cwd=tmp_path, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
     assert (tmp_path / "words").read_bytes().decode().split("\0")[-len(HOSTILE) - 1 : -1] == list(HOSTILE)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["srun", "torchrun", "words"]

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,6 +35,10 @@ SIGNS = [
 ]
 
 
+def not_at_home(word: str) -> bool:
+    return not word.startswith("~/")
+
+
 def read_by(shell: str, words: list[str]) -> str:
     line = command_line([sys.executable, "-c", PRINT, *words])
     return subprocess.run([shell, "-c", line], capture_output=True, text=True, check=True).stdout.strip()
@@ -49,6 +54,15 @@ def test_signs_that_mean_something_to_a_shell_are_read_as_they_are(shell: str) -
 
 
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(words=lists(text(characters(codec="ascii", exclude_categories=["Cc"])), min_size=1, max_size=20))
+@given(
+    words=lists(text(characters(codec="ascii", exclude_categories=["Cc"])).filter(not_at_home), min_size=1, max_size=20)
+)
 def test_any_words_are_read_as_they_are(shell: str, words: list[str]) -> None:
     assert read_by(shell, words) == ascii(words)
+
+
+def test_the_home_is_left_to_the_shell_and_the_rest_of_the_path_is_not(shell: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", PRINT, "~/it's $HOME/x", "~/", "x~/y"]
+    line = command_line(words)
+    done = subprocess.run([shell, "-c", line], capture_output=True, text=True, check=True, env={"HOME": str(tmp_path)})
+    assert done.stdout.strip() == ascii([f"{tmp_path}/it's $HOME/x", f"{tmp_path}/", "x~/y"])
