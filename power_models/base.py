@@ -11,6 +11,7 @@ import numpy as np
 from power_models import columns
 from power_models.dataclass_json import Stored
 from power_models.table import Column, Floats, Table, is_numeric
+from profilers import column_units
 
 #: Share of unseen points that an interval is to hold.
 LEVEL = 0.9
@@ -33,7 +34,7 @@ class Target(NamedTuple):
     @property
     def log(self) -> bool:
         """Whether linear models fit its logarithm: times and joules multiply, watts add up."""
-        if unit := columns.unit(self.name):
+        if unit := column_units.unit(self.name):
             return not unit.endswith("W")
         return bool(self.values.max() > WIDE * self.values.min())
 
@@ -182,7 +183,7 @@ class PowerModel:
 
     @property
     def unit(self) -> str:
-        return columns.unit(self.target)
+        return column_units.unit(self.target)
 
     @property
     def name(self) -> str:

@@ -1,27 +1,21 @@
 """Names of columns tell clocks, limits and units, and names and values tell the features."""
 
-import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from power_models.table import Column, Floats, Ints, Table, is_numeric
+from profilers.column_units import JOULES, LAST_UNITS, SECONDS, UNITS, WATTS, words
 
-WORD = re.compile(r"[mk](?:Wh|W|J)(?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 CLOCK = frozenset({"frequency", "freq", "clock", "clk", "hz", "khz", "mhz", "ghz", "f"})
 MEMORY = frozenset({"mem", "memory", "emc", "dram", "drama", "ddr", "vram"})
 LOAD = frozenset({"u", "util", "utilisation", "utilization", "usage", "busy"})
 LIMIT = frozenset({"limit", "cap", "budget"})
-WATTS = frozenset({"power", "watt", "watts", "w"})
-SECONDS = frozenset({"time", "duration", "elapsed", "latency", "runtime", "seconds", "secs"})
-JOULES = frozenset({"energy", "joule", "joules", "j", "wh"})
 #: What a run is found to take, besides its watts, joules and seconds.
-OUTCOME = WATTS | SECONDS | JOULES | {"timestamp", "date", "edp"}
+OUTCOME = WATTS | SECONDS | JOULES | UNITS.keys() | {"timestamp", "date", "edp"}
 #: What says that a column with such a name was set before the run.
 SETTING = LIMIT | {"tdp", "mode", "state", "idle"}
-#: Units, where they are the last word of a name.
-UNITS = frozenset({"mw", "kw", "mj", "kj", "wh", "mwh", "kwh", "s", "ms", "us", "ns"})
 #: Names of quantities that somebody set, in whole numbers.
 QUANTITY = CLOCK | LIMIT | LOAD | {
     "batch", "size", "nodes", "node", "workers", "gpus", "gpu", "cores", "threads", "count", "num", "n", "steps",
@@ -40,11 +34,6 @@ class Choice(NamedTuple):
     left_out: Mapping[str, str]
 
 
-def words(name: str) -> tuple[str, ...]:
-    """The words of a name in any style: "coreF", "core_f" and "core/F" are all ("core", "f")."""
-    return tuple(word.lower() for word in WORD.findall(name))
-
-
 def is_clock(name: str) -> bool:
     return not CLOCK.isdisjoint(words(name))
 
@@ -61,19 +50,7 @@ def is_load(name: str) -> bool:
 def is_outcome(name: str) -> bool:
     """Whether a column seems to hold what came out of a run: its time, watts or joules."""
     found = words(name)
-    return SETTING.isdisjoint(found) and (not OUTCOME.isdisjoint(found) or found[-1:] in {(u,) for u in UNITS})
-
-
-def unit(name: str) -> str:
-    """W, J, Wh or s, with a prefix where the name ends in one; empty if it names none."""
-    found = words(name)
-    last = found[-1] if found else ""
-    if last in UNITS:
-        return last.replace("w", "W").replace("j", "J")
-    for symbol, known in (("J", JOULES), ("W", WATTS), ("s", SECONDS)):
-        if not known.isdisjoint(found):
-            return symbol
-    return ""
+    return SETTING.isdisjoint(found) and not (OUTCOME.isdisjoint(found) and LAST_UNITS.isdisjoint(found[-1:]))
 
 
 def is_constant(column: Column) -> bool:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from power_models.base import Unsuitable
-from power_models.columns import words
 from power_models.dataclass_json import Stored
 from power_models.table import Floats, Table, is_numeric
+from profilers.column_units import words
 
 #: Positive columns whose greatest value is this many times the least are taken as logarithms.
 LOG_SPAN = 4.0

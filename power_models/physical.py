@@ -19,6 +19,7 @@ from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.encoding import Encoder
 from power_models.linear import nonnegative_weights
 from power_models.table import Floats, Table, is_numeric
+from profilers import column_units
 
 #: Parts of a device whose clock and utilisation belong together.
 PARTS = frozenset({"cpu", "gpu", "cp"})
@@ -93,8 +94,8 @@ def _powers(name: str, clock: Floats) -> list[Floats]:
 
 def _partners(activity: str, clocks: Mapping[str, object]) -> list[str]:
     """The clocks that a utilisation goes with: those of the same part, or all but the memory's."""
-    found = set(columns.words(activity))
-    same = [name for name in clocks if not PARTS.isdisjoint(found & set(columns.words(name)))]
+    found = set(column_units.words(activity))
+    same = [name for name in clocks if not PARTS.isdisjoint(found & set(column_units.words(name)))]
     core = [name for name in clocks if not columns.is_memory(name)]
     memory = [name for name in clocks if columns.is_memory(name)] if columns.is_memory(activity) else []
     return (same or core) + memory

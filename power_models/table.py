@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from profilers import number_cells, text_files
+from profilers import column_units, number_cells, text_files
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.str_]
 Ints = NDArray[np.intp]
 Column = Floats | Words
 
-#: A number, perhaps with a short unit behind it: "61.5 W", "98 %".
-NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:%|[A-Za-z/]{1,5})?\s*")
 #: What loggers write where they could not read a value.
 MISSING = frozenset({"", "-", "nan", "none", "null", "n/a", "na", "[n/a]", "[not supported]", "not_supported"})
 #: A column holds numbers where at least this share of its values can be read as such.
@@ -106,33 +103,49 @@ def read_csv(path: Path) -> CsvFile:
     if len(rows) < 2:
         raise ValueError(f"{path}: there is no row below the header")
     header = _unique([name.strip() for name in rows[0][1]])
+    header = header[: len(header) - (header[-1] == "")]
     for line, row in rows[1:]:
+        if row[len(header) :] == [""]:
+            row.pop()  # what a separator at the end of the line makes
         if len(row) != len(header):
             raise ValueError(f"{path}: line {line} has {len(row)} of {len(header)} columns; is the file cut off?")
     cells = {name: [row[i] for _, row in rows[1:]] for i, name in enumerate(header)}
     lines = [line for line, _ in rows[1:]]
     for name, column in cells.items():
         try:
-            cells[name] = _with_points(column, separator)
+            cells[name] = _with_points(name, column, separator)
         except number_cells.CellError as error:
             raise ValueError(f"{path}: line {lines[error.index]}: {name}: {error}") from None
     return CsvFile(str(path), cells, lines)
 
 
-def _with_points(cells: list[str], separator: str) -> list[str]:
+def _with_points(name: str, cells: list[str], separator: str) -> list[str]:
     """A column of numbers as Python writes them: no commas, one unit. Raises CellError."""
     given = [text for text in cells if text.strip().lower() not in MISSING]
     if sum(map(number_cells.is_plausible, given)) < READABLE * len(given):
         return cells
     found = number_cells.column([cell if number_cells.is_plausible(cell) else "" for cell in cells], separator)
-    units = [(index, number[1]) for index, number in enumerate(found) if number is not None and number[1]]
-    for index, unit in units:
-        if unit != units[0][1]:
-            raise number_cells.CellError(index, cells[index], f"is in another unit than the first one, {units[0][1]!r}")
     return [
-        cell if number is None or as_number(cell) == number[0] else repr(number[0])
-        for cell, number in zip(cells, found, strict=True)
+        cell if number is None else repr(number[0] * scale)
+        for cell, number, scale in zip(cells, found, _scales(name, cells, found), strict=True)
     ]
+
+
+def _scales(name: str, cells: list[str], numbers: Sequence[number_cells.Number | None]) -> list[float]:
+    """What brings each number to the unit that its column names, else to that of the first one.
+
+    Raises CellError for a number that is of another quantity.
+    """
+    own = column_units.unit(name)
+    units = [number[1] or own if number else "" for number in numbers]
+    wanted = own or next((unit for number, unit in zip(numbers, units, strict=True) if number), "")
+    scales = []
+    for index, (number, unit) in enumerate(zip(numbers, units, strict=True)):
+        scale = column_units.scale(unit, wanted) if number else 1.0
+        if scale is None or (scale != 1.0 and not own):
+            raise number_cells.CellError(index, cells[index], f"is in another unit than its column, {wanted!r}")
+        scales.append(scale)
+    return scales
 
 
 def _column(texts: Sequence[str]) -> Column:
@@ -144,10 +157,9 @@ def _column(texts: Sequence[str]) -> Column:
 
 
 def as_number(text: str) -> float:
-    """The number in a cell, without its unit; NaN where there is none."""
-    found = NUMBER.fullmatch(text)
-    value = float(found[1]) if found else math.nan
-    return value if math.isfinite(value) else math.nan
+    """The number in a cell with a decimal point, without its unit; NaN where there is none."""
+    found = number_cells.number(text)
+    return found[0] if found and math.isfinite(found[0]) else math.nan
 
 
 def is_numeric(column: Column) -> bool:

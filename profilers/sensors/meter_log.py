@@ -12,7 +12,7 @@ from profilers import text_files
 from profilers.file_tree import Unavailable
 from profilers.regular_file import open_regular
 from profilers.sensors.base import METER_PREFIX, Sensor
-from profilers.sensors.meter_rows import Samples, parse
+from profilers.sensors.meter_rows import Samples, above_rows, parse
 
 #: Largest age of the newest row of a log in use.
 FRESH_S = 60.0
@@ -97,7 +97,10 @@ def version(path: str) -> Tuple[int, int]:
 
 
 def tail(path: str, limit_bytes: int) -> str:
-    """The first line of a file, and the whole lines in its last bytes. Raises Unavailable."""
+    """What is above the first row of a file, and the whole lines in its last bytes.
+
+    Raises Unavailable.
+    """
     try:
         with open_regular(path) as file:
             return _tail(file, path, limit_bytes)
@@ -115,8 +118,8 @@ def _tail(file: IO[bytes], path: str, limit_bytes: int) -> str:
     text = _decoded(file.read(limit_bytes), path, encoding, start)
     if start == mark_bytes:
         return text
-    first = _decoded(head[mark_bytes:], path, encoding, mark_bytes).partition("\n")[0]
-    return first + "\n" + text.partition("\n")[2]
+    above = above_rows(_decoded(head[mark_bytes:], path, encoding, mark_bytes).split("\n")[:-1])
+    return "\n".join(above + text.split("\n")[1:])
 
 
 def _decoded(content: bytes, path: str, encoding: str, start: int) -> str:

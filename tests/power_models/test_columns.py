@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from power_models.columns import choose, is_clock, is_load, is_memory, is_outcome, unit
+from power_models.columns import choose, is_clock, is_load, is_memory, is_outcome
 from power_models.table import Table
+from profilers.column_units import unit
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,9 @@ def test_outcomes_of_a_run(name: str, is_one: bool) -> None:
         ("nodes_energy_kJ", "kJ"),
         ("energy_kWh", "kWh"),
         ("systemW", "W"),
+        ("power_kW_mean", "kW"),
+        ("kilowatts", "kW"),
+        ("power (uW)", "uW"),
         ("loss", ""),
     ],
 )

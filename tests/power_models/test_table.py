@@ -46,6 +46,28 @@ def test_decimal_commas_and_thousands_are_numbers(tmp_path: Path, text: str, val
         assert list(table.columns["name"]) == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("power,b\n0.275 kW,1\n300 W,2\n310,3\n", [275, 300, 310]),
+        ("power [kW],b\n0.275 kW,1\n0.3,2\n", [0.275, 0.3]),
+        ("rail_mw,b\n5.5 W,1\n", [5500]),
+        ("energy,b\n2 kWh,1\n5 kJ,2\n", [7.2e6, 5000]),
+        ("step_time,b\n12 ms,1\n", [0.012]),
+        ("clock,b\n1200 MHz,1\n", [1200]),
+    ],
+)
+def test_a_number_is_in_the_unit_that_its_column_names(tmp_path: Path, text: str, values: list[float]) -> None:
+    file = read_csv(written(tmp_path, text))
+    assert file.positive(file.table().names[0]) == pytest.approx(values)
+
+
+@pytest.mark.parametrize("header", ["a;watts", "a;watts;"])
+def test_a_separator_at_the_end_of_a_line_makes_no_column(tmp_path: Path, header: str) -> None:
+    table = read_csv(written(tmp_path, f"{header}\n1;2,5;\n2;3\n")).table()
+    assert table.names == ("a", "watts") and table.numbers("watts") == pytest.approx([2.5, 3])
+
+
 def test_versions_and_dates_stay_words(tmp_path: Path) -> None:
     table = read_csv(written(tmp_path, "version,day\n2.1.0,2026.01.31\n2.0.1,2026.02.01\n")).table()
     assert list(table.columns["version"]) == ["2.1.0", "2.0.1"] and list(table.columns["day"])[0] == "2026.01.31"
@@ -64,7 +86,12 @@ def test_a_name_that_is_there_twice_gets_a_number(tmp_path: Path) -> None:
         (b"a,b\n1,\xff\n", "0xff at byte 6 is no UTF-8 text; save it as UTF-8"),
         ('a,b\n"1,5",1\n"1.5",2\n', "line 3: a: '1.5' has other marks than the cells above it"),
         ('a,b\n"1,234",1\n"2,345",2\n', "line 2: a: '1,234' may be of thousands or have decimals"),
-        ("a,b\n950 W,1\n1.2 kW,2\n", "line 3: a: '1.2 kW' is in another unit than the first one, 'W'"),
+        ("a,b\n950 W,1\n1.2 kW,2\n", "line 3: a: '1.2 kW' is in another unit than its column, 'W'"),
+        ("a,b\n1200 MHz,1\n1300,2\n", "line 3: a: '1300' is in another unit than its column, 'MHz'"),
+        ("power,b\n12.5,1\n5 V,2\n", "line 3: power: '5 V' is in another unit than its column, 'W'"),
+        ("power,b\n98 %,1\n", "line 2: power: '98 %' is in another unit than its column, 'W'"),
+        ("a;b\n1.234;1\n1.301;2\n", "line 2: a: '1.234' may be of thousands or have decimals"),
+        ("a\tb\n1,234\t1\n980\t2\n", "line 2: a: '1,234' may be of thousands or have decimals"),
         ("a,b\0\n1,2\n", "not a CSV file"),
         ("a,b\n", "no row below the header"),
         (",\n", "no row below the header"),

@@ -42,6 +42,11 @@ def test_the_forms_of_a_log(text):
         ("time,watts\n1700000000,1.234\n1700000001,987\n", [1.234, 987.0]),
         ('time,watts\n1700000000,"12,345,678.9"\n1700000001,-3e1\n', [12345678.9, -30.0]),
         ("time,watts\n1700000000,1.2 kW\n1700000001,950 W\n", [1200.0, 950.0]),
+        ("time;watts\n1700000000;1.234e3\n1700000001;1.301e3\n", [1234.0, 1301.0]),
+        ("time;watts;\n1700000000;230,5;\n1700000001;231\n", [230.5, 231.0]),
+        ("1700000000,230.5,\n1700000001,231,\n", [230.5, 231.0]),
+        ("sep=;\nZeit;Leistung\n1700000000;230,5\n1700000001;231\n", [230.5, 231.0]),
+        ("time,watts,volts\n1700000000,115,230\n1700000001,116,231\n", [115.0, 116.0]),
     ],
 )
 def test_thousands_and_decimals_by_what_the_column_shows(text, watts):
@@ -58,7 +63,18 @@ def test_thousands_and_decimals_by_what_the_column_shows(text, watts):
         ("time,watts\n1700000000,5\n1700000001,5 V\n", "line 3: '5 V' is no number of watts"),
         ("time,watts\n1700000000,1,234.5\n1700000001,987.5\n", "line 2 has 3 cells instead of 2"),
         ("1700000000,987.5\n1700000001,1,234.5\n", "line 2 has 3 cells instead of 2"),
-        ("1700000000,1,234\n1700000001,2,345\n", "line 1: 1,234 may be one number; give the log a header"),
+        ("1700000000,1,234\n1700000001,2,345\n", "line 1 has 3 cells instead of 2: give the log a header"),
+        ("1700000000,1,234.5\n1700000001,999.5\n", "line 1 has 3 cells instead of 2"),
+        ("1700000000,275,69\n", "line 1 has 3 cells instead of 2"),
+        ("1700000000;230.1;5.5\n", "line 1 has 3 cells instead of 2"),
+        ("time,power,note\n1700000000,1,234\n", "line 2: 1,234 may be one number; put it into quotes"),
+        ("time,power,note\n1700000000,1,234\n1700000001,999\n", "line 3 has 2 cells instead of 3"),
+        ("t;W\n1700000000;1.234\n1700000001;1.301\n", "line 2: '1.234' may be of thousands or have decimals"),
+        ("t\tW\n1700000000\t1,234\n", "line 2: '1,234' may be of thousands or have decimals; write 1234,"),
+        ('t,W\n1700000000,1.234\n1700000001,"1,234"\n', "'1.234' may be of thousands"),
+        ("time,watts\n1700000000,5\ntime,volts,watts\n1700000001,230,5\n", "line 3: .*'volts' may hold no watts"),
+        ("time,watts\n1700000000,5\ntime,watts,volts\n1700000001,5,230\n", "line 3 is a header of other columns"),
+        ("time,watts\n1700000000,5\ntime,kW\n1700000001,0.005\n", "line 3 is a header of other columns"),
     ],
 )
 def test_a_cell_that_may_mean_several_things_is_named(text, reason):
@@ -80,12 +96,61 @@ def test_a_time_without_a_zone_is_the_device_s(monkeypatch):
 
 def test_a_column_by_its_name():
     text = "time,volts,Active Power\n1700000000,230,5.5\n"
-    assert parse(text) == ([T], [230.0])
     assert parse(text, "active power") == ([T], [5.5])
     with pytest.raises(Unavailable, match="no column 'watts' but time, volts, Active Power"):
         parse(text, "watts")
     with pytest.raises(Unavailable, match="no header, so no column 'watts'"):
         parse("1700000000,5.5\n", "watts")
+
+
+@pytest.mark.parametrize(
+    "name, watts",
+    [
+        ("Power (kW)", 5500.0),
+        ("power_kW_mean", 5500.0),
+        ("kilowatts", 5500.0),
+        ("Power [mW]", 0.0055),
+        ("power1_input (uW)", 5.5e-6),
+        ("Leistung", 5.5),
+        ("current_power_w", 5.5),
+        ("apower", 5.5),
+    ],
+)
+def test_the_unit_of_watts_is_in_the_name_of_their_column(name, watts):
+    for column in (None, name):
+        assert parse(f"time,{name}\n1700000000,5.5\n", column)[1] == pytest.approx([watts])
+    assert parse(f"time,{name}\n1700000000,5.5 W\n")[1] == [5.5]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "voltage",
+        "U [V]",
+        "Strom (A)",
+        "current_mA",
+        "total_kwh",
+        "energy",
+        "Wh",
+        "watt hours",
+        "power_factor",
+        "Power (VA)",
+        "power limit",
+        "Power [%]",
+        "Power (MW)",
+        "elapsed_ms",
+    ],
+)
+def test_a_column_that_is_named_for_something_else_holds_no_watts(name):
+    for column in (None, name):
+        with pytest.raises(Unavailable, match="may hold no watts; name that of the watts by column="):
+            parse(f"time,{name}\n1700000000,5.5\n", column)
+
+
+def test_the_second_of_several_columns_is_taken_only_if_it_is_named_for_watts():
+    assert parse("time,power,note\n1700000000,5.5,ok\n") == ([T], [5.5])
+    with pytest.raises(Unavailable, match="'phase' may hold no watts; name that of the watts by column="):
+        parse("time,phase,power\n1700000000,1,5.5\n")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +183,7 @@ def test_any_text_parses_or_raises_unavailable(text, column):
 
 @given(st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 10**6)), max_size=20))
 def test_a_written_log_is_read_back(rows):
-    text = "time;watts\n" + "".join(f"{at_ms / 1000!r};{milliwatts / 1000!r}\n" for at_ms, milliwatts in rows)
+    text = "time,watts\n" + "".join(f"{at_ms / 1000!r},{milliwatts / 1000!r}\n" for at_ms, milliwatts in rows)
     samples = sorted((at_ms / 1000, milliwatts / 1000) for at_ms, milliwatts in rows)
     assert list(zip(*parse(text), strict=True)) == samples
 
@@ -178,6 +243,22 @@ def test_the_end_of_a_log_in_another_encoding_is_read(log, tmp_path, encoding, r
     (tmp_path / "meter.csv").write_bytes("\r\n".join([*lines, "17000"]).encode(encoding))
     assert log.sensor(column="leistung für ofen").read() == rows - 0.5
     assert len(log.sensor().history(time.monotonic() - 1.5 - rows, time.monotonic())[1]) == rows
+
+
+def test_thousands_that_only_the_beginning_of_a_log_shows_are_refused(log, tmp_path):
+    lines = [
+        f"{time.time() - 600 + row:.0f};{980 + row % 7 if row < 300 else f'1.2{row % 90:02}'}" for row in range(600)
+    ]
+    (tmp_path / "meter.csv").write_text("\n".join(["time;watts", *lines, ""]))
+    with pytest.raises(Unavailable, match="from the end: '1.2..' may be of thousands"):
+        log.sensor().read()
+    assert log.sensor().history(time.monotonic() - 590, time.monotonic()) == ([], [])
+
+
+def test_lines_above_the_header_are_kept_with_the_end_of_a_long_log(log, tmp_path):
+    lines = [f"{time.time() - 2000 + row:.0f},0.{row % 900 + 100}" for row in range(2000)]
+    (tmp_path / "meter.csv").write_text("\n".join(["# of a meter", "time,Power (kW)", *lines, ""]))
+    assert log.sensor().read() == 299.0
 
 
 def test_a_byte_that_is_no_text_is_named(log, tmp_path):
