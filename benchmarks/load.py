@@ -6,7 +6,7 @@ One `planner train` with its workers as agents on this machine, whose framework 
 whose every step takes at least ``--step`` seconds. Phases with and without strangers take turns:
 ``--silent`` connections that never speak are held open, and ``--refused`` ones in all come with a
 wrong certificate or none. Memory counts from the first minute on (a quarter of a shorter run).
-Rates are medians of phases, which are of one run and of the same minutes.
+Memory and rates are medians of phases, which are of one run and of the same minutes.
 """
 
 import json
@@ -200,12 +200,13 @@ def verdict(phases: list[Phase], warm_s: float) -> dict[str, Any]:
 
 
 def _change(phases: Sequence[Phase], strangers: bool, warm_s: float, name: str) -> float:
-    """Of a process's memory in phases of one kind: a connection that is heard has a stack."""
-    alike = [phase for phase in phases if phase.strangers is strangers]
-    return most_change([look.rss[name] for phase in alike for look in phase.looks if look.t_s >= warm_s])
+    """Between medians of phases of one kind: a connection that is heard has a stack."""
+    looks = [[look.rss[name] for look in phase.looks if look.t_s >= warm_s] for phase in phases]
+    alike = [own for own, phase in zip(looks, phases, strict=True) if own and phase.strangers is strangers]
+    return most_change(list(map(statistics.median, alike)))
 
 
-def most_change(values: Sequence[int]) -> float:
+def most_change(values: Sequence[float]) -> float:
     """The change from the first value that is the largest, either way, as a share of it."""
     return max((value / values[0] - 1.0 for value in values), key=abs)
 

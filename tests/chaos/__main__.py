@@ -8,6 +8,7 @@ Every run is a line of OUT at once: the same command goes on where it was stoppe
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +26,7 @@ PAGE = ROOT / "docs" / "reliability.md"
 
 def main() -> None:
     options = _arguments()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and what it starts
     if options.write_table:
         results.write_table(PAGE, results.read(options.out))
         return
