@@ -16,26 +16,38 @@ from planner.remote.ssh_config import SshTarget
 
 Labelled = tuple[str, paramiko.PKey]
 _CERTIFICATE = "-cert-v01@openssh.com"
+#: Seconds in which an agent tells its keys.
+ANSWER_S = 5.0
 _OPENSSH_KEY = b"openssh-key-v1\0"
 
 
 class SshAgent(AgentSSH):
-    """The SSH agent behind a socket; without keys where nobody answers there."""
+    """The SSH agent behind a socket; without keys where nobody answers there.
+
+    problem: why one that is there is of no use.
+    """
 
     def __init__(self, path: Path | None) -> None:
         super().__init__()
+        self.problem: str | None = None
+        self._link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         if path is None:
             return
-        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._link.settimeout(ANSWER_S)
         try:
-            link.connect(str(path))
-            self._connect(link)  # type: ignore[attr-defined]
+            self._link.connect(str(path))
+            self._connect(self._link)  # type: ignore[attr-defined]
+            self._link.settimeout(None)  # a signature may wait for a person
+        except TimeoutError:
+            self.problem = f"the SSH agent {path} does not answer within {ANSWER_S:g} s: restart it"
         except (OSError, paramiko.SSHException):  # the agent is gone
-            link.close()
+            pass
 
     def close(self) -> None:
-        """Close the connection."""
-        self._close()  # type: ignore[attr-defined]
+        """Close the connection; a thread that waits for a signature returns."""
+        with suppress(OSError):
+            self._link.shutdown(socket.SHUT_RDWR)
+        self._link.close()
 
 
 @contextmanager
@@ -48,7 +60,7 @@ def identities(hop: SshTarget) -> Iterator[tuple[Sequence[Labelled], Sequence[st
     try:
         held = {_blob(key): (f"the agent's {key.get_name()}", _certified_by_agent(key)) for key in agent.get_keys()}
         keys: dict[bytes, Labelled] = {}
-        unusable: list[str] = []
+        unusable = [agent.problem] if agent.problem else []
         for path in hop.key_files:
             loaded, problem = _of_file(path)
             if loaded is not None:

@@ -27,6 +27,8 @@ from planner.remote.ssh_transport import GONE, open_link, place, proxy_words, qu
 _TRIES = 4
 _FIRST_PAUSE_S = 0.25
 _KEEPALIVE_S = 5
+#: What paramiko says where neither the host nor who signs for a key has answered.
+_SILENT = "Authentication timeout."
 
 # Without a handler, paramiko's records and their tracebacks would end up on screen.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -152,6 +154,11 @@ def _login(device: str, hop: SshTarget, transport: paramiko.Transport) -> None:
             try:
                 more = transport.auth_publickey(hop.user, key)
             except paramiko.AuthenticationException as error:
+                if str(error) == _SILENT:
+                    raise LoginError(
+                        f"{device}: nothing was heard of the login by {label} within {transport.auth_timeout:g} s; "
+                        "if the SSH agent waits for you there (a touch, a passphrase), answer it in time"
+                    ) from error
                 if transport.is_active():
                     refused.append(label)
                     continue

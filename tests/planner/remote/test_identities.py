@@ -16,6 +16,7 @@ class FakeAgent:
 
     def __init__(self, *keys: paramiko.PKey) -> None:
         self._keys = keys
+        self.problem: str | None = None
         self.closed = False
 
     def get_keys(self) -> tuple[paramiko.PKey, ...]:
