@@ -1,6 +1,5 @@
 """The agent is packed into one file, named by its hash, and copied to devices that lack it."""
 
-import errno
 import hashlib
 import io
 import os
@@ -20,9 +19,9 @@ from planner.remote.base import Process
 from profilers.sensors import external_meters
 
 MARK = b"planner:"
-LOADED = "load"
+LOADED, CUT = "load", "cut"
 #: What the bootstrap says where it starts no agent; other words are those of a host called planner.
-REFUSALS = ("old", "cut", "terminal", "unsafe", "fail")
+REFUSALS = ("old", CUT, "terminal", "unsafe", "fail")
 #: What helps where a device cannot keep a file.
 FREE_SPACE = "free some space there, or set XDG_CACHE_HOME in `environment`"
 #: Variables without which a Python may not start. All others come over its standard input, because
@@ -35,10 +34,12 @@ _MAIN = "import sys\n\nfrom backends.agent.main import main\n\nmain(*sys.argv[1:
 
 #: The first command, which a device's login shell reads: short, one line, without quotes. It says
 #: that Python runs, and takes the bootstrap from standard input. Until then nothing is sent there,
-#: so that no start-up file of a shell swallows it.
+#: so that no start-up file of a shell swallows it. Where less comes, it says that too. Python has
+#: no ``stdin`` where it was closed.
 LOADER = (
-    "import os;from sys import argv;os.write(1,(argv[1]+os.linesep).encode());"
-    "exec(str().join(os.read(0,1).decode()for _ in range(int(argv[2]))))"
+    "import os;from sys import argv,stdin;os.write(1,(argv[1]+os.linesep).encode());"
+    "come=str().join(os.read(0,1).decode()for _ in range(int(argv[2])*bool(stdin)));"
+    "whole=len(come)==int(argv[2]);whole or os.write(1,(argv[3]+os.linesep).encode());exec(come*whole)"
 )
 
 
@@ -77,6 +78,7 @@ def command(device: Device) -> list[str]:
         LOADER,
         MARK.decode() + LOADED,
         str(len(_bootstrap(device))),
+        MARK.decode() + CUT,
     ]
 
 
@@ -96,12 +98,12 @@ def hand_over(process: Process, device: Device) -> None:
 
     Raises RemoteError with what is wrong on the device.
     """
-    loaded, noise = False, ""
+    noise = ""
     while True:
         try:
             line = process.read_line()
         except EOFError:
-            raise _not_started(process, device, loaded, noise) from None
+            raise _not_started(process, device, noise) from None
         before, mark, said = line.rstrip(b"\r").partition(MARK)  # before it is what a login shell prints
         if not mark:
             noise = before.decode(errors="replace").strip() or noise
@@ -110,10 +112,11 @@ def hand_over(process: Process, device: Device) -> None:
         if word == "have":
             return
         if word == LOADED:
-            loaded = True
             _send(process, _bootstrap(device))
         elif word == "need":
             _send(process, agent_archive().data)
+        elif word == CUT and process.closed:  # what was said at once comes only now
+            raise _waited(device)
         elif word in REFUSALS:
             raise _refused(device, word, rest)
 
@@ -129,8 +132,9 @@ def _refused(device: Device, word: str, rest: str) -> RemoteError:
     if word == "old":
         remedy = "set `python` in the fleet file to one of 3.6 or newer"
         return RemoteError(f"{device.name}: {device.interpreter.python} is Python {rest}; {remedy}")
-    if word == "cut":
-        return _cut(device)
+    if word == CUT:
+        remedy = "let it pass standard input on (`docker exec -i`, for example)"
+        return RemoteError(f"{device.name}: {_starter(device)} cuts standard input, by which the agent comes; {remedy}")
     if word == "terminal":
         starter = _starter(device)
         return RemoteError(f"{device.name}: {starter} gives Python a terminal as its input; start it without one")
@@ -142,28 +146,24 @@ def _refused(device: Device, word: str, rest: str) -> RemoteError:
     return RemoteError(f"{device.name}: cannot keep the agent in its cache: {rest}; {FREE_SPACE}")
 
 
-def _cut(device: Device) -> RemoteError:
-    return RemoteError(
-        f"{device.name}: {_starter(device)} cuts standard input, through which the agent comes; "
-        "let it pass standard input on (`docker exec -i`, for example)"
-    )
-
-
 def _starter(device: Device) -> str:
     """Who starts Python there, for messages."""
     prefix = shlex.join(device.interpreter.prefix)
     return f"`prefix` ({prefix})" if prefix else "the login shell"
 
 
-def _not_started(process: Process, device: Device, loaded: bool, noise: str) -> RemoteError:
-    python = device.interpreter.python
+def _not_started(process: Process, device: Device, noise: str) -> RemoteError:
     lines = process.errors().decode(errors="replace").strip().splitlines()
-    if loaded and (not lines or lines[-1].endswith(os.strerror(errno.EBADF))):
-        return _cut(device)
     reason = next((line for line in lines if _UNKNOWN in line), lines[-1]) if lines else noise
     if not reason:
-        return DeviceLostError(
-            f"{device.name}: {_starter(device)} ended before {python} had started, or was ended after a minute; "
-            "does it wait for input there?"
-        )
+        return _waited(device)
+    python = device.interpreter.python
     return RemoteError(f"{device.name}: {python} does not start: {reason}; set `python` or `prefix` in the fleet file")
+
+
+def _waited(device: Device) -> DeviceLostError:
+    """Nothing is known of a Python there."""
+    return DeviceLostError(
+        f"{device.name}: {_starter(device)} ended before {device.interpreter.python} had started, or was ended after a "
+        "minute; does it wait for input there, or keep back what passes it (`conda run` without --no-capture-output)?"
+    )

@@ -15,9 +15,11 @@ class Process(abc.ABC):
     """A running command with its three standard streams; bytes in, bytes out.
 
     heard_s: when output was last read by ``read_line`` or ``pieces``, by the monotonic clock.
+    closed: whether ``close`` was called.
     """
 
     heard_s = 0.0
+    closed = False
 
     def __init__(self, name: str) -> None:
         self._name = name  # of the device

@@ -81,7 +81,6 @@ class LocalProcess(Process):
         streams = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
         self._input, self._output, errors = self._pipes = tuple(map(Pipe, streams))
         self._errors = Drain(name, errors.read, _ERRORS_BYTES)
-        self.closed = False
         self._closing = threading.Lock()
 
     def write(self, data: bytes) -> None:

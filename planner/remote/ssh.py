@@ -73,7 +73,6 @@ class SshProcess(Process):
         super().__init__(name)
         self._channel = channel
         self._transport = transport
-        self._closed = False
         self._stderr = Drain(name, channel.recv_stderr, _ERRORS_BYTES)
 
     def write(self, data: bytes) -> None:
@@ -102,12 +101,12 @@ class SshProcess(Process):
         return self._stderr.bytes()
 
     def close(self) -> None:
-        self._closed = True
+        self.closed = True
         _hang_up(self._channel, self._transport)
 
     def _lost(self) -> bool:
         """Whether a stream ended by a lost connection, and not by the end of the process."""
-        return not (self._closed or self._channel.eof_received or self._channel.exit_status != -1)
+        return not (self.closed or self._channel.eof_received or self._channel.exit_status != -1)
 
 
 def _hang_up(channel: paramiko.Channel, transport: paramiko.Transport) -> None:

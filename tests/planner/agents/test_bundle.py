@@ -198,11 +198,16 @@ def behind(prefix: Sequence[str], cache: Path) -> Device:
 
 @pytest.mark.parametrize(
     "cut",
-    ['exec "$@" </dev/null', 'exec "$@" <&-', 'head -c 20000 | "$@"'],
-    ids=["nothing comes", "it is closed", "it ends early"],
+    ['exec "$@" </dev/null', 'exec "$@" <&-', 'dd bs=1 count=2000 | "$@"', 'dd bs=1 count=20000 | "$@"'],
+    ids=["nothing comes", "it is closed", "part of the bootstrap comes", "part of the agent comes"],
 )
-def test_a_prefix_that_cuts_standard_input_is_named(tmp_path: Path, cut: str) -> None:
-    box = script(tmp_path / "box", cut)
+@pytest.mark.parametrize(
+    "warns",
+    ["", "echo 'Emulate Docker CLI using podman.' >&2", "trap 'echo Defaulted container >&2' EXIT"],
+    ids=["silent", "warning", "last word"],
+)
+def test_a_prefix_that_cuts_standard_input_is_named(tmp_path: Path, cut: str, warns: str) -> None:
+    box = script(tmp_path / "box", f"{warns}\n{cut.removeprefix('exec ') if 'trap' in warns else cut}")
     assert f"tx2: `prefix` ({box}) cuts standard input" in refusal(behind([box], tmp_path))
 
 
@@ -210,6 +215,12 @@ def test_a_prefix_that_gives_a_terminal_is_named(tmp_path: Path) -> None:
     in_terminal = [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])"]
     told = refusal(behind(in_terminal, tmp_path))
     assert "tx2: `prefix`" in told and "terminal" in told
+
+
+def test_a_prefix_that_keeps_back_what_python_says_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.agents.client.START_S", 0.5)
+    box = script(tmp_path / "box", 'said=$("$@"); echo "$said"')
+    assert f"`prefix` ({box}) ended before" in (told := refusal(behind([box], tmp_path))) and "conda run" in told
 
 
 def test_a_prefix_that_starts_nothing_is_named(tmp_path: Path) -> None:
