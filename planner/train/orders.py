@@ -11,6 +11,7 @@ from backends.frameworks.optimizer import MOMENTUM, SLOT_NAMES
 from backends.jobs.job import ACCURACY
 from backends.protocol.member_specs import IID, HostAddress, InjectionOrder, MemberSpec, StreamOrder
 from backends.strategies.data_injection import InjectionSpec
+from backends.strategies.local_updates import EVERY, SECONDS
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, RateSchedule
@@ -164,46 +165,64 @@ def _starting_s(worker: PlannedWorker) -> float:
     return worker.build_s + (worker.computing_s or worker.cycle_s)
 
 
-def wait_s(plan: Plan, samples: int) -> float:
+def wait_s(plan: Plan, samples: int, test_samples: int | None) -> float:
     """Longest wait of a member for the others, one of which may start, or evaluate meanwhile.
 
-    samples: of the training set; the test set is taken to have no more.
+    A stream may hold up the samples of a step, or of a round of local steps, for its patience.
+
+    samples: of the training set.
+    test_samples: None where they are not known; they may be fewer than those of training, or more.
     """
-    starts_s = max(first_limit_s(_starting_s(each)) for each in plan.workers)
-    evaluations_s = (
-        UNKNOWN_EVALUATION_S if each.evaluation_s is None else EVALUATION_FACTOR * samples * each.evaluation_s
-        for each in plan.workers
-    )
-    return starts_s + max(evaluations_s)
+    patience_s = 0.0 if plan.run.stream is None else plan.run.stream.patience_s
+    rounds_s = (first_limit_s(each.build_s + _round_s(plan, each)) for each in plan.workers)
+    evaluations_s = (_evaluation_limit_s(each, samples, test_samples) for each in plan.workers)
+    return max(rounds_s) + patience_s + max(evaluations_s)
+
+
+def _round_s(plan: Plan, worker: PlannedWorker) -> float:
+    """Predicted seconds between two exchanges of a worker, whose samples may have to arrive first."""
+    local, step_s = plan.run_strategy.local, max(worker.cycle_s, worker.computing_s or 0.0)
+    if local.name == "time":
+        return max(step_s, local.seconds or SECONDS)
+    return step_s * (local.every or EVERY) if local else step_s
+
+
+def _evaluation_limit_s(worker: PlannedWorker, samples: int, test_samples: int | None) -> float:
+    if worker.evaluation_s is None:
+        return UNKNOWN_EVALUATION_S
+    limit_s = EVALUATION_FACTOR * worker.evaluation_s * (samples if test_samples is None else test_samples)
+    return limit_s if test_samples is not None else max(UNKNOWN_EVALUATION_S, limit_s)
 
 
 def role(
-    plan: Plan, options: Options, spec: MemberSpec, run: RunSpec, host: HostAddress, listens_on: str
+    plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str, waits_s: float
 ) -> RunWorker | RunPeer:
     """The order for a worker of a server, or for a peer, which listens on an address.
 
     The momentum of compressors with a residual is the workers' own.
+    waits_s: as ``wait_s`` has it.
     """
     how, own = plan.run.strategy, _momentum_of(plan, options)
     optimizer = how.optimizer.settings(options.rate, own, options.weight_decay, plan.run.clip_norm)
     if how.through_server:
         corrects = how.compressor.keeps_residual and not how.local
         return RunWorker(spec, host, plan.run, optimizer, own if corrects else 0.0)
-    return RunPeer(spec, host, plan.run, optimizer, listens_on, options.seed, wait_s(plan, run.training_samples))
+    return RunPeer(spec, host, plan.run, optimizer, listens_on, options.seed, waits_s)
 
 
-def rank(plan: Plan, member: MemberSpec, spec: RunSpec, addresses: Mapping[str, str], store_port: int = 0) -> RunRank:
+def rank(
+    plan: Plan, member: MemberSpec, spec: RunSpec, addresses: Mapping[str, str], waits_s: float, store_port: int = 0
+) -> RunRank:
     """The order for a rank; the first is the plan's server.
 
     addresses: of all devices on the data plane.
+    waits_s: as ``wait_s`` has it.
     store_port: of the first rank; 0 in its own order.
     """
     first, name = plan.server, member.name
     names = (first, *(other for other in plan.names if other != first))
     own = spec if name == first else spec._replace(checkpoints=Checkpoints(None, spec.checkpoints.every))
-    return RunRank(
-        member, own, names, addresses[name], addresses[first], store_port, wait_s(plan, spec.training_samples)
-    )
+    return RunRank(member, own, names, addresses[name], addresses[first], store_port, waits_s)
 
 
 def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str | None, resume: str | None) -> RunSpec:

@@ -210,12 +210,16 @@ class TrainingRun:
         )
 
     def _rank(self, member: MemberSpec, run: RunSpec, store_port: int = 0) -> RunRank:
-        return orders.rank(self.plan, member, run, self._addresses, store_port)
+        return orders.rank(self.plan, member, run, self._addresses, self._waits_s(run), store_port)
 
     def _role(self, member: MemberSpec, run: RunSpec, port: int) -> RunWorker | RunPeer:
         identity = self._authority.identity(member.name, listens=not self.plan.run.strategy.through_server)
         to_host = HostAddress(self._addresses[self.plan.server], port, identity, self.options.heartbeat_s)
-        return orders.role(self.plan, self.options, member, run, to_host, self._addresses[member.name])
+        listens_on = self._addresses[member.name]
+        return orders.role(self.plan, self.options, member, to_host, listens_on, self._waits_s(run))
+
+    def _waits_s(self, run: RunSpec) -> float:
+        return orders.wait_s(self.plan, run.training_samples, self.data.test_samples)
 
     @functools.cached_property
     def _authority(self) -> Authority:

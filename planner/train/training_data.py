@@ -51,11 +51,13 @@ class TrainingData(ABC):
     """What the members of a run train on.
 
     samples: of the training data; None for a job, whose plan knows them.
+    test_samples: None for a job.
     classes, input_shape: of known models' images; None for a job.
     job: that brings the data; None for images.
     """
 
     samples: int | None = None
+    test_samples: int | None = None
     classes: int | None = None
     input_shape: tuple[int, ...] | None = None
     job: JobReference | None = None
@@ -90,7 +92,7 @@ class ShippedImages(TrainingData):
     """A data set of this machine, of which each member gets its shard and the test set."""
 
     def __init__(self, dataset: data.Dataset) -> None:
-        self.samples = len(dataset.train_labels)
+        self.samples, self.test_samples = len(dataset.train_labels), len(dataset.test_labels)
         self.classes = dataset.classes
         self.input_shape = tuple(dataset.input_shape)
         self._dataset = dataset

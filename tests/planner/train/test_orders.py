@@ -125,8 +125,38 @@ def test_a_member_may_start_as_long_as_predicted_and_others_wait_for_it_and_for_
     made = plan(planned("a")._replace(evaluation_s=0.001), slow)
     placed = Placed(ReplicaSpec("torch", "net"))
     assert orders.member(made, Options(), "b", placed, Path("run")).starting_s == 60.0
-    assert orders.wait_s(made, samples=10_000) == 60.0 * FACTOR + 3.0 * 100.0
-    assert orders.wait_s(plan(planned("a")), samples=10_000) == FIRST_S + 1800.0
+    assert orders.wait_s(made, 10_000, 10_000) == 60.0 * FACTOR + 3.0 * 100.0
+    assert orders.wait_s(plan(planned("a")), 10_000, 10_000) == FIRST_S + 1800.0
+
+
+def test_the_test_set_decides_how_long_an_evaluation_may_take_and_may_be_larger_than_that_of_training() -> None:
+    made = plan(planned("a")._replace(evaluation_s=0.01))
+    assert orders.wait_s(made, 1_000, test_samples=60_000) == FIRST_S + 3.0 * 600.0
+    assert orders.wait_s(made, 60_000, test_samples=1_000) == FIRST_S + 3.0 * 10.0
+    assert orders.wait_s(made, 1_000, test_samples=None) == FIRST_S + 1800.0
+    assert orders.wait_s(made, 100_000, test_samples=None) == FIRST_S + 3.0 * 1000.0
+
+
+def test_others_wait_as_long_as_samples_arrive_and_a_stream_may_pause() -> None:
+    streams = planned("a")._replace(cycle_s=640.0, computing_s=0.5, evaluation_s=0.001)
+    assert orders.wait_s(plan(streams), 1_000, 1_000) == 640.0 * FACTOR + 3.0
+    patient = plan(streams, stream="replay:rates=0.1,patience=200")
+    assert orders.wait_s(patient, 1_000, 1_000) == 640.0 * FACTOR + 200.0 + 3.0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "round_s"),
+    [
+        ("local-sgd:local=steps:every=500", 1000.0),
+        ("local-sgd:local=speed:every=500", 1000.0),
+        ("local-sgd:local=time:seconds=90", 90.0),
+        ("local-sgd:local=time:seconds=1", 2.0),
+    ],
+)
+def test_others_wait_for_the_local_steps_of_a_round(strategy: str, round_s: float) -> None:
+    worker = planned("a")._replace(evaluation_s=0.001, computing_s=0.1)
+    made = plan(worker, worker._replace(name="b"), strategy=strategy)
+    assert orders.wait_s(made, 1_000, 1_000) == max(FIRST_S, round_s * FACTOR) + 3.0
 
 
 def test_adam_has_no_momentum_to_give() -> None:
