@@ -58,6 +58,7 @@ class Replica(abc.ABC):
     gradients: np.ndarray
     state: np.ndarray
     _own: Any = None
+    _kept_state: Any = None
 
     def compute_in(self, precision: str) -> None:
         """Compute later gradients in bf16 or fp16; weights and gradients stay float32.
@@ -99,6 +100,15 @@ class Replica(abc.ABC):
     @abc.abstractmethod
     def load(self) -> None:
         """Take the host buffers' weights and state into the replica; little or no work on a CPU."""
+
+    def keep_state(self) -> None:
+        """Keep a copy of the state: the next gradient changes it before its step is made."""
+        self._kept_state = self.state.copy()
+
+    def kept_state(self) -> np.ndarray:
+        """The state as it was last kept, (state,) float32."""
+        kept: np.ndarray = self._kept_state
+        return kept
 
     def set_weights(self, values: np.ndarray) -> None:
         """Set the weights from (parameters,) float32."""

@@ -23,11 +23,19 @@ class CheckpointWriter:
     A write that takes longer than any disk should is given up, and said to have failed: what it
     writes is no checkpoint any more. As long as it hangs, others go to the spare place.
     Not thread-safe: its owner holds the run's lock.
+    on_end: called when a write has ended, failed or been given up, from any thread.
     """
 
-    def __init__(self, path: Optional[str], emit: Emit, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        path: Optional[str],
+        emit: Emit,
+        clock: Callable[[], float] = time.monotonic,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         self._path = path
         self._emit = emit
+        self._on_end = on_end
         self._clock = clock
         self._write: Optional[_Write] = None
         self._hanging: Optional[_Write] = None
@@ -35,12 +43,18 @@ class CheckpointWriter:
 
     def write_in_background(self, snapshot: Callable[[], Checkpoint]) -> None:
         """Write in another thread; a checkpoint that is due during a write is skipped."""
+        if self.is_writing:
+            return
         if self._write is not None and self._write.is_alive():
-            if self._clock() <= self._write.until_s:
-                return
             self._give_up(self._write)
         if self._path is not None:
             self._begin(self._path, snapshot)
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a write is in progress that does not count as hanging."""
+        write = self._write
+        return write is not None and write.is_alive() and self._clock() <= write.until_s
 
     def _begin(self, path: str, snapshot: Callable[[], Checkpoint]) -> None:
         try:
@@ -71,7 +85,8 @@ class CheckpointWriter:
         self._tell(CheckpointFailed("%s: writing takes more than %.0f s: it hangs" % (self._path, write.limit_s)))
 
     def _tell(self, event: Any) -> None:
-        """Emit an event; a failure once, until the path takes a checkpoint again."""
+        """Emit the end of a write; a failure once, until the path takes a checkpoint again."""
+        self._on_end()
         if isinstance(event, CheckpointFailed):
             repeats, self._said = event.reason == self._said, event.reason
             if repeats:

@@ -165,7 +165,7 @@ class Rank(SingleDevice):
 
     def _meet(self) -> None:
         """Tell the others how this rank is, and end the run if one of them wants to."""
-        self._counter.see_clock(self.clock.elapsed_s)
+        self._see_clock()
         found = self._meetings.meet(self.members[self.name].loss, self._batches.wanted, self._counter.save_due)
         self._counter.save_due = found.saves and found.says == GOES_ON
         if found.says != GOES_ON:
@@ -207,6 +207,7 @@ class Rank(SingleDevice):
             self._replica.fetch()
             self._group.average(self._replica.state)
             self._replica.load()
+            self._replica.keep_state()
 
     def _gather_state(self) -> None:
         """Let the first rank know what a checkpoint needs of all, also how far streams are used."""
@@ -237,7 +238,7 @@ class Rank(SingleDevice):
     def _snapshot(self) -> checkpoint.Checkpoint:
         """Copies: the next rounds are made while they are written."""
         saved = super()._snapshot()
-        return saved._replace(weights=saved.weights.copy(), state=saved.state.copy())
+        return saved._replace(weights=saved.weights.copy())
 
     def end(self, cpu_s: float = 0.0) -> RunAccount:
         """Meet for the last time; the first rank then writes the last checkpoint."""

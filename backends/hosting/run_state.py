@@ -51,8 +51,11 @@ class RunState(abc.ABC):
         self.clock = RunClock()
         self.members: DefaultDict[str, MemberStats] = collections.defaultdict(MemberStats)
         saves = spec.checkpoints
-        self._counter = StepCounter(spec.run.steps, spec.evaluate_every, saves.every, saves.every_s)
-        self._checkpoint_writer = CheckpointWriter(spec.checkpoints.path, self._on_checkpoint)
+        every_s = saves.every_s if saves.path is not None else 0.0
+        self._counter = StepCounter(spec.run.steps, spec.evaluate_every, saves.every, every_s)
+        self._checkpoint_writer = CheckpointWriter(
+            saves.path, self._on_checkpoint, on_end=lambda: self._counter.end_save(self.clock.elapsed_s)
+        )
         self._batch_policy = BATCH_POLICIES[spec.run.strategy.batching](spec)
         self._injection = InjectionSpec.from_text(spec.inject) if spec.inject else None
         self._present: Tuple[str, ...] = ()  # the names of the members that take part, sorted
@@ -184,9 +187,18 @@ class RunState(abc.ABC):
     def save_in_time(self) -> None:
         """Take a checkpoint that the clock asks for; called again and again, whatever steps do."""
         with self._lock:
-            self._counter.see_clock(self.clock.elapsed_s)
+            self._see_clock()
             if self._counter.save_due and not self.step_queue.over:
                 self._save_when_due()
+
+    def _see_clock(self) -> None:
+        if not self._is_saving:
+            self._counter.see_clock(self.clock.elapsed_s)
+
+    @property
+    def _is_saving(self) -> bool:
+        """Whether a checkpoint is being written, or handed over for that."""
+        return self._checkpoint_writer.is_writing
 
     @abc.abstractmethod
     def _save_when_due(self) -> None:

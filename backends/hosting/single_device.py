@@ -47,6 +47,7 @@ class SingleDevice(RunState):
         with_lars = spec.optimizer.kind == LARS
         self._on_host: Optional[FlatOptimizer] = Lars(replica.variables) if with_lars else None
         self._begin()
+        replica.keep_state()
         self.step_queue = StepQueue(self._counter)
         self._updating = False  # the weights are between two steps
         self.spent = TimeSpent()
@@ -151,6 +152,7 @@ class SingleDevice(RunState):
                 busy_s = time.perf_counter() - started - exchange.exposed_s
                 self._record_times(exchange, busy_s, gradient_cpu_s, data_s)
                 self._batch_policy.record(self.name, size, busy_s)
+                self._replica.keep_state()
                 self._complete_step(loss, self._batches.arrivals.position())
                 self._updating = False
         self._end_step()
@@ -220,7 +222,8 @@ class SingleDevice(RunState):
         meta, states = self._meta(), self._batch_policy_state()
         if self.spec.optimizer.kind == OWN:
             states[OWN_STATE] = (replica.own_state(),)
-        return checkpoint.Checkpoint(replica.weights, self._slots(), replica.state, meta, layout_of(replica), states)
+        state = replica.kept_state()  # without what the step under way, if any, has added
+        return checkpoint.Checkpoint(replica.weights, self._slots(), state, meta, layout_of(replica), states)
 
     def _rows(self) -> Dict[str, MemberProgress]:
         return {self.name: self.members[self.name].summary()._replace(connected=True)}

@@ -12,6 +12,10 @@ from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 from backends.network.mailbox import RUN_OVER
 from backends.protocol.frames import EVALUATE, FINISH, STEP
 
+#: After a checkpoint the next one rests so many times as long as it took: on a slow disk, or over a
+#: slow link, checkpoints take a tenth of the time.
+REST = 9.0
+
 
 class WorkItem(NamedTuple):
     """The next task of a free worker."""
@@ -26,7 +30,8 @@ class StepCounter:
 
     total: requested steps.
     evaluate_every, save_every: steps between evaluations and between checkpoints; 0 for never.
-    save_every_s: seconds between checkpoints, by the clock of the run; 0 for never.
+    save_every_s: seconds from the end of a checkpoint to the next, by the clock of the run; 0 for
+        never.
     made: steps of all members; the last round may exceed the total.
     evaluated: steps made before the last evaluation.
     save_due: whether a checkpoint between steps is due.
@@ -38,7 +43,8 @@ class StepCounter:
         self._save_every = save_every
         self._save_every_s = save_every_s
         self.made = self.evaluated = self._began_with = self._saved = 0
-        self._elapsed_s = self._saved_s = 0.0
+        self._elapsed_s = self._save_began_s = 0.0
+        self._next_save_s = save_every_s
         self.save_due = False
 
     def resume(self, made: int, evaluated: int) -> None:
@@ -62,15 +68,21 @@ class StepCounter:
         elapsed_s: seconds since the run began.
         """
         self._elapsed_s = elapsed_s
-        is_time = self._save_every_s and elapsed_s - self._saved_s >= self._save_every_s
+        is_time = self._save_every_s and elapsed_s >= self._next_save_s
         self.save_due |= bool(is_time and self._saved < self.done < self.total)
 
     def take_due_save(self) -> bool:
         """Whether a checkpoint is due, which the caller then takes; at the end another is made."""
         due, self.save_due = self.save_due and self.done < self.total, False
         if due:
-            self._saved, self._saved_s = self.done, self._elapsed_s
+            self._saved, self._save_began_s = self.done, self._elapsed_s
+            self._next_save_s = self._elapsed_s + self._save_every_s
         return due
+
+    def end_save(self, elapsed_s: float) -> None:
+        """A checkpoint was written, or could not be: the next one comes after a rest."""
+        took_s = max(0.0, elapsed_s - self._save_began_s)
+        self._next_save_s = elapsed_s + max(self._save_every_s, REST * took_s)
 
     @property
     def has_made_steps(self) -> bool:

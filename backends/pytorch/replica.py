@@ -155,6 +155,14 @@ class TorchReplica(Replica):
         self._updated = False
         self._synchronise()
 
+    def keep_state(self) -> None:
+        """On the device that computes, for a step takes longer than that."""
+        self._kept_state = self._state.clone()
+
+    def kept_state(self) -> np.ndarray:
+        kept: np.ndarray = self._kept_state.cpu().numpy()
+        return kept
+
     def update(self, optimizer: OptimizerSettings) -> None:
         if optimizer.kind == OWN:
             self._own_optimizer().step()

@@ -237,6 +237,10 @@ class ServerState(HostedRunState):
         with self._lock:
             self._worker_states.latest[worker] = arrays
 
+    @property
+    def _is_saving(self) -> bool:
+        return self._worker_states.under_way or super()._is_saving
+
     def _snapshot(self) -> checkpoint.Checkpoint:
         states = dict(self._worker_states.latest, **self._batch_policy_state())
         return self.model.snapshot(self._meta(), states)

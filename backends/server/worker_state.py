@@ -43,9 +43,14 @@ class WorkerStates:
 
     def request(self) -> bool:
         """Request the states of all stateful workers; return whether any must be awaited."""
-        if not self._awaited and not self._received:
+        if not self.under_way:
             self._awaited = set(self._stateful)
         return bool(self._awaited)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether states are awaited, or a checkpoint with them."""
+        return bool(self._awaited or self._received)
 
     def is_requested(self, worker: str) -> bool:
         """Whether the worker must hand over its state with its next step."""

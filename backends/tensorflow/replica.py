@@ -97,6 +97,18 @@ class TensorFlowReplica(Replica):
         self._state_copies.load(self.state)
         self._state, self._updated = None, False
 
+    def keep_state(self) -> None:
+        """Tensors of a graph never change, so that nothing is copied."""
+        with self._computed:
+            self._kept_state = self.state.copy() if self._state is None else self._state
+
+    def kept_state(self) -> np.ndarray:
+        if isinstance(self._kept_state, np.ndarray):
+            return self._kept_state
+        state = np.empty_like(self.state)
+        self._state_copies.fetch(self._kept_state, state)
+        return state
+
     def update(self, optimizer: OptimizerSettings) -> None:
         if optimizer.kind == OWN:
             self._own_optimizer().step(self._copies.unpack(self._packed))

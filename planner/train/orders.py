@@ -180,7 +180,7 @@ def wait_s(plan: Plan, samples: int, test_samples: int | None) -> float:
 
 
 def _round_s(plan: Plan, worker: PlannedWorker) -> float:
-    """Predicted seconds between two exchanges of a worker, whose samples may have to arrive first."""
+    """Predicted seconds between two exchanges of a worker, also of a wait for its samples."""
     local, step_s = plan.run_strategy.local, max(worker.cycle_s, worker.computing_s or 0.0)
     if local.name == "time":
         return max(step_s, local.seconds or SECONDS)

@@ -127,6 +127,15 @@ class Faulty(Softmax):
         return super().evaluate(batch)
 
 
+class FaultyBackward(Faulty):
+    """Does something else in a gradient whose forward pass has changed the state already."""
+
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
+        loss = Softmax.gradient(self, batch, rate, weight_decay, adds)
+        self._count("gradient")
+        return loss
+
+
 class Diverging(Softmax):
     """Gives a loss, or a gradient, that is not a finite number after its first good steps."""
 

@@ -13,7 +13,7 @@ from backends.models import shapes
 from backends.optimizers import registry, sgd
 from backends.training.step import gradient
 from tests.backends.fakes import split
-from tests.backends.replicas import SMALL, batch_for, by_every_framework, close
+from tests.backends.replicas import NORMALISED, SMALL, batch_for, by_every_framework, close
 
 pytestmark = by_every_framework
 
@@ -50,6 +50,19 @@ def test_a_model_has_the_variables_its_description_promises(framework, name):
     ends = [place.start + place.size for place in replica.variables]
     assert [place.start for place in replica.variables] == [0] + ends[:-1]
     np.testing.assert_array_equal(replica.weights, models.initial_weights(description, 1))
+
+
+def test_the_state_that_was_kept_does_not_change_with_the_next_gradient(framework):
+    replica = build(framework, NORMALISED)
+    for step in range(3):  # the first is kept before any gradient
+        replica.keep_state()
+        replica.fetch()
+        expected = replica.state.copy()
+        replica.gradient(batch_for(replica, seed=step))
+        replica.fetch()
+        assert not np.array_equal(replica.state, expected)
+        np.testing.assert_array_equal(replica.kept_state(), expected)
+        replica.update(OptimizerSettings())
 
 
 def test_the_host_buffers_stay_where_they_are(framework):

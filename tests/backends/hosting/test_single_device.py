@@ -15,6 +15,7 @@ from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, step
 from backends.training.lr_schedule import RateSchedule
+from backends.training.run_spec import Checkpoints
 from backends.training.stopping import TARGET_REACHED, MetricTarget, StopRule
 from tests.backends.fakes import (
     BATCH,
@@ -22,6 +23,7 @@ from tests.backends.fakes import (
     Diverging,
     DrawnBatches,
     Faulty,
+    FaultyBackward,
     Softmax,
     arrays_of,
     images,
@@ -142,7 +144,7 @@ class Clock:
 
 def test_checkpoints_go_by_the_clock_also_while_a_step_hangs(tmp_path):
     clock, hanging, go_on, events = Clock(), threading.Event(), threading.Event(), []
-    replica = Faulty("gradient", 5, lambda: (hanging.set(), go_on.wait(HANG_S)))
+    replica = FaultyBackward("gradient", 5, lambda: (hanging.set(), go_on.wait(HANG_S)))
     device = SingleDevice(run_spec(tmp_path, 20, checkpoint_every_s=60.0), replica, DrawnBatches(), events.append)
     device.clock = RunClock(clock)
     training = threading.Thread(target=lambda: pytest.raises(ArithmeticError, device.train, TEST, never))
@@ -151,24 +153,55 @@ def test_checkpoints_go_by_the_clock_also_while_a_step_hangs(tmp_path):
     assert not any(isinstance(event, CheckpointWritten) for event in events)
     clock.now_s = 61.0
     until(lambda: any(isinstance(event, CheckpointWritten) for event in events), lambda: str(events))
-    assert checkpoint.peek(device.spec.checkpoints.path)["step"] == 4
+    assert_saved_after(4, device)
     go_on.set()
     training.join()
 
 
+def assert_saved_after(steps, device):
+    """Its checkpoint is that of a run that ended after so many steps."""
+    replica = Softmax()
+    whole = SingleDevice(device.spec._replace(checkpoints=Checkpoints(None, 0)), replica, DrawnBatches(), print)
+    whole.train(TEST, lambda: whole.step_queue.done == steps)
+    saved = checkpoint.read(device.spec.checkpoints.path)
+    assert saved.meta["step"] == steps
+    np.testing.assert_array_equal(saved.weights, replica.weights)
+    np.testing.assert_array_equal(saved.state, replica.state)
+
+
+def test_slow_writes_take_no_more_than_a_tenth_of_the_time(tmp_path, monkeypatch):
+    clock, events, write = Clock(), [], checkpoint.write
+
+    def write_slowly(*given):
+        clock.now_s += 100.0
+        write(*given)
+
+    class TimedSteps(Softmax):
+        def gradient(self, *given, **options):
+            clock.now_s += 1.0
+            device.save_in_time()  # as the device's own thread does
+            return super().gradient(*given, **options)
+
+    monkeypatch.setattr(checkpoint, "write", write_slowly)
+    device = SingleDevice(
+        run_spec(tmp_path, 2000, checkpoint_every_s=60.0), TimedSteps(), DrawnBatches(), events.append
+    )
+    device.clock = RunClock(clock)
+    device.train(TEST, never)
+    assert [event.step for event in events if isinstance(event, CheckpointWritten)] == [59, 959, 1859, 2000]
+
+
 @pytest.mark.parametrize(("what", "call", "saved"), [("gradient", 5, 4), ("evaluate", 2, 6), ("gradient", 1, None)])
 def test_an_error_ends_it_with_the_weights_of_the_last_whole_step(tmp_path, what, call, saved):
-    events, before = [], Softmax()
+    events = []
     spec = run_spec(tmp_path, 20, evaluate_every=3)
-    device = SingleDevice(spec, Faulty(what, call), DrawnBatches(), events.append)
+    device = SingleDevice(spec, FaultyBackward(what, call), DrawnBatches(), events.append)
     with pytest.raises(ArithmeticError, match="a faulty " + what), device.saved_on_failure():
         device.train(TEST, never)
     assert [event.step for event in events if isinstance(event, CheckpointWritten)] == ([saved] if saved else [])
     assert events[-1].done == (saved or 0)
     if saved:
-        whole = SingleDevice(run_spec(tmp_path, 20, checkpoint_path=None), before, DrawnBatches(), print)
-        whole.train(TEST, lambda: whole.step_queue.done == saved)
-        np.testing.assert_array_equal(checkpoint.read(spec.checkpoints.path).weights, before.weights)
+        assert_saved_after(saved, device)
 
 
 def test_weights_in_the_middle_of_an_update_are_no_checkpoint(tmp_path):

@@ -57,6 +57,20 @@ def test_checkpoints_fall_due_by_the_clock_where_steps_have_been_made_since_the_
     assert due == [False, True, False, True, False, True, False]  # the last is made at the end
 
 
+@pytest.mark.parametrize(("took_s", "rests_s"), [(0.0, 60.0), (5.0, 60.0), (20.0, 180.0)])
+def test_checkpoints_rest_from_the_end_of_one_to_the_next_nine_times_as_long_as_it_took(took_s, rests_s):
+    counter = StepCounter(8, save_every_s=60.0)
+    counter.count_steps(1)
+    counter.see_clock(60.0)
+    assert counter.take_due_save()
+    counter.end_save(60.0 + took_s)
+    counter.count_steps(1)
+    counter.see_clock(60.0 + took_s + rests_s - 1.0)
+    assert not counter.take_due_save()
+    counter.see_clock(60.0 + took_s + rests_s)
+    assert counter.take_due_save()
+
+
 def test_a_resumed_run_has_made_steps_when_it_has_made_its_own():
     counter = StepCounter(8, save_every_s=60.0)
     counter.resume(4, 0)
