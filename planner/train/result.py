@@ -77,6 +77,15 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
     }
 
 
+def finite(value: Any) -> Any:
+    """JSON values with null for numbers that JSON does not have; a device may send any."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _encoded(part: WorkerResult) -> dict[str, Any]:
     """The worker's result; without a stream of samples, or data injection, without that key."""
     found: dict[str, Any] = json_value(part)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from backends.protocol.events import RunAccount
 from backends.strategies.engine import TORCH
 from planner.console import OnProgress
-from planner.errors import PlanError, RecordError
+from planner.errors import PlanError, RecordError, RunError
 from planner.fleet.device import Fleet, require_trust
 from planner.fleet.file import load_fleet
 from planner.jobs.reference import find_job
@@ -23,7 +23,7 @@ from planner.train.injection import OFF, check_injection, injection_notes, predi
 from planner.train.orders import Options
 from planner.train.plan_first import PlanFirst, plan_first
 from planner.train.plan_fit import check_fit
-from planner.train.result import end_of, learning_notes, run_result
+from planner.train.result import end_of, finite, learning_notes, run_result
 from planner.train.resume import RUN_REMEDY, require_checkpoint, require_resumable
 from planner.train.start import TrainingRun
 from planner.train.stream_results import stream_notes
@@ -107,13 +107,19 @@ def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = m
     """Run a plan to its end, or for ``lasting_s``; returns the content of result.json.
 
     The run's folder then holds plan, options, events, checkpoint and result. Whatever of them could
-    not be written or worked out is among the result's ``problems``. Raises RunError.
+    not be written or worked out is among the result's ``problems``. Raises RunError, also where the
+    run is complete but its figures cannot be worked out; result.json then has its account.
     """
     plan, folder = run.plan, run.folder
     save(plan, folder.plan)
     save(run.options, folder.options)
     account = run.run(resume, lasting_s)
-    result = run_result(plan, account, worker_results(plan, account, run.reports))
+    try:
+        result = run_result(plan, account, worker_results(plan, account, run.reports))
+    except Exception as error:  # no figure that fails costs the run
+        problem = f"its figures could not be worked out: {type(error).__name__}: {error}"
+        _keep({"account": json_value(account), "problems": [*run.problems, problem]}, folder)
+        raise RunError(f"the run is complete, but {problem}; {folder.result} has its account") from error
     result["problems"] = list(run.problems)
     _keep(result, folder)  # before what may fail
     try:
@@ -125,9 +131,10 @@ def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = m
 
 
 def _keep(result: dict[str, Any], folder: RunFolder) -> None:
+    result.update(finite(result))
     try:
         save(result, folder.result)
-    except RecordError as error:
+    except (RecordError, ValueError, TypeError) as error:
         if str(error) not in result["problems"]:
             result["problems"].append(str(error))
 

@@ -1,6 +1,7 @@
 """The result of a run is kept before anything is told of it, and no report that fails costs it."""
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from backends.protocol.events import Evaluated, MemberProgress, RunAccount
-from planner.errors import RecordError
+from planner.errors import RecordError, RunError
 from planner.paths import RunFolder
 from planner.train import train
 from planner.train.data_division import data_division
@@ -45,6 +46,26 @@ def test_a_report_that_fails_is_told_and_the_result_is_there(tmp_path: Path, mon
     result = train.carry_out(ended_run(tmp_path))
     assert result["problems"] == ["its report is not complete: ZeroDivisionError: division by zero"]
     assert kept(tmp_path) == result
+
+
+def test_figures_that_cannot_be_worked_out_leave_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OverflowError("math range error")
+
+    monkeypatch.setattr(train, "worker_results", fail)
+    with pytest.raises(RunError, match="the run is complete, but its figures could not be .*: OverflowError: math"):
+        train.carry_out(ended_run(tmp_path, problems=("its weights could not be saved",)))
+    assert kept(tmp_path)["account"]["done"] == 100
+    assert kept(tmp_path)["problems"][0] == "its weights could not be saved"
+
+
+def test_numbers_that_json_does_not_have_become_null_and_cost_nothing(tmp_path: Path) -> None:
+    run = ended_run(tmp_path)
+    run.reports["a"].compressor = {"ratio": math.nan, "layers": [math.inf, 1.0]}
+    result = train.carry_out(run)
+    assert result["problems"] == []
+    assert kept(tmp_path) == result
+    assert result["workers"]["a"]["sender"] == {"ratio": None, "layers": [None, 1.0]}
 
 
 def test_a_metric_that_no_evaluation_gives_costs_only_its_judgement(tmp_path: Path) -> None:
