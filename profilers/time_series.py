@@ -44,10 +44,10 @@ class TimeSeries:
     def take(self) -> None:
         try:
             value = self._read()
-        except Unavailable as error:
+        except Exception as error:  # noqa: BLE001 - the library of a sensor raises what it likes, and ends no run
             self._answered = False
             self.failures += 1
-            self._reason = str(error)
+            self._reason = str(error) if isinstance(error, Unavailable) else "%s: %s" % (type(error).__name__, error)
         else:
             self._answered = True
             self.times_s.append(time.monotonic())

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional, Sequence
 
 from backends.hosting import spare_place
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
@@ -21,7 +21,9 @@ class CheckpointWriter:
 
     What the path does not take, on a full disk say, goes to a ``spare_place``.
     A write that takes longer than any disk should is given up, and said to have failed: what it
-    writes is no checkpoint any more. As long as it hangs, others go to the spare place.
+    writes is no checkpoint any more. As long as it hangs, others go to the spare place, and to
+    memory first: temporary files may be on the same disk. Where that hangs too, none is begun: each
+    would keep a copy of the weights.
     Not thread-safe: its owner holds the run's lock.
     on_end: called when a write has ended, failed or been given up, from any thread.
     """
@@ -38,7 +40,7 @@ class CheckpointWriter:
         self._on_end = on_end
         self._clock = clock
         self._write: Optional[_Write] = None
-        self._hanging: Optional[_Write] = None
+        self._hanging: List[_Write] = []  # that were given up
         self._said = ""  # the last failure that was told
 
     def write_in_background(self, snapshot: Callable[[], Checkpoint]) -> None:
@@ -47,8 +49,9 @@ class CheckpointWriter:
             return
         if self._write is not None and self._write.is_alive():
             self._give_up(self._write)
-        if self._path is not None:
-            self._begin(self._path, snapshot)
+        self._hanging = [write for write in self._hanging if write.is_alive()]
+        if self._path is not None and not any(write.to_spare for write in self._hanging):
+            self._begin(self._path, snapshot, to_spare=bool(self._hanging))
 
     @property
     def is_writing(self) -> bool:
@@ -56,14 +59,13 @@ class CheckpointWriter:
         write = self._write
         return write is not None and write.is_alive() and self._clock() <= write.until_s
 
-    def _begin(self, path: str, snapshot: Callable[[], Checkpoint]) -> None:
+    def _begin(self, path: str, snapshot: Callable[[], Checkpoint], to_spare: bool) -> None:
         try:
             saved = snapshot()
         except Exception as error:  # noqa: BLE001 - a GPU that fails, or no memory for a copy, ends no run
             self._tell(CheckpointFailed("%s: %s: %s" % (path, type(error).__name__, error)))
             return
-        hangs = self._hanging is not None and self._hanging.is_alive()
-        self._write = _Write(path, saved, self._tell, self._clock(), hangs)
+        self._write = _Write(path, saved, self._tell, self._clock(), to_spare)
         self._write.start()
 
     def write(self, snapshot: Callable[[], Checkpoint]) -> None:
@@ -80,7 +82,8 @@ class CheckpointWriter:
                 self._give_up(self._write)
 
     def _give_up(self, write: "_Write") -> None:
-        self._write, self._hanging = None, write
+        self._write = None
+        self._hanging.append(write)
         write.given_up = True
         self._tell(CheckpointFailed("%s: writing takes more than %.0f s: it hangs" % (self._path, write.limit_s)))
 
@@ -107,7 +110,7 @@ class _Write(threading.Thread):
         self, path: str, saved: Checkpoint, tell: Callable[[Any], None], now_s: float, to_spare: bool = False
     ) -> None:
         super().__init__(daemon=True)
-        self._path, self._tell, self._to_spare = path, tell, to_spare
+        self._path, self._tell, self.to_spare = path, tell, to_spare
         self._saved: Optional[Checkpoint] = saved
         self.limit_s = LEAST_S + _bytes_of(saved) / BYTES_A_SECOND
         self.until_s = now_s + self.limit_s
@@ -131,8 +134,8 @@ class _Write(threading.Thread):
 
     def _written(self, saved: Checkpoint) -> str:
         """Write to the path, or else to the spare place; returns where."""
-        if self._to_spare:
-            return self._kept(saved)
+        if self.to_spare:
+            return self._kept(saved, spare_place.MEMORY_FIRST)
         try:
             checkpoint.write(self._path, saved, self._is_wanted)
             return self._path
@@ -142,8 +145,8 @@ class _Write(threading.Thread):
                 self._tell(CheckpointFailed("%s: %s%s" % (self._path, error.strerror or error, KEPT)))
             return path
 
-    def _kept(self, saved: Checkpoint) -> str:
-        return spare_place.keep(lambda stream: checkpoint.write_to(stream, saved), self._is_wanted)
+    def _kept(self, saved: Checkpoint, folders: Sequence[Optional[str]] = spare_place.MEMORY_LAST) -> str:
+        return spare_place.keep(lambda stream: checkpoint.write_to(stream, saved), self._is_wanted, folders)
 
     def _is_wanted(self) -> bool:
         return not self.given_up

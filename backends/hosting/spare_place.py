@@ -8,15 +8,18 @@ import os
 import tempfile
 from typing import BinaryIO, Callable, Optional, Sequence
 
-#: Memory, which comes after the folder for temporary files.
-MEMORY = "/dev/shm"  # noqa: S108 - no file has a name there
+#: Memory, and the folder for temporary files (None), which has more room but may be on the same
+#: disk as the checkpoint: to look for it is to write there.
+_MEMORY = "/dev/shm"  # noqa: S108 - no file has a name there
+MEMORY_LAST: Sequence[Optional[str]] = (None, _MEMORY)
+MEMORY_FIRST = MEMORY_LAST[::-1]
 
 #: Of the file; kept for as long as the process lives.
 _descriptor: Optional[int] = None
 
 
 def keep(
-    write: Callable[[BinaryIO], None], is_wanted: Callable[[], bool], folders: Optional[Sequence[str]] = None
+    write: Callable[[BinaryIO], None], is_wanted: Callable[[], bool], folders: Sequence[Optional[str]] = MEMORY_LAST
 ) -> str:
     """Keep what is written in the first of the folders that has room; returns its path.
 
@@ -24,7 +27,7 @@ def keep(
     Raises OSError where no folder has room, or it is not wanted.
     """
     failed: Optional[OSError] = None
-    for folder in (tempfile.gettempdir(), MEMORY) if folders is None else folders:
+    for folder in folders:
         try:
             with tempfile.TemporaryFile(dir=folder) as stream:
                 write(stream)

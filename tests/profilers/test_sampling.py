@@ -181,6 +181,13 @@ def test_a_series_continues_after_a_failure():
     assert (window.values, window.failures, window.usable) == ([1.0, 3.0], 1, True)
 
 
+def test_an_error_of_a_sensor_s_library_is_a_failed_read_as_any_other():
+    broken = TimeSeries(lambda: 1 // 0)
+    broken.take()
+    assert (broken.failures, broken.usable) == (1, False)
+    assert broken.reason == "ZeroDivisionError: integer division or modulo by zero"
+
+
 def test_the_sampling_period_grows_with_its_cost():
     period = SamplingPeriod(0.1, CPU_SHARE)
     assert period.period_s == 0.1

@@ -14,6 +14,7 @@ from backends.hosting.checkpoint_writer import CheckpointWriter
 from backends.protocol.events import CheckpointFailed, CheckpointWritten
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
+from tests.running import until
 
 LAYOUT = Layout((Variable("w", (2,), 0, 2),), ())
 
@@ -96,6 +97,39 @@ def test_a_write_that_hangs_is_given_up_once_and_others_go_elsewhere(stuck, monk
     monkeypatch.setattr(checkpoint_writer, "LEAST_S", 30.0)
     writer.write(lambda: filled(8))
     assert checkpoint.peek(events[1].path)["step"] == 8 and len(events) == 2
+
+
+def test_where_the_spare_place_hangs_too_no_copy_of_the_weights_is_added_until_it_goes_on(stuck, monkeypatch):
+    """One disk for both, such as an SD card that stops answering."""
+    events, copies, go_on, now_s = [], [], threading.Event(), [0.0]
+    keep = spare_place.keep
+    monkeypatch.setattr(spare_place, "keep", lambda *given: go_on.wait() and keep(*given))
+    writer = CheckpointWriter(stuck, events.append, lambda: now_s[0])
+
+    def snapshot():
+        copies.append(len(copies))
+        return filled(step=len(copies))
+
+    for _ in range(10):
+        writer.write_in_background(snapshot)
+        now_s[0] += 60.0
+    assert copies == [0, 1]
+    assert events == [CheckpointFailed(f"{stuck}: writing takes more than 30 s: it hangs")]
+    before = threading.active_count()
+    go_on.set()
+    until(lambda: threading.active_count() < before, lambda: str(threading.enumerate()))
+    writer.write(snapshot)
+    assert checkpoint.peek(events[-1].path)["step"] == 3
+
+
+def test_while_a_disk_hangs_memory_comes_before_temporary_files_which_may_be_there(stuck, monkeypatch):
+    folders, keep = [], spare_place.keep
+    monkeypatch.setattr(spare_place, "keep", lambda write, wanted, given: folders.append(given) or keep(write, wanted))
+    monkeypatch.setattr(checkpoint_writer, "LEAST_S", 0.0)
+    writer = CheckpointWriter(stuck, lambda event: None)
+    writer.write(filled)
+    writer.write(filled)
+    assert folders == [("/dev/shm", None)]
 
 
 def test_a_hanging_write_in_the_background_is_noticed_when_the_next_is_due(stuck):

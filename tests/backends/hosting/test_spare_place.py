@@ -1,8 +1,10 @@
 """What no disk takes is kept in an open file that leaves nothing behind."""
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -32,6 +34,15 @@ def test_a_folder_without_room_is_passed_over_and_without_any_the_reason_is_rais
     assert spare_place.keep(text(b"x"), lambda: True, [missing, str(tmp_path)]).startswith(f"/proc/{os.getpid()}/")
     with pytest.raises(OSError, match="No such file"):
         spare_place.keep(text(b"x"), lambda: True, [missing])
+
+
+def test_memory_is_there_where_no_folder_takes_temporary_files(monkeypatch):
+    def none():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    with open(spare_place.keep(text(b"x"), lambda: True), "rb") as stream:
+        assert stream.read() == b"x"
 
 
 def test_what_is_no_longer_wanted_does_not_take_the_place_of_the_older(tmp_path):

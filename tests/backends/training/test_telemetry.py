@@ -1,6 +1,7 @@
 """A member's telemetry has all windows, and the time spent at its end."""
 
 import queue
+import threading
 
 import pytest
 
@@ -29,7 +30,7 @@ class Fake:
 
 
 def sender(emit, interval_s=NEVER_S):
-    return TelemetrySender(emit, interval_s, lambda: Fake(FIRST, LAST))
+    return TelemetrySender(emit, interval_s, HANG_S, lambda: Fake(FIRST, LAST))
 
 
 def test_the_last_window_is_sent_at_the_end_with_the_time_spent_until_then():
@@ -56,9 +57,44 @@ def test_a_failure_in_the_member_does_not_lose_its_last_window():
     assert [each.window for each in sent] == [LAST]
 
 
+def test_a_sensor_that_fails_is_told_and_the_time_spent_goes_on_to_be():
+    """Else the device, which trains, would count as lost after some minutes of silence."""
+
+    def fail():
+        raise RuntimeError("a library's own error")
+
+    sent, failing = queue.Queue(), Fake(FIRST, LAST)
+    failing.turn = fail
+    with TelemetrySender(sent.put, 0.001, HANG_S, lambda: failing):
+        told = [sent.get(timeout=HANG_S) for _ in range(2)]
+    assert [each.window.power[0].reason for each in told] == ["RuntimeError: a library's own error"] * 2
+
+
+def test_a_sensor_that_hangs_holds_up_no_event_and_its_reading_comes_later():
+    sent, hanging, go_on = queue.Queue(), Fake(FIRST, LAST), threading.Event()
+    hanging.turn = lambda: go_on.wait(HANG_S) and FIRST
+    with TelemetrySender(sent.put, 0.001, 0.01, lambda: hanging):
+        told = [sent.get(timeout=HANG_S) for _ in range(3)]
+        go_on.set()
+        while sent.get(timeout=HANG_S).window != FIRST:
+            pass
+    assert {each.window.power[0].reason for each in told} == {"reading them takes more than 5 s"}
+
+
+def test_a_sensor_that_hangs_at_the_end_does_not_hold_it_up():
+    go_on = threading.Event()
+    stuck = Fake(FIRST, LAST)
+    stuck.stop = go_on.wait
+    sent = []
+    with TelemetrySender(sent.append, NEVER_S, 0.05, lambda: stuck):
+        pass
+    go_on.set()
+    assert [each.window.duration_s for each in sent] == [0.0]
+
+
 def test_the_figures_of_a_stream_of_samples_are_sent_too():
     sent, arrivals = [], Arrivals()
     arrivals.statistics = lambda: STREAM
-    with TelemetrySender(sent.append, NEVER_S, lambda: Fake(FIRST, LAST), arrivals=arrivals):
+    with TelemetrySender(sent.append, NEVER_S, HANG_S, lambda: Fake(FIRST, LAST), arrivals=arrivals):
         pass
     assert [each.stream for each in sent] == [STREAM]
