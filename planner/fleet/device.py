@@ -127,7 +127,11 @@ def device_at(address: str, ssh_config: Path | None = None) -> Device:
 
 
 def parse_address(text: str) -> Address:
-    """``[user@]host[:port]``, an IPv6 address in brackets if a port follows. Raises ValueError."""
+    """``[user@]host[:port]``, an IPv6 address in brackets if a port follows. Raises ValueError.
+
+    ``ssh://`` may stand before it, as before what ssh takes.
+    """
+    text = text.removeprefix("ssh://").removesuffix("/")
     user, _, host = text.rpartition("@")
     bare = f"{user}@[{host}]" if user else f"[{host}]"
     match = _ADDRESS.fullmatch(bare if _is_ipv6(host) else text)

@@ -36,9 +36,11 @@ def _address(value: str) -> str:
 
 
 def _jump(value: str) -> str:
-    for hop in [] if value == "none" else value.split(","):
-        parse_address(hop.strip())
-    return value
+    """The hosts without the spaces between them, which ssh does not take."""
+    hops = [hop.strip() for hop in value.split(",")]
+    for hop in [] if hops == ["none"] else hops:
+        parse_address(hop)
+    return ",".join(hops)
 
 
 def _rate(value: str) -> str:

@@ -14,7 +14,6 @@ from profilers.whole_file import whole_file
 
 #: Characters of a known_hosts pattern that may match several hosts.
 PATTERN_CHARACTERS = "*?!"
-_AUTHORITY = "@cert-authority"
 
 
 class HostKey(NamedTuple):
@@ -61,10 +60,6 @@ class UnknownHostKeyError(HostKeyError):
             f"{host_key.fingerprint}): check it and run `planner trust {host_key.device}`"
         )
         self.host_key = host_key
-
-
-class UncertifiedHostError(UnknownHostKeyError):
-    """A known_hosts file names an authority for this host, whose certificates are not read here."""
 
 
 class ChangedHostKeyError(HostKeyError):
@@ -119,7 +114,7 @@ def verify(host_key: HostKey) -> None:
         raise ChangedHostKeyError(host_key, old)
     if any(key.base64 == host_key.base64 and not key.marker for key in of_host):
         return
-    raise (UncertifiedHostError if any(key.marker == _AUTHORITY for key in known) else UnknownHostKeyError)(host_key)
+    raise UnknownHostKeyError(host_key)
 
 
 def store(host_key: HostKey) -> None:

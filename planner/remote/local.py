@@ -6,7 +6,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, TypeVar
 
 from backends.agent.guardian import END_S, GONE_S
 from planner.errors import DeviceLostError
@@ -19,6 +19,9 @@ _CLOSE_S = END_S + GONE_S + 1.0
 _ERRORS_BYTES = 1 << 16
 
 
+P = TypeVar("P", bound="LocalProcess")
+
+
 class LocalRemote(Remote):
     """Runs commands as local processes, each in its own session, which Ctrl-C does not reach."""
 
@@ -27,7 +30,10 @@ class LocalRemote(Remote):
         self._processes: list[LocalProcess] = []
 
     def spawn(self, command: Sequence[str]) -> "LocalProcess":
-        process = LocalProcess(self.name, command)
+        return self._keep(LocalProcess(self.name, command))
+
+    def _keep(self, process: P) -> P:
+        """To be closed with this remote."""
         self._processes = [*(each for each in self._processes if not each.closed), process]
         return process
 

@@ -24,6 +24,7 @@ class SshTarget(NamedTuple):
     known_hosts: the first file is where a new key is stored.
     certificates: of keys, beside those that lie beside the key files.
     agent: the socket of the SSH agent, if any.
+    revoked_keys: a list of host keys, which only the ssh program reads.
     jumps: in the order in which they are passed; none has jumps of its own.
     """
 
@@ -38,7 +39,13 @@ class SshTarget(NamedTuple):
     identities_only: bool = False
     host_key_alias: str | None = None
     proxy_command: str | None = None
+    revoked_keys: str | None = None
     jumps: tuple["SshTarget", ...] = ()
+
+    @property
+    def indirect(self) -> bool:
+        """Whether the way there is more than one TCP connection."""
+        return bool(self.jumps or self.proxy_command)
 
     @property
     def known_name(self) -> str:
@@ -74,7 +81,7 @@ def resolve(device: Device, before: tuple[str, ...] = ()) -> SshTarget:
 
 def _hop(text: str, ssh_config: Path | None) -> Device:
     try:
-        return device_at(text.strip().removeprefix("ssh://"), ssh_config)
+        return device_at(text.strip(), ssh_config)
     except ValueError as error:
         raise RemoteError(f"jump host: {error}") from error
 
@@ -115,6 +122,7 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
             identities_only=login.key is not None or one("identitiesonly") == "yes",
             host_key_alias=one("hostkeyalias"),
             proxy_command=_proxy_command(proxy, tokens) if proxy else None,
+            revoked_keys=one("revokedhostkeys"),
         )
     except ValueError as error:
         raise RemoteError(f"{device.name}: ssh configuration: {error}") from error

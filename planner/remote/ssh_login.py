@@ -27,6 +27,14 @@ from planner.remote.ssh_transport import GONE, open_link, place, proxy_words, qu
 _TRIES = 4
 _FIRST_PAUSE_S = 0.25
 _KEEPALIVE_S = 5
+#: What paramiko offers, by its version, that OpenSSH leaves out. Every sshd from 7.2 on has better.
+_WEAK = {
+    "ciphers": ["aes128-cbc", "aes192-cbc", "aes256-cbc", "3des-cbc"],
+    "macs": ["hmac-md5", "hmac-md5-96", "hmac-sha1-96"],
+    "keys": ["ssh-rsa", "ssh-dss"],
+    "pubkeys": ["ssh-rsa", "ssh-dss"],
+    "kex": ["diffie-hellman-group1-sha1", "diffie-hellman-group14-sha1", "diffie-hellman-group-exchange-sha1"],
+}
 #: What paramiko says where neither the host nor who signs for a key has answered.
 _SILENT = "Authentication timeout."
 
@@ -52,6 +60,11 @@ class Login(NamedTuple):
         """
         via: paramiko.Transport | None = None
         for hop in hops:
+            if hop.revoked_keys is not None:
+                raise HostKeyError(
+                    f"{self.device}: only the ssh program reads RevokedHostKeys, which is set for {place(hop)}; "
+                    'set ssh = "program" in the fleet file'
+                )
             via = self.shake_hands(hop, via, authenticate=True)
         return via
 
@@ -97,7 +110,7 @@ class Login(NamedTuple):
         link = None
         try:
             link = open_link(self.device, hop, via, self.timeout_s, self.stack)
-            transport = paramiko.Transport(link)
+            transport = paramiko.Transport(link, disabled_algorithms=_WEAK)
             self.stack.callback(quietly, transport.close)
             transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = self.timeout_s
             _prefer_known_types(hop, transport)
@@ -129,12 +142,14 @@ def fetch_host_key(device: Device, timeout_s: float = 15.0) -> HostKey:
         login = Login(device.name, timeout_s, stack)
         try:
             via = login.pass_hosts(target.jumps)
+            return login.shown_key(target, login.shake_hands(target, via))
         except (UnknownHostKeyError, ChangedHostKeyError) as error:
             return error.host_key
-        except LoginError as error:
+        except RemoteError as error:
+            if isinstance(error, HostKeyError) or not (isinstance(error, LoginError) or target.indirect):
+                raise
             remedy = f"or log in once by ssh, which asks whether to store the key of {target.known_name}"
             raise LoginError(f"{error}; {remedy}") from error
-        return login.shown_key(target, login.shake_hands(target, via))
 
 
 def _prefer_known_types(hop: SshTarget, transport: paramiko.Transport) -> None:

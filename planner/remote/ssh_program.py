@@ -7,9 +7,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteError
-from planner.fleet.device import Device
+from planner.fleet.device import Device, SshLogin
 from planner.remote.local import LocalProcess, LocalRemote
-from planner.remote.openssh import account_home, configuration, home, login_words
+from planner.remote.openssh import account_home, configuration, home, login_words, options_of
 from planner.remote.quoting import command_line
 from planner.remote.ssh_config import resolve
 
@@ -22,6 +22,11 @@ _OPTIONS = (
     "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "RemoteCommand=none", "RequestTTY=no",
     "PermitLocalCommand=no", "ControlMaster=no", "LogLevel=INFO",
 )  # fmt: skip
+#: The same, by OpenSSH 8.7 and newer.
+_NEW_OPTIONS = ("SessionType=default", "StdinNull=no", "ForkAfterAuthentication=no")
+#: What it says of a cause, and what of its own end after what was before has ended.
+_CAUSES = {"ost key verification failed": HostKeyError, "Permission denied": LoginError}
+_CONSEQUENCES = ("UNKNOWN port 65535", "kex_exchange_identification:", "banner exchange:", "stdio forwarding failed")
 
 
 class SshProgramRemote(LocalRemote):
@@ -35,9 +40,7 @@ class SshProgramRemote(LocalRemote):
         self._ssh = _words(device, self._stack, timeout_s)
 
     def spawn(self, command: Sequence[str]) -> "SshProgramProcess":
-        process = SshProgramProcess(self.name, [*self._ssh, command_line(command)])
-        self._processes.append(process)
-        return process
+        return self._keep(SshProgramProcess(self.name, [*self._ssh, command_line(command)]))
 
     def close(self) -> None:
         super().close()
@@ -58,12 +61,14 @@ class SshProgramProcess(LocalProcess):
 
     def _failure(self) -> RemoteError:
         lines = self.errors().decode(errors="replace").strip().splitlines() or ["it says nothing"]
-        said = f"{self._name}: ssh: {lines[-1].strip()}"
+        causes = [line for line in lines if not any(words in line for words in _CONSEQUENCES)]
+        known = ((line, kind) for words, kind in _CAUSES.items() for line in lines if words in line)
+        line, kind = next(known, ((causes or lines)[-1], RemoteError))
+        said = f"{self._name}: ssh: {line.strip()}"
         if self.heard_s:
             return DeviceLostError(f"{said}; check its power and its network, then run again")
-        if "ost key verification failed" in lines[-1]:
+        if kind is HostKeyError:
             return HostKeyError(f"{said}; check the host's key and run `planner trust {self._name}`")
-        kind = LoginError if "Permission denied" in lines[-1] else RemoteError
         return kind(f"{said}; see what `ssh -o BatchMode=yes` says of this host")
 
 
@@ -84,7 +89,12 @@ def _words(device: Device, stack: ExitStack, timeout_s: float) -> list[str]:
     """ssh with its options and the host. ``stack`` removes its configuration."""
     login = device.ssh
     assert login is not None
-    options = [*_OPTIONS, f"ConnectTimeout={timeout_s:g}", *(["IdentitiesOnly=yes"] if login.key else [])]
+    options = [
+        *_OPTIONS,
+        *_new_options(login),
+        f"ConnectTimeout={timeout_s:g}",
+        *(["IdentitiesOnly=yes"] if login.key else []),
+    ]
     keys = [login.key] if login.key else []
     if str(home()) != account_home():  # ssh looks for its usual files in that of the account
         target = resolve(device)
@@ -95,6 +105,13 @@ def _words(device: Device, stack: ExitStack, timeout_s: float) -> list[str]:
     words = [word for option in options for word in ("-o", option)]
     file = stack.enter_context(configuration(login))
     return ["ssh", *file, *words, *login_words(login), "--", login.host]
+
+
+def _new_options(login: SshLogin) -> tuple[str, ...]:
+    with suppress(RemoteError):  # ssh itself will say why
+        if "sessiontype" in options_of(login):
+            return _NEW_OPTIONS
+    return ()
 
 
 def _quoted(path: Path) -> str:

@@ -18,6 +18,7 @@ from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteErro
 from planner.fleet.device import Device, Interpreter, SshLogin
 from planner.remote import connect, known_hosts
 from planner.remote.ssh_login import fetch_host_key
+from planner.remote.ssh_program import SshProgramRemote
 from tests.e2e.conftest import need, new_key, serve
 from tests.running import until
 
@@ -166,6 +167,94 @@ def test_the_ssh_program_does_what_paramiko_cannot_and_is_named_as_the_remedy(fo
             greets(device)
         assert device.ssh is not None
         greets(Device(name="tx2", ssh=device.ssh._replace(program=True)))
+
+
+PASS_DESCRIPTOR = """
+import array, socket, sys
+link = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [link.fileno()]))]
+socket.socket(fileno=1).sendmsg([b"x"], rights)
+"""
+
+
+@pytest.mark.parametrize("what", ["a key that a command tells", "a socket that a command passes"])
+def test_keys_and_ways_that_only_ssh_has_are_named_with_the_remedy(folder: Path, what: str) -> None:
+    (folder / "pass.py").write_text(PASS_DESCRIPTOR)
+    with server(folder, f"IdentityFile {folder}/client") as device:
+        assert device.ssh is not None and device.ssh.ssh_config is not None
+        if what.startswith("a key"):
+            line = f"KnownHostsCommand /bin/cat {folder}/told"
+            (folder / "known_hosts").rename(folder / "told")
+        else:
+            line = f"ProxyUseFdpass yes\nProxyCommand {sys.executable} {folder}/pass.py %h %p"
+            (folder / "told").write_text("")
+        with device.ssh.ssh_config.open("a") as config:
+            config.write(line + "\n")
+        with pytest.raises(LoginError, match='ssh itself logs in there: set ssh = "program"'):
+            greets(device)
+        if not what.startswith("a key"):
+            with pytest.raises(RemoteError, match="or log in once by ssh, which asks whether to store the key"):
+                fetch_host_key(device)
+        greets(replace(device, ssh=device.ssh._replace(program=True)))
+
+
+def test_keys_that_a_file_revokes_are_left_to_the_ssh_program(folder: Path) -> None:
+    with server(folder, f"IdentityFile {folder}/client", f"RevokedHostKeys {folder}/revoked") as device:
+        (folder / "revoked").write_text("")
+        with pytest.raises(HostKeyError, match='only the ssh program reads RevokedHostKeys.*set ssh = "program"'):
+            greets(device)
+        assert device.ssh is not None
+        by_program = replace(device, ssh=device.ssh._replace(program=True))
+        greets(by_program)
+        host_key = next(folder.glob("host_*.pub"))
+        (folder / "revoked").write_bytes(host_key.read_bytes())
+        with pytest.raises(HostKeyError, match="ost key verification failed"):
+            greets(by_program)
+
+
+@pytest.mark.parametrize("line", ["SessionType none", "StdinNull yes", "RemoteCommand tmux", "RequestTTY force"])
+def test_the_ssh_program_runs_the_command_whatever_the_configuration_asks_for(folder: Path, line: str) -> None:
+    with server(folder, f"IdentityFile {folder}/client", line, program=True) as device:
+        remote = connect(device)
+        process = remote.spawn(["cat"])
+        process.write(b"it comes\n")
+        assert process.read_line() == b"it comes"
+        remote.close()
+
+
+def test_the_ssh_program_drops_processes_that_were_closed(folder: Path) -> None:
+    with server(folder, f"IdentityFile {folder}/client", program=True) as device:
+        remote = SshProgramRemote(device)
+        for _ in range(3):
+            process = remote.spawn(["true"])
+            process.close()
+        assert remote._processes == [process]
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "said"),
+    [
+        (("IdentityFile {folder}/stranger", "IdentitiesOnly yes"), LoginError, "Permission denied"),
+        (
+            ("IdentityFile {folder}/client", "UserKnownHostsFile {folder}/none"),
+            HostKeyError,
+            "ost key verification failed",
+        ),
+        (("Port 1",), RemoteError, "ssh: connect to host 127.0.0.1 port 1: Connection refused"),
+    ],
+)
+def test_what_is_wrong_at_a_jump_host_is_told_by_the_ssh_program(
+    folder: Path, lines: tuple[str, ...], kind: type[RemoteError], said: str
+) -> None:
+    new_key(folder / "stranger")
+    gate = "\n".join(["Host gate", *lines]).format(folder=folder)
+    nano = f"Host nano\nIdentityFile {folder}/client\nProxyJump gate"
+    with server(folder, program=True) as device:
+        assert device.ssh is not None and device.ssh.ssh_config is not None
+        both = device.ssh.ssh_config.read_text().replace("Host nano", "Host gate nano")
+        device.ssh.ssh_config.write_text("\n".join([gate, nano, both]))
+        with pytest.raises(kind, match=said):
+            greets(device)
 
 
 @PROGRAM

@@ -104,6 +104,18 @@ class TestMeaning:
         [device] = fleet(tmp_path, f'[devices.a]\naddress = "{address}"\n{line}').devices
         assert device.interpreter.python == python
 
+    @pytest.mark.parametrize(
+        ("written", "read"), [("a, me@b:2200 ,c", "a,me@b:2200,c"), (" none ", "none"), ("ssh://me@a", "ssh://me@a")]
+    )
+    def test_jump_hosts_are_given_as_ssh_takes_them(self, tmp_path: Path, written: str, read: str) -> None:
+        [device] = fleet(tmp_path, f'[devices.a]\naddress = "a"\njump = "{written}"').devices
+        assert device.ssh is not None and device.ssh.jump == read
+
+    @pytest.mark.parametrize("address", ["ssh://me@gate:2200", "ssh://me@gate:2200/"])
+    def test_an_address_may_be_written_as_for_ssh(self, tmp_path: Path, address: str) -> None:
+        [device] = fleet(tmp_path, f'[devices.a]\naddress = "{address}"').devices
+        assert device.ssh == SshLogin("gate", 2200, "me")
+
     def test_a_prefix_may_be_a_list(self, tmp_path: Path) -> None:
         [device] = fleet(tmp_path, '[devices.a]\naddress = "a"\nprefix = ["nice", "-n", "5"]').devices
         assert device.interpreter.prefix == ("nice", "-n", "5")

@@ -17,7 +17,6 @@ from planner.errors import HostKeyError
 from planner.remote.known_hosts import (
     ChangedHostKeyError,
     HostKey,
-    UncertifiedHostError,
     UnknownHostKeyError,
     known_keys,
     matches,
@@ -98,7 +97,7 @@ def test_the_key_on_record_passes_where_it_is_one_of_several_and_no_other_does(t
 
 
 def test_no_key_is_unknown_and_a_certificate_authority_is_no_key(tmp_path: Path) -> None:
-    with pytest.raises(UncertifiedHostError) as caught:
+    with pytest.raises(UnknownHostKeyError) as caught:
         verify_against(line("10.0.0.4") + line("[10.0.0.3]:2222", KEY, "@cert-authority"), tmp_path)
     assert caught.value.host_key.fingerprint == KEY.fingerprint
 

@@ -106,6 +106,32 @@ class TestLogins:
         assert f"{broken} is no usable private key" in message
 
 
+class TestAlgorithms:
+    @pytest.mark.parametrize(
+        ("kind", "names"),
+        [("_preferred_ciphers", ("aes128-cbc", "3des-cbc")), ("_preferred_macs", ("hmac-md5", "hmac-sha1-96"))],
+    )
+    def test_a_server_that_has_weak_ones_only_is_not_reached(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch, kind: str,
+        names: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        monkeypatch.setattr(sshserver._Transport, kind, names)
+        if kind == "_preferred_macs":  # which a cipher like GCM does without
+            monkeypatch.setattr(sshserver._Transport, "_preferred_ciphers", ("aes128-ctr",))
+        with ssh_server(client_key) as server:
+            assert "speaks no common algorithm" in told(target_of(server), LoginError)
+
+    def test_a_server_as_of_old_boards_is_reached(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """OpenSSH 7.2, as far as paramiko has its algorithms."""
+        monkeypatch.setattr(sshserver._Transport, "_preferred_ciphers", ("aes128-ctr", "aes192-ctr", "aes256-ctr"))
+        monkeypatch.setattr(sshserver._Transport, "_preferred_macs", ("hmac-sha2-256", "hmac-sha2-512", "hmac-sha1"))
+        monkeypatch.setattr(sshserver._Transport, "_preferred_kex", ("ecdh-sha2-nistp256",))
+        with ssh_server(client_key) as server:
+            assert answer(target_of(server)) == b"hello\n"
+
+
 class TestDroppedConnections:
     def test_they_are_tried_again(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
         with ssh_server(client_key, Faults(drop_connects=2)) as server:
