@@ -8,12 +8,6 @@ from types import FrameType
 
 #: Two signals within this time count as one, because nobody presses twice so fast.
 MOMENT_S = 0.1
-#: By what each of them is left alone where the program has not been told otherwise.
-_UNTOUCHED = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-    signal.SIGHUP: signal.SIG_DFL,
-}
 _last = signal.SIGINT
 
 
@@ -38,8 +32,8 @@ def once() -> None:
             _last = signal.Signals(number)
             raise KeyboardInterrupt
 
-    for number, untouched in _UNTOUCHED.items():
-        if signal.getsignal(number) is untouched:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, handle)
 
 

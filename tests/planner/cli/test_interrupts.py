@@ -45,6 +45,22 @@ def test_ctrl_c_while_the_program_is_imported_is_one_line(module: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "planner: stopped\n")
 
 
+def test_no_import_swallows_ctrl_c() -> None:
+    """Python swallows what is raised while an object is removed, for example."""
+    program = (
+        "import signal, sys\n"
+        "class Removed:\n"
+        "    def __del__(self): signal.raise_signal(signal.SIGINT)\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'planner.cli.main': Removed()\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from planner.cli.entry import main; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "planner: stopped\n")
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_others_are_taken_for_it(name: str) -> None:
     assert _caught((0.0, 0.3, 0.0), name=name) == 2
