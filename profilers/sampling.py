@@ -9,7 +9,7 @@ from profilers.counters import UNITS, Counters
 from profilers.energy import Span
 from profilers.file_tree import FileTree
 from profilers.records.readings import UNAVAILABLE, PowerReading, Reading, Window
-from profilers.sensor_faults import fault, since_last_fall
+from profilers.sensor_faults import fault, most_watts, since_last_fall
 from profilers.sensors import discover
 from profilers.sensors.base import Sensor
 from profilers.thread_times import thread_cpu_s
@@ -239,10 +239,8 @@ def _fault(sensor: Sensor, series: TimeSeries) -> Optional[str]:
     """A fault in the window alone, for a sensor may get stuck, else in all that is remembered."""
     remembered = series.remembered()
     spans = (series.times_s, series.values), since_last_fall(*remembered) if series.counts_joules else remembered
-    faults = (
-        fault(times_s, values, series.counts_joules, sensor.repeat_limit_s, sensor.whole_watts_limit_s)
-        for times_s, values in spans
-    )
+    limits = sensor.repeat_limit_s, sensor.whole_watts_limit_s, most_watts(sensor.covers)
+    faults = (fault(times_s, values, series.counts_joules, *limits) for times_s, values in spans)
     return next(filter(None, faults), None)
 
 

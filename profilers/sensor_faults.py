@@ -13,10 +13,10 @@ WHOLE_WATTS_LIMIT_S = 30.0
 #: lower values next to them.
 TOP_SHARE = 0.5
 BESIDE_TOP = 8
-#: More watts than any machine draws, or a package or a board of one processor. The difference of
-#: two reads of a counter is judged over SHORTEST_S at least.
-MOST_W = 50e3
-MOST_PACKAGE_W = 2e3
+#: More watts than any machine draws, than its board, and than one package, GPU, module or rail. The
+#: difference of two reads of a counter is judged over SHORTEST_S at least.
+MOST_W = {"wall": 50e3, "board": 10e3}
+MOST_OF_ONE_W = 2e3
 SHORTEST_S = 0.1
 
 
@@ -26,6 +26,7 @@ def fault(
     counts_joules: bool,
     repeat_limit_s: float = REPEAT_LIMIT_S,
     whole_watts_limit_s: float = WHOLE_WATTS_LIMIT_S,
+    most_w: float = MOST_W["wall"],
 ) -> Optional[str]:
     """Why a sensor must not be used, as a text that follows its name; None without a fault.
 
@@ -33,12 +34,13 @@ def fault(
     (n,).
     repeat_limit_s: seconds that a sensor with a slow update may repeat one value.
     whole_watts_limit_s: the same for a value in whole watts; infinite for such meters.
+    most_w: see ``most_watts``.
 
     - It repeats one value in all of at least 30 reads over ``repeat_limit_s``. No load is that
       steady, and sensors resolve 40 mW or better; but it may stay within half a watt for longer.
     - It goes backwards. Used joules do not come back, so that one decrease is enough; a
       counter that begins anew does so.
-    - It states more watts than any machine draws.
+    - It states more watts, in one read, than anything draws that it could cover.
     - It saturates: more than half of the reads equal its highest value, with at least 8 distinct
       lower values next to them. A fluctuating load meets a ceiling from many sides; a sensor of
       whole watts on a plateau has only one or two neighbouring values, and passes.
@@ -51,10 +53,15 @@ def fault(
         return (
             _repeats(times_s, readings, repeat_limit_s, "J")
             or _goes_backwards(readings)
-            or _is_impossible(np.diff(readings) / lengths_s)
+            or _is_impossible(np.diff(readings) / lengths_s, most_w)
         )
     needed_s = max(whole_watts_limit_s, repeat_limit_s) if readings[0] == np.round(readings[0]) else repeat_limit_s
-    return _repeats(times_s, readings, needed_s, "W") or _saturates(readings) or _is_impossible(readings)
+    return _repeats(times_s, readings, needed_s, "W") or _saturates(readings) or _is_impossible(readings, most_w)
+
+
+def most_watts(covers: str) -> float:
+    """More than anything draws of which a sensor is: ``wall``, ``board``, ``gpu`` and so on."""
+    return MOST_W.get(covers, MOST_OF_ONE_W)
 
 
 def since_last_fall(times_s: Sequence[float], joules: Sequence[float]) -> Tuple[Sequence[float], Sequence[float]]:
@@ -78,8 +85,8 @@ def _goes_backwards(values: np.ndarray) -> Optional[str]:
     return "it goes backwards: by %g J at once, as after the machine was suspended" % -steps.min()
 
 
-def _is_impossible(watts: np.ndarray) -> Optional[str]:
-    return "it states %.3g W, more than any machine draws" % watts.max() if watts.max() > MOST_W else None
+def _is_impossible(watts: np.ndarray, most_w: float) -> Optional[str]:
+    return "it states %.3g W, more than any machine draws there" % watts.max() if watts.max() > most_w else None
 
 
 def _saturates(values: np.ndarray) -> Optional[str]:

@@ -11,7 +11,7 @@ import time
 from typing import Callable, List, Sequence, Tuple
 
 from profilers.file_tree import FileTree, Unavailable
-from profilers.sensor_faults import MOST_PACKAGE_W, SHORTEST_S
+from profilers.sensor_faults import SHORTEST_S, most_watts
 from profilers.sensors import nvml
 from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
 
@@ -20,32 +20,46 @@ DISPLAYS = "sys/bus/pci/devices/*/class"
 DISPLAY_CLASS = "0x03"
 #: The bus of a processor's own devices, its graphics included.
 OWN_BUS = "0000:00:"
+#: CLOCK_BOOTTIME, named by the time module from Python 3.7 on, goes on in a suspended machine.
+_BOOTTIME = 7
+#: Two clocks are read one after the other; a machine is suspended for longer than this.
+SUSPENDED_S = 0.5
 
 
 class Zone:
     """One energy counter, unwrapped: joules since it was created.
 
     A decrease is a wrap if the joules up to the end of its range and from zero on could have been
-    used since the last read. Any other one is passed on, so that it shows as a fault: the counter
-    has begun anew, as after the machine was suspended.
+    used since the last read. Else the counter has begun anew, as it may while the machine is
+    suspended; or it has counted on meanwhile, while the monotonic clock stood still. Both show as a
+    decrease, which is a fault.
     """
 
-    def __init__(self, tree: FileTree, folder: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        tree: FileTree,
+        folder: str,
+        clock: Callable[[], float] = time.monotonic,
+        suspended: Callable[[], float] = lambda: time.clock_gettime(_BOOTTIME) - time.monotonic(),
+    ) -> None:
         self._tree = tree
         self._folder = folder
-        self._clock = clock
+        self._clock, self._suspended = clock, suspended
         self._range_uj = tree.number(folder + "/max_energy_range_uj")
         self._last_uj = tree.number(folder + "/energy_uj")
-        self._last_s = clock()
+        self._last_s, self._suspended_s = clock(), suspended()
         self._sum_uj = 0
 
     def joules(self) -> float:
-        now_uj, now_s = self._tree.number(self._folder + "/energy_uj"), self._clock()
+        now_uj, now_s, suspended_s = self._tree.number(self._folder + "/energy_uj"), self._clock(), self._suspended()
         step_uj = now_uj - self._last_uj
-        most_uj = 1e6 * MOST_PACKAGE_W * max(SHORTEST_S, now_s - self._last_s)
-        wraps = step_uj < 0 and 0 <= step_uj + self._range_uj <= most_uj
-        self._sum_uj += step_uj + self._range_uj if wraps else step_uj
-        self._last_uj, self._last_s = now_uj, now_s
+        most_uj = 1e6 * most_watts("cpu") * max(SHORTEST_S, now_s - self._last_s)
+        if step_uj < 0 and 0 <= step_uj + self._range_uj <= most_uj:
+            step_uj += self._range_uj
+        if step_uj > most_uj or suspended_s - self._suspended_s > SUSPENDED_S:
+            step_uj = -abs(step_uj)
+        self._sum_uj += step_uj
+        self._last_uj, self._last_s, self._suspended_s = now_uj, now_s, suspended_s
         return self._sum_uj / 1e6
 
 

@@ -116,10 +116,32 @@ def test_a_counter_that_begins_anew_leaves_that_window_without_watts_and_no_othe
     assert "goes backwards: by 907 J at once, as after the machine was suspended" in readings[1].reason
 
 
-@pytest.mark.parametrize("counts_joules, values", [(True, (0.0, 62e3)), (False, (12.0, 1.2e6))])
-def test_more_watts_than_any_machine_draws_are_flagged(counts_joules, values):
-    reading = reading_of(list(zip((0.0, 1.0), values, strict=True)), Meter(counts_joules=counts_joules))
-    assert reading.watts is None and "more than any machine draws" in reading.reason
+@pytest.mark.parametrize(
+    "covers, counts_joules, values",
+    [
+        ("module", True, (0.0, 62e3)),
+        ("module", False, (12.0, 1.2e6)),
+        ("module", False, (12.0, 32767.0)),
+        ("board", False, (12.0, 32767.0)),
+        ("rail", False, (2.0, 32767.0)),
+        ("gpu", False, (300.0, 4294.967)),
+        ("gpu", True, (0.0, 3600.0)),
+        ("cpu", True, (0.0, 3600.0)),
+        ("wall", False, (300.0, 65535.0)),
+    ],
+)
+def test_more_watts_than_anything_draws_that_a_sensor_may_cover_are_flagged(covers, counts_joules, values):
+    meter = Meter(counts_joules=counts_joules)
+    meter.covers = covers
+    reading = reading_of(list(zip((0.0, 1.0), values, strict=True)), meter)
+    assert reading.watts is None and "more than any machine draws there" in reading.reason
+
+
+@pytest.mark.parametrize("covers, watts", [("wall", 12e3), ("board", 3e3), ("gpu", 1400.0)])
+def test_many_watts_of_much_are_not_flagged(covers, watts):
+    meter = Meter()
+    meter.covers = covers
+    assert reading_of([(0.0, watts), (1.0, watts + 1)], meter).watts == pytest.approx(watts + 0.5)
 
 
 def test_a_stuck_sensor_is_flagged_despite_earlier_changes():

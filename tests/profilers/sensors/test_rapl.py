@@ -88,6 +88,17 @@ def test_a_machine_that_was_suspended_has_used_no_range_of_its_counter(plant):
     assert counter.joules() < before_j
 
 
+@pytest.mark.parametrize("used_j, asleep_s", [(3600, 3600.0), (3600, 0.0), (60, 120.0), (12, 5.0)])
+def test_joules_counted_while_the_machine_was_suspended_are_of_no_window(plant, used_j, asleep_s):
+    tree = plant(zone("package-0", "intel-rapl:0", 0))
+    now_s, suspended_s = iter([0.0, 1.0, 1.1, 2.1]).__next__, iter([3.0, 3.0, 3.0 + asleep_s, 3.0 + asleep_s]).__next__
+    counter, read = rapl.Zone(tree, CAP + "intel-rapl:0", now_s, suspended_s), []
+    for joules in (20, 20 + used_j, 40 + used_j):
+        plant({CAP + "intel-rapl:0/energy_uj": joules * 1_000_000})
+        read.append(counter.joules())
+    assert read[1] < read[0] and read[2] - read[1] == pytest.approx(20.0)
+
+
 def test_a_range_that_was_used_up_while_nobody_read_still_counts(plant):
     tree = plant(zone("package-0", "intel-rapl:0", 260_000_000_000))
     now_s = iter([0.0, 100.0]).__next__
