@@ -22,7 +22,7 @@ from planner.predict.timings import pick
 from planner.predict.watts import wattage
 from planner.profile import data_wait
 from planner.profile.file import Profile
-from planner.profile.power_readings import disagreements
+from planner.profile.power_readings import disagreements, rejected
 from profilers.mixed_precision import FP32
 from profilers.records.readings import Samples
 from profilers.records.steps import StepProfile
@@ -190,7 +190,7 @@ def _notes(profile: Profile, steps: Steps, made: Inputs, rates: Mapping[str, flo
     for name, step in steps.items():
         idle = profile.devices[name].idle
         sensors = disagreements(step.window) or (disagreements(idle) if idle else ())
-        yield from (f"{name}: {note}" for note in (*sensors, *data_wait.notes(step)))
+        yield from (f"{name}: {note}" for note in (*sensors, *rejected(idle, step.window), *data_wait.notes(step)))
     yield from links.unlike_measured(profile, rates)
     if made.batches.shares is None:
         yield from _batch_notes(profile, steps, made.batches.usual)

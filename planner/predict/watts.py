@@ -16,7 +16,7 @@ def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
         source = Provenance(NAMEPLATE, ("board",), detail="fleet file")
         found = Wattage(float(idle_w), float(max_w), 0.0, 0.0, source)
     found = found or watts_of_parts(device.idle, step.window)
-    found = found or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
+    found = found or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window, device.idle))
     if step.setup.slowdown == 1:
         return found
     emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.setup.slowdown:g}")

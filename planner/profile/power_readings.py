@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import product
 from typing import NamedTuple
 
 from planner.provenance import PARTS, WHOLE, Provenance
@@ -52,8 +52,7 @@ def _busy(found: Wattage | None) -> WindowWatts | None:
 
 def whole_reading(window: Window | None) -> PowerReading | None:
     """The reading that ``whole_watts`` uses, unless a power model estimated it."""
-    readings = window.power if window else ()
-    sensors = [each for each in readings if works(each) and each.source != MODEL]
+    sensors = _measured(_wholes(window)) if window else []
     return next((reading for covers in WHOLE for reading in sensors if reading.covers == covers), None)
 
 
@@ -62,8 +61,16 @@ def disagreements(window: Window) -> tuple[str, ...]:
 
     A wall plug feeds a board, a board a module, and a module its GPUs and processors.
     """
-    working = list(filter(works, window.power))
-    return (*_differing(working), *_exceeding(working))
+    exceeding = (
+        f"{' + '.join(map(_text, inner))} exceeds {_text(outer)}, which contains it"
+        for inner, outer in _exceeding(window)
+    )
+    return (*_differing(list(filter(works, window.power))), *exceeding)
+
+
+def rejected(idle: Window | None, busy: Window | None) -> tuple[str, ...]:
+    """The sensors that work idle and while training, but not so that both can be right."""
+    return tuple(f"{_text(pair[1])}: {why}" for pair in _pairs(idle, busy) if (why := _contradiction(*pair)))
 
 
 def flagged(window: Window | None) -> tuple[str, ...]:
@@ -85,29 +92,57 @@ def uncertainty(error: float | None) -> float | None:
 
 def watts_of_whole(idle: Window | None, busy: Window | None) -> Wattage | None:
     """Idle and busy watts of the best sensor of the whole device; None without one."""
-    pairs = _pairs(idle, busy)
+    if idle is None or busy is None:
+        return None
+    able = {reading.sensor for reading in _wholes(idle)} & {reading.sensor for reading in _wholes(busy)}
+    pairs = [pair for pair in _pairs(idle, busy) if pair[1].sensor in able and not _contradiction(*pair)]
     best = next((pair for covers in WHOLE for pair in pairs if pair[1].covers == covers), None)
     return _total([best], [best[1].covers]) if best else None
 
 
 def watts_of_parts(idle: Window | None, busy: Window | None) -> Wattage | None:
-    """Idle and busy watts of the sensors of parts, summed; None without one."""
-    parts = [pair for pair in _pairs(idle, busy) if pair[1].covers in PARTS]
+    """Idle and busy watts of the sensors of parts, summed.
+
+    None without one, and where a part is missing from the sum: one works in one window only, or
+    fails beside others of its kind.
+    """
+    parts = [pair for pair in _pairs(idle, busy) if pair[1].covers in PARTS and not _is_stuck(*pair)]
     covered = [part for part in PARTS if any(reading.covers == part for _, reading in parts)]
-    return _total(parts, covered) if parts else None
+    every = [reading for window in (idle, busy) if window for reading in window.power if reading.covers in PARTS]
+    known = {reading.sensor for reading in every if works(reading) or reading.covers in covered}
+    if not parts or known > {reading.sensor for _, reading in parts}:
+        return None
+    total = _total(parts, covered)
+    return None if _falls(total.idle_w, total.busy_w) else total
+
+
+def _wholes(window: Window) -> list[PowerReading]:
+    """The sensors of the whole that work, without those that what they contain exceeds."""
+    exceeded = {outer.sensor for _, outer in _exceeding(window)}
+    return [each for each in window.power if works(each) and each.covers in WHOLE and each.sensor not in exceeded]
 
 
 def _pairs(idle: Window | None, busy: Window | None) -> list[tuple[PowerReading, PowerReading]]:
-    """The readings of each sensor that works in both windows, and is not stuck at one value."""
+    """The readings of each sensor that works in both windows."""
     if idle is None or busy is None:
         return []
     before = {reading.sensor: reading for reading in idle.power if works(reading)}
-    pairs = [(before[each.sensor], each) for each in busy.power if works(each) and each.sensor in before]
-    return pairs if idle is busy else [pair for pair in pairs if not _is_stuck(*pair)]
+    return [(before[each.sensor], each) for each in busy.power if works(each) and each.sensor in before]
+
+
+def _contradiction(idle: PowerReading, busy: PowerReading) -> str | None:
+    """Why two readings of a sensor cannot both be right; None where they can."""
+    if _is_stuck(idle, busy):
+        return f"it reads {idle.watts:g} W idle as well"
+    return f"it reads more idle, {idle.watts:.3g} W" if _falls(idle.watts or 0.0, busy.watts or 0.0) else None
 
 
 def _is_stuck(idle: PowerReading, busy: PowerReading) -> bool:
-    return idle.watts == busy.watts and idle.stdev == busy.stdev == 0.0
+    return idle is not busy and idle.watts == busy.watts and idle.stdev == busy.stdev == 0.0
+
+
+def _falls(idle_w: float, busy_w: float) -> bool:
+    return busy_w < (1 - DISAGREEMENT) * idle_w
 
 
 def works(reading: PowerReading) -> bool:
@@ -141,21 +176,29 @@ def _differing(works: Sequence[PowerReading]) -> Iterator[str]:
             yield f"sensors of the {covers} disagree: {_text(same[0])}, {_text(same[-1])}"
 
 
-def _exceeding(works: Sequence[PowerReading]) -> Iterator[str]:
-    """Each part that exceeds the whole; the innermost come first."""
-    levels = [[each for each in works if each.covers in PARTS]]
-    levels += [[each for each in works if each.covers == covers][:1] for covers in reversed(WHOLE)]
-    for inner, outer in combinations(filter(None, levels), 2):
-        if _sum(inner)[0] > (1 + DISAGREEMENT) * _sum(outer)[0]:
-            yield f"{' + '.join(map(_text, inner))} exceeds {_text(outer[0])}, which contains it"
+def _exceeding(window: Window) -> Iterator[tuple[list[PowerReading], PowerReading]]:
+    """Parts, or a whole, and the whole around them that they exceed; the innermost come first."""
+    working = list(filter(works, window.power))
+    wholes = [[each for each in working if each.covers == covers] for covers in reversed(WHOLE)]
+    levels = [[each for each in working if each.covers in PARTS], *(_measured(level)[:1] for level in wholes)]
+    for number, outers in enumerate(wholes):
+        for inner, outer in product(filter(None, levels[: number + 1]), outers):
+            if _sum(inner)[0] > (1 + DISAGREEMENT) * _sum([outer])[0]:
+                yield inner, outer
+
+
+def _measured(readings: Sequence[PowerReading]) -> list[PowerReading]:
+    return [reading for reading in readings if reading.source != MODEL]
 
 
 def _text(reading: PowerReading) -> str:
     return f"{reading.covers} ({reading.sensor}) {reading.watts:.3g} W"
 
 
-def unavailable(window: Window) -> Provenance:
-    """The provenance of unknown watts, with the reasons."""
-    reasons = "; ".join(f"{reading.sensor}: {reading.reason}" for reading in window.power if reading.reason)
+def unavailable(window: Window, idle: Window | None = None) -> Provenance:
+    """The provenance of watts that are unknown in a window, with the reasons there and idle."""
+    readings = (*window.power, *(idle.power if idle else ()))
+    told = [f"{reading.sensor}: {reading.reason}" for reading in readings if reading.reason]
+    reasons = "; ".join((*dict.fromkeys(told), *rejected(idle, window)))
     why = f"no idle_watts and max_watts in the fleet file, and no sensor that works ({reasons or 'none was found'})"
     return Provenance(UNAVAILABLE, detail=why)

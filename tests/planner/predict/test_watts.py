@@ -51,6 +51,65 @@ def test_the_sensor_that_covers_most_is_the_device_total(covers: dict, expected:
 @pytest.mark.parametrize(
     ("covers", "expected"),
     [
+        ({"board": (2, 5), "cpu": (10, 65)}, (10, 65, sensed("cpu"))),
+        ({"board": (20, 30), "cpu": (10, 65)}, (10, 65, sensed("cpu"))),
+        ({"board": (5, 12), "module": (4, 15), "cpu": (1, 6)}, (4, 15, sensed("module"))),
+        ({"wall": (40, 90), "gpu": (20, 120), "cpu": (5, 10)}, (25, 130, sensed("gpu", "cpu"))),
+        ({"wall": (40, 90), "board": (30, 92)}, (40, 90, sensed("wall"))),
+    ],
+)
+def test_a_whole_that_its_parts_exceed_is_none(covers: dict, expected: tuple) -> None:
+    idle, busy = windows(**covers)
+    step = profiles.step(window=busy)
+    found = wattage(profiles.device(step, None, None)._replace(idle=idle), step)
+    assert (found.idle_w, found.busy_w, found.provenance) == expected
+
+
+@pytest.mark.parametrize("covers", [{"module": (20, 1)}, {"wall": (20, 18.9)}, {"gpu": (20, 5), "cpu": (9, 10)}])
+def test_a_sensor_that_reads_more_idle_than_in_training_is_not_used(covers: dict) -> None:
+    idle, busy = windows(**covers)
+    step = profiles.step(window=busy)
+    found = wattage(profiles.device(step, None, None)._replace(idle=idle), step)
+    assert math.isnan(found.busy_w)
+    idle_w, busy_w = next(iter(covers.values()))
+    assert f"{busy_w:.3g} W: it reads more idle, {idle_w} W" in found.provenance.detail
+    assert wattage(profiles.device(step, 7.0, 15.0)._replace(idle=idle), step)[:2] == (7.0, 15.0)
+
+
+def test_a_processor_that_rests_while_its_gpu_trains_is_counted() -> None:
+    idle, busy = windows(cpu=(20, 15), gpu=(10, 200))
+    step = profiles.step(window=busy)
+    found = wattage(profiles.device(step, None, None)._replace(idle=idle), step)
+    assert (found.idle_w, found.busy_w) == (30, 215)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "part"),
+    [
+        ((20, 100), (20, None), "cpu"),
+        ((20, 100), (None, 100), "cpu"),
+        ((20, 100), (None, None), "cpu"),
+        ((30, 300), (30, None), "gpu"),
+    ],
+)
+def test_a_sum_of_some_of_several_parts_is_no_sum(one: tuple, other: tuple, part: str) -> None:
+    idle, busy = (
+        Window(1.0, {}, (reading(part, a)._replace(sensor="0"), reading(part, b)._replace(sensor="1")))
+        for a, b in zip(one, other, strict=True)
+    )
+    step = profiles.step(window=busy)
+    assert math.isnan(wattage(profiles.device(step, None, None)._replace(idle=idle), step).busy_w)
+
+
+def test_a_part_that_works_in_training_only_leaves_no_sum_of_the_others() -> None:
+    idle, busy = windows(cpu=(20, 100), gpu=(None, 300))
+    step = profiles.step(window=busy)
+    assert math.isnan(wattage(profiles.device(step, None, None)._replace(idle=idle), step).busy_w)
+
+
+@pytest.mark.parametrize(
+    ("covers", "expected"),
+    [
         ({"wall": (20, 90)}, (20, 90, sensed("wall"))),
         ({"gpu": (5, 50), "cpu": (3, 8)}, (40, 140, NAMEPLATE)),
         ({"wall": (0, 0)}, (40, 140, NAMEPLATE)),

@@ -9,6 +9,7 @@ from planner.profile.power_readings import (
     parts_watts,
     unavailable,
     uncertainty,
+    whole_reading,
     window_watts,
 )
 from planner.provenance import Provenance
@@ -80,6 +81,17 @@ def test_two_sensors_of_the_same_that_differ_are_mentioned_and_two_gpus_are_not(
     )
     gpus = tuple(reading("gpu", watts)._replace(sensor=f"nvml:{watts:g}") for watts in (10.0, 200.0))
     assert disagreements(Window(1.0, {}, gpus)) == ()
+
+
+def test_a_whole_that_its_parts_exceed_is_not_the_watts_of_a_window() -> None:
+    read = window_watts(window(board=5, cpu=65))
+    assert read is not None and (read.watts, read.provenance.covers) == (65, ("cpu",))
+    assert whole_reading(window(board=5, module=12)) == reading("module", 12)
+
+
+def test_one_of_two_processors_is_not_the_watts_of_a_window() -> None:
+    both = Window(1.0, {}, (reading("cpu", 100), reading("cpu", None)._replace(sensor="other", reason="gone")))
+    assert window_watts(both) is None
 
 
 def test_a_sensor_without_watts_contradicts_no_other() -> None:
