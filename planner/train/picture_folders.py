@@ -46,7 +46,8 @@ def read(directory: str, on_note: Callable[[str], None] = lambda note: None) -> 
         part.skipped.extend(_files(part.folder))
         for number, name in enumerate(names):
             part.read_class(image_module, number, name)
-    for note in _notes(directory, found):
+    faded = pictures.faded([pixels for part in found for _, pixels in part.images])
+    for note in (*_notes(directory, found), *([f"{directory}: {faded}"] if faded else [])):
         on_note(note)
     _require_one_size(found)
     images = _alike([pixels for part in found for pixels in part.images])

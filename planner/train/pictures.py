@@ -1,6 +1,7 @@
 """One picture is read with Pillow into grey or RGB bytes, whatever its format, mode and depth."""
 
 import os
+import re
 import warnings
 from typing import Any, NamedTuple
 
@@ -14,6 +15,15 @@ WITHOUT_PIXELS = frozenset({"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "WMF"})
 OF_CAMERAS = "MPO"
 GREY = ("1", "L", "LA", "La")
 DEEPEST = 65535
+SAVE = "save it with 8 or 16 bits"
+#: Pillow's names of layouts with 16 bits a value, unlike those with 16 a pixel, and of the decoders
+#: whose second argument is the greatest value.
+_DEEP = re.compile(r";16[BLN]")
+PPM = ("ppm", "ppm_plain")
+#: A TIFF's tag that tells what zero is, and its value where that is white.
+PHOTOMETRIC, WHITE_IS_ZERO = 262, 0
+#: No more than this share of the pixels are outliers.
+FEW = 1e-3
 
 
 class Picture(NamedTuple):
@@ -56,8 +66,8 @@ def read(image_module: Any, path: str) -> Picture | None:
     except image_module.DecompressionBombError:
         most = 2 * image_module.MAX_IMAGE_PIXELS
         raise ValueError(f"{path} is too large: it has more than {most:,} pixels; scale it down") from None
-    except _UnknownRange as error:
-        raise ValueError(f"{path} {error}; save it with 8 or 16 bits") from None
+    except _UnreadValues as error:
+        raise ValueError(f"{path} {error}") from None
     except Exception as error:  # noqa: BLE001 - Pillow raises whatever damage makes it
         ending = os.path.splitext(path)[1].lower()
         if type(error).__name__ == "UnidentifiedImageError" and ending not in endings(image_module):
@@ -75,21 +85,60 @@ def as_bytes(pictures: list[np.ndarray]) -> list[np.ndarray]:
     return [(pixels >> shift).astype(np.uint8) if pixels.dtype == np.uint16 else pixels for pixels in pictures]
 
 
-class _UnknownRange(ValueError):
-    """Pixels of which nobody says which value is white."""
+def faded(pictures: list[np.ndarray]) -> str | None:
+    """What few very bright pixels do to the others by the scale of ``as_bytes``, in words, or None."""
+    deep = [pixels for pixels in pictures if pixels.dtype == np.uint16]
+    deepest = max((int(pixels.max()) for pixels in deep), default=0)
+    bright = sum(int(np.count_nonzero(pixels > deepest >> 4)) for pixels in deep)
+    total = sum(pixels.size for pixels in deep)
+    if deepest.bit_length() <= 8 or bright > FEW * total:
+        return None
+    return (
+        f"{bright} of {total} deep greys are above {deepest >> 4}, up to {deepest}, by which all are scaled, so that "
+        "the others keep 16 greys; mend such pixels if they are faults of the camera"
+    )
+
+
+class _UnreadValues(ValueError):
+    """Pixels that would not be read as they are, with the remedy."""
 
 
 def _pixels(picture: Any) -> np.ndarray:
     from PIL import ImageOps
 
+    if _is_cut_to_bytes(picture):
+        raise _UnreadValues("has colours of 16 bits, of which Pillow reads 8; save it with 8 bits a colour")
+    if picture.mode.startswith("I") and getattr(picture, "tag_v2", {}).get(PHOTOMETRIC) == WHITE_IS_ZERO:
+        raise _UnreadValues("holds deep greys of which zero is white; save it with zero as black")
     turned = ImageOps.exif_transpose(picture)
     if turned.mode == "F":
-        raise _UnknownRange("holds floats, and which of them is white is not known")
+        raise _UnreadValues(f"holds floats, and which of them is white is not known; {SAVE}")
     if turned.mode.startswith("I"):
         values = np.asarray(turned).astype(np.int64)
         if values.min() < 0 or values.max() > DEEPEST:
-            raise _UnknownRange(f"holds whole numbers from {values.min()} to {values.max()}")
+            raise _UnreadValues(f"holds whole numbers from {values.min()} to {values.max()}; {SAVE}")
         return values.astype(np.uint16)[..., None]
     if turned.mode in GREY:
         return np.asarray(turned.convert("L"), np.uint8)[..., None]
     return np.asarray(turned.convert("RGB"), np.uint8)
+
+
+def _is_cut_to_bytes(picture: Any) -> bool:
+    """Whether Pillow keeps the high byte only of each value, as it does beside plain deep greys."""
+    if picture.mode.startswith(("I", "F")):
+        return False
+    if picture.format == "JPEG2000":
+        return _jpeg_2000_bits(picture.fp) > 8
+    return any(
+        tile[0] == "SGI16" or _DEEP.search(str(tile[3])) is not None or (tile[0] in PPM and tile[3][1] > 255)
+        for tile in picture.tile
+    )
+
+
+def _jpeg_2000_bits(file: Any) -> int:
+    """The bits of a value, by the header of the code stream; 0 where it is not found."""
+    place = file.tell()
+    file.seek(0)
+    _, _, header = file.read(1 << 16).partition(b"\xff\x4f\xff\x51")
+    file.seek(place)
+    return (header[38] & 0x7F) + 1 if len(header) > 38 else 0

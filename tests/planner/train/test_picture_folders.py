@@ -135,15 +135,96 @@ def test_greys_of_more_than_8_bits_stay_apart(pictures: Path, bits: int, ending:
     assert (np.diff(pixels.ravel().astype(int)) > 0).all()
 
 
-def test_colours_of_16_bits_are_read(pictures: Path) -> None:
+def png_of_16_bits(colour_type: int, channels: int) -> bytes:
+    """4 x 3 pixels of one value. colour_type: 2 RGB, 4 grey with alpha, 6 RGB with alpha."""
+
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    rows = b"".join(b"\0" + struct.pack(">HHH", 200 << 8, 100 << 8, 50 << 8) * 4 for _ in range(3))
-    header = struct.pack(">IIBBBBB", 4, 3, 16, 2, 0, 0, 0)
-    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    (pictures / "train" / "cat" / "n.png").write_bytes(png)
-    assert picture_folders.read(str(pictures)).train_images[2, 0, 0].tolist() == list(COLOUR)
+    rows = (b"\0" + struct.pack(">H", 252) * channels * 4) * 3
+    header = struct.pack(">IIBBBBB", 4, 3, 16, colour_type, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def tiff_of_16_bits(photometric: int, channels: int) -> bytes:
+    """An uncompressed TIFF of 4 x 3 pixels, the first value 0 and all others 1000."""
+    values = struct.pack("<H", 0) + struct.pack("<H", 1000) * (12 * channels - 1)
+    bits = (258, 3, channels, 8 if channels > 2 else 16)
+    tags = [(256, 3, 1, 4), (257, 3, 1, 3), bits, (259, 3, 1, 1), (262, 3, 1, photometric), (273, 4, 1, 24),
+            (277, 3, 1, channels), (278, 3, 1, 3), (279, 4, 1, len(values))]  # fmt: skip
+    directory = struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", *tag) for tag in tags) + bytes(4)
+    header = b"II*\0" + struct.pack("<I", 24 + len(values)) + struct.pack("<HHHH", 16, 16, 16, 16)
+    return header + bytes(8) + values + directory
+
+
+def sgi_of_16_bits(compression: int) -> bytes:
+    header = struct.pack(">HBBHHHH", 474, compression, 2, 3, 4, 3, 3).ljust(512, b"\0")
+    return header + struct.pack(">H", 252) * 36
+
+
+DEEP_COLOURS = {
+    "rgb.png": png_of_16_bits(2, 3),
+    "grey_alpha.png": png_of_16_bits(4, 2),
+    "rgb_alpha.png": png_of_16_bits(6, 4),
+    "rgb.tif": tiff_of_16_bits(2, 3),
+    "rgb.ppm": b"P6 4 3 65535\n" + bytes(72),
+    "rgb.sgi": sgi_of_16_bits(0),
+    "packed.sgi": sgi_of_16_bits(1),
+    "plain.ppm": b"P3 4 3 4095\n" + b"1 " * 36,
+}
+
+
+@pytest.mark.parametrize("name", DEEP_COLOURS)
+def test_colours_of_16_bits_are_refused_by_name(pictures: Path, name: str) -> None:
+    (pictures / "train" / "cat" / name).write_bytes(DEEP_COLOURS[name])
+    with pytest.raises(ValueError, match=rf"cat/{name} has colours of 16 bits, of which Pillow reads 8; save it with"):
+        picture_folders.read(str(pictures))
+
+
+def test_a_jpeg_2000_of_deep_colours_is_refused_by_name(pictures: Path) -> None:
+    stream = io.BytesIO()
+    Image.new("RGB", (4, 3), COLOUR).save(stream, "JPEG2000")
+    content = bytearray(stream.getvalue())
+    at = content.index(b"\xff\x4f\xff\x51") + 42
+    content[at : at + 9 : 3] = b"\x0f" * 3
+    (pictures / "train" / "cat" / "n.jp2").write_bytes(content)
+    with pytest.raises(ValueError, match=r"cat/n\.jp2 has colours of 16 bits"):
+        picture_folders.read(str(pictures))
+
+
+def test_colours_of_5_and_6_bits_are_read(pictures: Path) -> None:
+    pixels = struct.pack("<H", 0b1111100000000000) * 4
+    masks = struct.pack("<III", 0xF800, 0x07E0, 0x001F)
+    header = struct.pack("<IiiHHIIiiII", 40, 4, 3, 1, 16, 3, 24, 0, 0, 0, 0) + masks
+    (pictures / "train" / "cat" / "n.bmp").write_bytes(
+        b"BM" + struct.pack("<IHHI", 66 + 24, 0, 0, 66) + header + pixels * 3
+    )
+    assert picture_folders.read(str(pictures)).train_images[2, 0, 0].tolist() == [255, 0, 0]
+
+
+def test_deep_greys_whose_zero_is_white_are_refused_by_name(pictures: Path) -> None:
+    file = pictures / "train" / "cat" / "n.tif"
+    file.write_bytes(tiff_of_16_bits(1, 1))
+    assert picture_folders.read(str(pictures)).train_images[2, 0, :2, 0].tolist() == [0, 250]
+    file.write_bytes(tiff_of_16_bits(0, 1))
+    with pytest.raises(ValueError, match=r"cat/n\.tif holds deep greys of which zero is white; save it with zero as"):
+        picture_folders.read(str(pictures))
+
+
+def test_a_hot_pixel_that_fades_all_others_is_said(pictures: Path) -> None:
+    for path in pictures.rglob("*.png"):
+        Image.new("L", (64, 64)).save(path)
+    greys, notes = np.arange(4096, dtype=np.uint16).reshape(64, 64), []
+    Image.fromarray(greys).save(pictures / "train" / "cat" / "a.png")
+    picture_folders.read(str(pictures), notes.append)
+    assert notes == []
+    greys[5, 5] = 65535
+    Image.fromarray(greys).save(pictures / "train" / "cat" / "a.png")
+    picture_folders.read(str(pictures), notes.append)
+    assert notes == [
+        f"{pictures}: 1 of 4096 deep greys are above 4095, up to 65535, by which all are scaled, so that the others "
+        "keep 16 greys; mend such pixels if they are faults of the camera"
+    ]
 
 
 @pytest.mark.parametrize("values, reason", [
