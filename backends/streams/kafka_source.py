@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib
 import threading
+import time
 from typing import Any, Callable, Iterable, List, Optional
 
 from backends.streams.source import SampleSource, StreamRecord
@@ -17,6 +18,9 @@ from backends.streams.source import SampleSource, StreamRecord
 MOST_AT_ONCE = 512
 #: Longest wait for a broker before a run, in seconds.
 REACHED_S = 15.0
+#: Seconds between looks whether other partitions hold samples, and the longest wait for one.
+LOOK_S = 5.0
+LOOK_LIMIT_S = 1.0
 MISSING = "--stream kafka needs confluent-kafka on this device: python3 -m pip install confluent-kafka"
 #: A topic has one partition, as in the paper; others must be empty.
 PARTITION = 0
@@ -53,7 +57,7 @@ class KafkaSource(SampleSource):
         self.name = "Kafka at %s, topic %s" % (brokers, topic)
         self._trouble = ""
         self._ended = False
-        self._count = 1  # partitions of the topic
+        self._next_look_s = 0.0
         self._consumer: Any = None
         self._reading = threading.Lock()  # while messages are taken, it must not be closed
 
@@ -64,50 +68,42 @@ class KafkaSource(SampleSource):
         """
         consumer = self._kafka.Consumer(dict(settings(self._brokers, self._on_error), **{"group.id": self._group}))
         try:
-            count = self._partitions(consumer)
-            for other in range(PARTITION + 1, count):
-                place = self._kafka.TopicPartition(self._topic, other)
-                low, high = consumer.get_watermark_offsets(place, timeout=REACHED_S)
-                if high > low:
-                    raise ValueError(self._several(other, count))
+            self._require_alone(consumer, REACHED_S)
         except self._kafka.KafkaException as error:
             raise OSError("Kafka at %s: %s" % (self._brokers, error)) from error
         finally:
             consumer.close()
 
-    def _partitions(self, consumer: Any) -> int:
-        return len(consumer.list_topics(self._topic, REACHED_S).topics[self._topic].partitions)
-
-    def _several(self, other: int, count: int) -> str:
-        return (
-            "%s has %d partitions, and samples in partition %d: a device reads one partition only; "
-            "make the topic with --partitions 1, or write all samples to partition %d"
-            % (self.name, count, other, PARTITION)
-        )
+    def _require_alone(self, consumer: Any, limit_s: float) -> None:
+        """Raises ValueError where another partition holds samples, KafkaException for no answer."""
+        partitions = consumer.list_topics(self._topic, limit_s).topics[self._topic].partitions
+        for other in sorted(set(partitions) - {PARTITION}):
+            low, high = consumer.get_watermark_offsets(self._place(0, other), timeout=limit_s)
+            if high > low:
+                raise ValueError(
+                    "%s has %d partitions, and samples in partition %d: a device reads one partition only; "
+                    "make the topic with --partitions 1, or write all samples to partition %d"
+                    % (self.name, len(partitions), other, PARTITION)
+                )
 
     def begin(self, offset: int) -> None:
-        self._assign(offset, self._kafka.OFFSET_BEGINNING)
+        self._assign(offset or self._kafka.OFFSET_BEGINNING)
         if offset:
             self.commit(offset)
 
     def begin_at_end(self) -> None:
-        self._assign(self._kafka.OFFSET_END, self._kafka.OFFSET_END)
+        self._assign(self._kafka.OFFSET_END)
 
-    def _assign(self, offset: int, of_others: int) -> None:
-        """Read the topic from an offset on, and look into the partitions that should be empty."""
+    def _assign(self, offset: int) -> None:
+        """Read the topic from an offset on, and no other samples where it does not have that."""
         given = {
             "group.id": self._group,
             "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
+            "auto.offset.reset": "error",
             "allow.auto.create.topics": True,
         }
         self._consumer = self._kafka.Consumer(dict(settings(self._brokers, self._on_error), **given))
-        try:
-            self._count = self._partitions(self._consumer)
-        except self._kafka.KafkaException:  # reading tells of a broker that is not there
-            self._count = 1
-        others = [self._place(of_others, other) for other in range(PARTITION + 1, self._count)]
-        self._consumer.assign([self._place(offset), *others])
+        self._consumer.assign([self._place(offset)])
 
     def _place(self, offset: int, partition: int = PARTITION) -> Any:
         return self._kafka.TopicPartition(self._topic, partition, offset)
@@ -121,6 +117,7 @@ class KafkaSource(SampleSource):
         with self._reading:
             if self._consumer is None:
                 return []
+            self._look()
             try:
                 messages = self._consumer.consume(MOST_AT_ONCE, wait_s)
             except self._kafka.KafkaException as error:
@@ -131,15 +128,23 @@ class KafkaSource(SampleSource):
             raise OSError(trouble)
         return found
 
+    def _look(self) -> None:
+        """See now and then whether another partition, perhaps added meanwhile, holds samples."""
+        if time.monotonic() >= self._next_look_s:
+            with contextlib.suppress(self._kafka.KafkaException):  # reading tells of a broker that is gone
+                self._require_alone(self._consumer, LOOK_LIMIT_S)
+            self._next_look_s = time.monotonic() + LOOK_S
+
     def _records(self, messages: List[Any]) -> List[StreamRecord]:
         """The samples among messages, up to the end of the stream."""
         whole = [message for message in messages if message.error() is None]
-        if len(whole) < len(messages):
-            self._on_error(next(message.error() for message in messages if message.error() is not None))
-        if self._count > 1:
-            for message in whole:
-                if message.partition() != PARTITION:
-                    raise ValueError(self._several(message.partition(), self._count))
+        for error in (message.error() for message in messages if message.error() is not None):
+            if error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
+                raise ValueError(
+                    "%s no longer has the samples that come next (%s): it was made anew, or has deleted them; "
+                    "train without --resume, or from another topic" % (self.name, error.str())
+                )
+            self._on_error(error)
         payloads = [message.value() for message in whole]
         if not all(payloads):
             self._ended = True

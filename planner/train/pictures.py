@@ -86,7 +86,7 @@ def as_bytes(pictures: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def faded(pictures: list[np.ndarray]) -> str | None:
-    """What few very bright pixels do to the others by the scale of ``as_bytes``, in words, or None."""
+    """What few very bright pixels do to the others by the scale of ``as_bytes``, if anything."""
     deep = [pixels for pixels in pictures if pixels.dtype == np.uint16]
     deepest = max((int(pixels.max()) for pixels in deep), default=0)
     bright = sum(int(np.count_nonzero(pixels > deepest >> 4)) for pixels in deep)

@@ -175,6 +175,59 @@ def test_a_sample_in_another_partition_ends_the_reading(broker: str, earlier: bo
     source.close()
 
 
+def test_partitions_that_are_added_during_a_run_are_looked_into(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_source, "LOOK_S", 0.0)
+    KafkaWriter(broker, "growing").write(numbered(0))
+    source = begun(broker, "growing")
+    known = source._consumer
+
+    class First:
+        """The consumer as it was while the topic had one partition."""
+
+        def list_topics(self, topic: str, timeout: float) -> Any:
+            found = known.list_topics(topic, timeout)
+            found.topics[topic].partitions = {0: found.topics[topic].partitions[0]}
+            return found
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(known, name)
+
+    source._consumer = First()
+    spread(broker, "growing", [3])
+    assert read(source, 1) == numbered(0)
+    source._consumer = known
+    with pytest.raises(ValueError, match="has 4 partitions, and samples in partition 3"):
+        read(source, 1)
+    source.close()
+
+
+@pytest.mark.parametrize("offset", [100, 4])
+def test_an_offset_that_the_topic_does_not_have_is_refused(broker: str, offset: int) -> None:
+    topic = f"short-{offset}"
+    KafkaWriter(broker, topic).write(numbered(0, 1, 2))
+    source = begun(broker, topic, offset)
+    with pytest.raises(ValueError, match=f"topic {topic} no longer has the samples that come next"):
+        read(source, 1)
+    source.close()
+
+
+def test_a_run_goes_on_at_the_end_of_a_topic(broker: str) -> None:
+    writer = KafkaWriter(broker, "end")
+    writer.write(numbered(0, 1, 2))
+    source = begun(broker, "end", 3)
+    assert source.read(0.5) == []
+    writer.write(numbered(3))
+    assert read(source, 1) == numbered(3)
+    source.close()
+
+
+def test_a_topic_that_is_made_by_its_first_sample_is_read(broker: str) -> None:
+    source = begun(broker, "later")
+    KafkaWriter(broker, "later").write(numbered(0, 1))
+    assert read(source, 2) == numbered(0, 1)
+    source.close()
+
+
 class Message(NamedTuple):
     """As the client library gives one."""
 
