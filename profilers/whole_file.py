@@ -6,8 +6,9 @@ import os
 import re
 from typing import Any, Callable, Iterator, List
 
-#: Permissions of a file for this user alone, and of one for all, as the user's mask lets them.
-PRIVATE, FOR_ALL = 0o600, 0o666
+#: Permissions of a file and of a folder for this user alone, and of a file for all, as the user's
+#: mask lets them.
+PRIVATE, PRIVATE_FOLDER, FOR_ALL = 0o600, 0o700, 0o666
 
 
 def private(path: str, flags: int) -> int:

@@ -12,12 +12,10 @@ from typing import Any, Dict, Optional
 
 from backends.agent.claims import Claims, claimed, is_claimed, remove_dead
 from profilers.regular_file import open_regular
-from profilers.whole_file import unfinished, whole_file
+from profilers.whole_file import PRIVATE_FOLDER, unfinished, whole_file
 
 #: Seconds after which a file that no run has asked for is removed.
 UNUSED_S = 30 * 86400.0
-#: Permissions of folders and of files: for this user alone.
-FOLDER_MODE, FILE_MODE = 0o700, 0o600
 _CHUNK_BYTES = 1 << 20
 
 #: Those of this process by cache, which is one outside of tests.
@@ -31,8 +29,8 @@ def cache() -> str:
     """
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = os.path.join(root, "planner")
-    os.makedirs(path, FOLDER_MODE, exist_ok=True)
-    os.chmod(path, FOLDER_MODE)
+    os.makedirs(path, PRIVATE_FOLDER, exist_ok=True)
+    os.chmod(path, PRIVATE_FOLDER)
     return path
 
 
@@ -129,7 +127,7 @@ def make_folders(path: Any) -> None:
     if not os.path.isdir(path):
         make_folders(os.path.dirname(path))
         with contextlib.suppress(FileExistsError):  # another agent was quicker
-            os.mkdir(path, FOLDER_MODE)
+            os.mkdir(path, PRIVATE_FOLDER)
 
 
 def find(name: str, digest: str) -> Optional[str]:

@@ -12,6 +12,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 from backends.agent import files
 from backends.protocol.orders import AssembleProject, FindMissing, ProjectFile, cached_as
+from profilers.whole_file import PRIVATE_FOLDER
 
 
 def find_missing(task: Any, order: FindMissing) -> Tuple[str, ...]:
@@ -83,7 +84,7 @@ def _place(folder: str, file: ProjectFile) -> None:
     path = os.path.join(os.fsencode(folder), _encoded(file.path))
     files.make_folders(os.path.dirname(path))
     shutil.copyfile(source, path)
-    os.chmod(path, file.mode & files.FOLDER_MODE)
+    os.chmod(path, file.mode & PRIVATE_FOLDER)
 
 
 def _encoded(path: str) -> bytes:

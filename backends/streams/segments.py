@@ -8,9 +8,8 @@ from typing import Deque, List, NamedTuple, Sequence
 
 from backends.streams.record_frames import pack, unpack
 from backends.streams.source import StreamRecord
+from profilers.whole_file import PRIVATE_FOLDER, private
 
-#: What a folder of segments holds is of this user alone, as all that the agent keeps.
-FOLDER_MODE, FILE_MODE = 0o700, 0o600
 #: Bytes of malformed samples that are set aside at the most.
 MOST_ASIDE_BYTES = 1 << 20
 
@@ -49,9 +48,9 @@ class SegmentFolder:
         self._samples += len(records)
 
     def _write(self, path: str, content: bytes, mode: str = "wb") -> None:
-        os.makedirs(self.path, FOLDER_MODE, exist_ok=True)
+        os.makedirs(self.path, PRIVATE_FOLDER, exist_ok=True)
         try:
-            with open(path, mode, opener=_private) as stream:
+            with open(path, mode, opener=private) as stream:
                 stream.write(content)
         except OSError as error:
             if mode == "wb":
@@ -85,7 +84,3 @@ class SegmentFolder:
         self._samples = 0
         with contextlib.suppress(OSError):
             os.rmdir(self.path)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE_MODE)
