@@ -91,27 +91,13 @@ _KeyFile = Annotated[_OverSsh, AfterValidator(_file("key file", "make one with s
 _PowerModel = Annotated[str, AfterValidator(_file("power model", "fit one with `planner power fit`"))]
 
 
-class _Entry(toml_file.TomlTable):
-    """One ``[devices.NAME]``. A validator sees the keys declared above its own."""
+class _Login(toml_file.TomlTable):
+    """How a device is reached. A validator sees the keys declared above its own."""
 
     address: Annotated[str, AfterValidator(_address)]
     key: _KeyFile | None = None
     jump: Annotated[_OverSsh, AfterValidator(_jump)] | None = None
     ssh: Annotated[Literal["program"], AfterValidator(_only_over_ssh)] | None = None
-    kind: _Text = "pc"
-    data_address: _Text | None = None
-    data_interface: _Text | None = None
-    idle_watts: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    max_watts: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    meters: Annotated[list[str], AfterValidator(_meters)] = []
-    power_model: _PowerModel | None = None
-    prefix: Annotated[list[str], BeforeValidator(_words)] = []
-    python: _Text | None = None
-    venv: _Text | None = None
-    environment: Annotated[dict[str, str], AfterValidator(_variables)] = {}
-    rate: Annotated[str, AfterValidator(_rate)] | None = None
-    slowdown: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
-    data: _Text | None = None
 
     @field_validator("*")
     @classmethod
@@ -124,13 +110,14 @@ class _Entry(toml_file.TomlTable):
                 raise ValueError(f"{text!r} holds a control character; remove it")
         return value
 
-    @field_validator("max_watts")
-    @classmethod
-    def _watts(cls, value: float, info: ValidationInfo) -> float:
-        idle = info.data.get("idle_watts")
-        if idle is not None and value < idle:
-            raise ValueError(f"{value:g} W is below idle_watts, {idle:g} W; exchange or correct them")
-        return value
+
+class _Agent(_Login):
+    """What starts its agents."""
+
+    prefix: Annotated[list[str], BeforeValidator(_words)] = []
+    python: _Text | None = None
+    venv: _Text | None = None
+    environment: Annotated[dict[str, str], AfterValidator(_variables)] = {}
 
     @field_validator("python", "venv")
     @classmethod
@@ -141,6 +128,29 @@ class _Entry(toml_file.TomlTable):
             expand_home(value)
         if info.data.get("python") is not None:
             raise ValueError("and python both name an interpreter; keep one of them")
+        return value
+
+
+class _Entry(_Agent):
+    """One ``[devices.NAME]``."""
+
+    kind: _Text = "pc"
+    data: _Text | None = None
+    data_address: _Text | None = None
+    data_interface: _Text | None = None
+    rate: Annotated[str, AfterValidator(_rate)] | None = None
+    slowdown: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    idle_watts: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_watts: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    meters: Annotated[list[str], AfterValidator(_meters)] = []
+    power_model: _PowerModel | None = None
+
+    @field_validator("max_watts")
+    @classmethod
+    def _watts(cls, value: float, info: ValidationInfo) -> float:
+        idle = info.data.get("idle_watts")
+        if idle is not None and value < idle:
+            raise ValueError(f"{value:g} W is below idle_watts, {idle:g} W; exchange or correct them")
         return value
 
 
@@ -174,13 +184,13 @@ def _device(name: str, entry: _Entry, file: _FleetFile) -> Device:
     )
 
 
-def _login(entry: _Entry, file: _FleetFile) -> SshLogin:
+def _login(entry: _Login, file: _FleetFile) -> SshLogin:
     user, host, port = parse_address(entry.address)
     key, config = (Path(each) if each else None for each in (entry.key, file.ssh_config))
     return SshLogin(host, port, user, key, entry.jump, config, program="program" in (entry.ssh, file.ssh))
 
 
-def _python(entry: _Entry) -> str:
+def _python(entry: _Agent) -> str:
     """The interpreter; a ``~/`` in it is left to the shell of a device that is not this machine."""
     program = f"{entry.venv.rstrip('/')}/bin/python" if entry.venv else entry.python
     if entry.address == "local":
