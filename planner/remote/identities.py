@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import io
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import PublicBlob, UnknownKeyType
 
@@ -80,7 +82,7 @@ def identities(hop: SshTarget) -> Iterator[tuple[Sequence[Labelled], Sequence[st
 def _of_file(path: Path) -> tuple[paramiko.PKey | None, str | None]:
     """The private key in a file, or why it is of no use; neither where there is no such file."""
     try:
-        key = paramiko.PKey.from_path(path)
+        key = _of_pkcs8(path) or paramiko.PKey.from_path(path)
         key.public_blob = None  # its certificate comes as a key of its own
         return key, None
     except FileNotFoundError:
@@ -91,6 +93,20 @@ def _of_file(path: Path) -> tuple[paramiko.PKey | None, str | None]:
         if _public_in(path):
             return None, f"{path} is a public key, and the agent does not hold its private one: `ssh-add` that"
         return None, f"{path} is no usable private key ({error or type(error).__name__})"
+
+
+def _of_pkcs8(path: Path) -> paramiko.PKey | None:
+    """The key in a file of the format PKCS#8, which ssh reads and paramiko does not."""
+    data = path.read_bytes()
+    if b"-BEGIN PRIVATE KEY-" not in data:
+        return None
+    key = serialization.load_pem_private_key(data, None)
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    text = key.private_bytes(*plain).decode()
+    for kind in (paramiko.RSAKey, paramiko.ECDSAKey, paramiko.Ed25519Key):
+        with suppress(paramiko.SSHException):  # it is of another kind
+            return kind.from_private_key(io.StringIO(text))
+    return None
 
 
 def _blob(key: paramiko.PKey) -> bytes:

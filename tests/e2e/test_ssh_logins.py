@@ -135,6 +135,17 @@ def test_a_key_recorded_without_a_port_is_that_of_the_host(folder: Path, program
 
 
 @PROGRAM
+@pytest.mark.parametrize("kind", ["ecdsa", "rsa"])
+@pytest.mark.parametrize("form", ["PEM", "PKCS8"])
+def test_keys_of_older_formats_log_in(folder: Path, form: str, kind: str, program: bool) -> None:
+    made = ["ssh-keygen", "-q", "-N", "", "-t", kind, "-m", form, "-f", str(folder / "old")]
+    subprocess.run(made, check=True)
+    (folder / "old.pub").replace(folder / "client.pub")
+    with server(folder, f"IdentityFile {folder}/old", program=program) as device:
+        greets(device)
+
+
+@PROGRAM
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
 @pytest.mark.parametrize("held_by", ["a file", "a file that is named", "the agent"])
 def test_a_certificate_of_the_user_logs_in(folder: Path, held_by: str, kind: str, program: bool) -> None:
