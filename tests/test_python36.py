@@ -165,7 +165,7 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
         placed = Placed(ReplicaSpec("least_squares", two.run.model, (2, 2, 1), 2), str(path), str(path))
         member = training.member(two, options, worker.name, placed, folder)
         to_host = HostAddress("127.0.0.1", 0, authority.identity(worker.name, listens=peers), 10.0)
-        members.append(encode(training.role(two, options, member, run, to_host, "127.0.0.1")))
+        members.append(encode(training.role(two, options, member, to_host, "127.0.0.1", 60.0)))
     return {"name": name, "host": encode(host), "members": members}
 
 
