@@ -53,7 +53,7 @@ def main() -> None:
             exchanges.append(group.exchange())
             replica.update(OptimizerSettings(momentum=0.5))
     except GroupError as error:
-        print(error)
+        print(error, flush=True)
         os._exit(3)  # what is left of the exchange may wait
     replica.fetch()
     group.average(replica.state)
