@@ -29,7 +29,7 @@ def _by_library(device: Device, timeout_s: float) -> Remote:
     try:
         return SshRemote(device.name, target, timeout_s)
     except RemoteError as error:
-        asks = target.indirect or isinstance(error, (LoginError, UnknownHostKeyError))
+        asks = target.by_proxy or isinstance(error, (LoginError, UnknownHostKeyError))
         if not (asks and logs_in(device, timeout_s)):
             raise
         remedy = 'but ssh itself logs in there: set ssh = "program" in the fleet file'

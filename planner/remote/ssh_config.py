@@ -43,9 +43,9 @@ class SshTarget(NamedTuple):
     jumps: tuple["SshTarget", ...] = ()
 
     @property
-    def indirect(self) -> bool:
-        """Whether the way there is more than one TCP connection."""
-        return bool(self.jumps or self.proxy_command)
+    def by_proxy(self) -> bool:
+        """Whether a ProxyCommand leads there, with which ssh may do more than pass bytes."""
+        return any(hop.proxy_command for hop in (*self.jumps, self))
 
     @property
     def known_name(self) -> str:

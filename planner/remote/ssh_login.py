@@ -146,7 +146,7 @@ def fetch_host_key(device: Device, timeout_s: float = 15.0) -> HostKey:
         except (UnknownHostKeyError, ChangedHostKeyError) as error:
             return error.host_key
         except RemoteError as error:
-            if isinstance(error, HostKeyError) or not (isinstance(error, LoginError) or target.indirect):
+            if isinstance(error, HostKeyError) or not (isinstance(error, LoginError) or target.by_proxy):
                 raise
             remedy = f"or log in once by ssh, which asks whether to store the key of {target.known_name}"
             raise LoginError(f"{error}; {remedy}") from error
