@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from planner.errors import AgentError, HostKeyError, JobError, LoginError, PlannerError
 from planner.fleet.device import Device
-from planner.jobs.requirements import applies, is_vendors_build, pip_words, unmet
+from planner.jobs.requirements import applicable, is_vendors_build, pip_words, unmet
 from planner.remote.known_hosts import UnknownHostKeyError
 from planner.remote.quoting import command_line
 from planner.units import bytes_text
@@ -37,21 +37,13 @@ CLOCK_WARNING_S = 5.0
 JETPACKS = {"3.6": "JetPack 4", "3.8": "JetPack 5", "3.10": "JetPack 6", "3.12": "JetPack 7"}
 #: The last wheels that NVIDIA built for JetPack versions that get no further ones.
 LAST_WHEELS = {"JetPack 4": {"torch": "1.10", "tensorflow": "2.7"}}
-#: Packages that NVIDIA and AMD build for their boards, and that need such a build of one another.
-BUILT_BY_VENDORS = frozenset(
-    {
-        "cupy",
-        "jax",
-        "jaxlib",
-        "onnxruntime-gpu",
-        "tensorflow",
-        "tensorrt",
-        "torch",
-        "torchaudio",
-        "torchvision",
-        "triton",
-    }
-)
+#: How the names of packages begin that NVIDIA and AMD build for their boards, and that need such a
+#: build of one another; and of those that come with JetPack.
+BUILT_BY_VENDORS = (
+    "torch", "tensorflow", "tensorrt", "tf-", "jax", "cupy", "onnxruntime", "nvidia-", "triton", "pytorch-triton",
+    "xformers", "flash-attn", "bitsandbytes", "vllm", "pycuda", "paddlepaddle", "mxnet",
+)  # fmt: skip
+OF_JETPACK = ("opencv",)
 
 
 class Finding(NamedTuple):
@@ -164,7 +156,7 @@ def of_packages(
     device: Device, facts: Facts, requirements: Sequence[Requirement], installed: Mapping[str, str | None]
 ) -> Finding:
     """Whether the device has what a job's requirements.txt asks for."""
-    requirements = [each for each in requirements if applies(each, facts.python, facts.machine)]
+    requirements = applicable(requirements, facts.python, facts.machine)
     missing = unmet(requirements, installed)
     if not missing:
         found = ", ".join(f"{name} {version}" for name, version in installed.items() if version is not None)
@@ -219,10 +211,10 @@ def package_remedy(
 ) -> str:
     """How to install packages so that no build of a vendor is replaced by one of PyPI."""
     has_vendors = is_jetson(facts) or any(is_vendors_build(found.get("version")) for found in facts.frameworks.values())
+    built = BUILT_BY_VENDORS * has_vendors + OF_JETPACK * is_jetson(facts)
     of_vendors = [
         each for each in wanted
-        if is_vendors_build(installed.get(each.name))
-        or has_vendors and canonicalize_name(each.name) in BUILT_BY_VENDORS
+        if is_vendors_build(installed.get(each.name)) or canonicalize_name(each.name).startswith(built)
     ]  # fmt: skip
     words = " ".join(shlex.quote(pip_words(each)) for each in wanted if each not in of_vendors)
     alone = "--no-deps " * has_vendors  # else pip may replace the framework as a dependency

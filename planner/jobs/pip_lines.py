@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from planner.errors import PlanError
 from profilers import text_files
+from profilers.regular_file import open_regular
 
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
@@ -19,7 +20,11 @@ _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _OPTIONS = re.compile(r"\s--?[A-Za-z].*$", re.DOTALL)
 _INCLUDING = {"-r": False, "--requirement": False, "-c": True, "--constraint": True}
 _EDITABLE = ("-e", "--editable")
-_ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_ARCHIVES = (
+    ".whl", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.lz", ".tlz", ".tar.lzma",
+)  # fmt: skip
+_COMMENT_LINE = re.compile(r"\s*#")
+_CODING = re.compile(rb"#.*coding[:=]\s*([-\w.]+)")
 
 
 class PipLine(NamedTuple):
@@ -89,17 +94,25 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     begun, first = "", 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
         first = first if begun else number
-        if line.endswith("\\") and not line.lstrip().startswith("#"):
-            begun += line[:-1].rstrip() + " "
+        is_comment = _COMMENT_LINE.match(line)
+        if line.endswith("\\") and not is_comment:
+            begun += line[:-1]
             continue
-        whole = _COMMENT.sub("", begun + line).strip()
+        whole = _COMMENT.sub("", begun + " " * bool(is_comment) + line).strip()
         begun = ""
         if whole:
             yield first, _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), whole)
 
 
 def _text(path: Path) -> str:
+    """The text of a file; a comment in its first two lines may name its encoding."""
     try:
-        return text_files.read_text(str(path))
+        with open_regular(str(path)) as stream:
+            content = stream.read()
+        _, mark_bytes = text_files.encoding_of(content)
+        named = next(filter(None, map(_CODING.match, content.splitlines()[:2])), None)
+        return text_files.decode(content, str(path), named[1].decode() if named and not mark_bytes else None)
+    except LookupError as error:
+        raise PlanError(f"{path}: {error}; save it as UTF-8") from error
     except (OSError, ValueError) as error:
         raise PlanError(f"{path} cannot be read: {error}" if isinstance(error, OSError) else str(error)) from error

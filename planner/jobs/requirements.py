@@ -1,9 +1,11 @@
 """Packages that a job's requirements.txt names are compared with those of a device. Pure."""
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -32,23 +34,52 @@ def requirements_in(folder: Path, on_left: Callable[[str], None] = lambda text: 
             on_left(f"{line.where}: {line.text} is left to pip: what it installs is not known here")
         else:
             (constraints if line.constrains else found).append(_requirement(line))
-    for requirement in found:
-        for constraint in constraints:
-            if canonicalize_name(constraint.name) == canonicalize_name(requirement.name) and constraint.marker is None:
-                requirement.specifier &= constraint.specifier
-    return tuple(found)
+    marked = []
+    for requirement, constraint in itertools.product(found, constraints):
+        if _key(constraint) == _key(requirement) and constraint.marker is None:
+            requirement.specifier &= constraint.specifier
+        elif _key(constraint) == _key(requirement):
+            marked.append(_narrowed(requirement, constraint))
+    return (*found, *marked)
+
+
+def _key(requirement: Requirement) -> str:
+    return canonicalize_name(requirement.name)
+
+
+def _narrowed(requirement: Requirement, constraint: Requirement) -> Requirement:
+    """A constraint with a marker, as a requirement that holds where both markers do."""
+    narrowed = Requirement(f"{requirement.name}{constraint.specifier}")
+    markers = [f"({each.marker})" for each in (requirement, constraint) if each.marker is not None]
+    narrowed.marker = Marker(" and ".join(markers)) if markers else None
+    return narrowed
 
 
 def _requirement(line: pip_lines.PipLine) -> Requirement:
     try:
         return Requirement(line.text)
     except InvalidRequirement as error:
-        form = "conda's form, which pip does not read" if _OF_CONDA.match(line.text) else f"no requirement: {error}"
+        reason = str(error).splitlines()[0]  # the others point at a column
+        form = "conda's form, which pip does not read" if _OF_CONDA.match(line.text) else f"no requirement: {reason}"
         raise PlanError(f"{line.where}: {line.text!r} is {form}") from error
 
 
+def applicable(requirements: Sequence[Requirement], python: str, machine: str) -> list[Requirement]:
+    """Those whose markers hold on a Linux device, one of each name.
+
+    python: its version, as 3.10.12.
+    """
+    found: dict[str, Requirement] = {}
+    for requirement in requirements:
+        if applies(requirement, python, machine):
+            known = found.setdefault(_key(requirement), Requirement(str(requirement)))
+            known.specifier &= requirement.specifier
+            known.extras |= requirement.extras
+    return list(found.values())
+
+
 def applies(requirement: Requirement, python: str, machine: str) -> bool:
-    """Whether a requirement's marker holds on a Linux device. python: its version, as 3.10.12."""
+    """Whether a requirement's marker holds on a Linux device."""
     if requirement.marker is None:
         return True
     about = {

@@ -7,7 +7,7 @@ import pytest
 from planner.check.findings import install_remedy, of_packages
 from planner.errors import PlanError
 from planner.fleet.device import Device, Interpreter, SshLogin
-from planner.jobs.requirements import applies, requirements_in, unmet
+from planner.jobs.requirements import applicable, applies, requirements_in, unmet
 from tests.planner.check.test_findings import FACTS
 
 
@@ -91,6 +91,62 @@ def test_included_files_count_and_constraints_only_narrow(tmp_path: Path) -> Non
 def test_a_line_that_cannot_be_followed_is_named(tmp_path: Path, line: str, reason: str) -> None:
     with pytest.raises(PlanError, match=rf"requirements\.txt:2: .*{reason}"):
         requirements_in(project(tmp_path, "tqdm", line))
+
+
+def test_a_constraint_with_a_marker_narrows_where_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "limits.txt").write_text("Tqdm<5; python_version < '3.9'\n")
+    required = requirements_in(project(tmp_path, "tqdm>=4; sys_platform == 'linux'", "-c limits.txt"))
+    assert [str(each) for each in applicable(required, "3.8.10", "aarch64")][0].startswith("tqdm<5,>=4")
+    assert unmet(applicable(required, "3.8.10", "aarch64"), {"tqdm": "5.1"}) == ["tqdm is 5.1, and <5,>=4 is asked for"]
+    assert unmet(applicable(required, "3.10.12", "aarch64"), {"tqdm": "5.1"}) == []
+    elsewhere = requirements_in(project(tmp_path, "tqdm; sys_platform == 'win32'", "-c limits.txt"))
+    assert applicable(elsewhere, "3.8.10", "aarch64") == []
+
+
+def test_a_line_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    assert names(tmp_path, "einops>=1.\\", "2", "tq\\", "dm")[0] == ["einops>=1.2", "tqdm"]
+    assert names(tmp_path, "einops \\", "# of the job", "tqdm")[0] == ["einops", "tqdm"]
+
+
+def test_a_comment_may_name_the_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_bytes("#!pip\n# -*- coding: latin-1 -*-\n# von Müller\ntqdm\n".encode("latin-1"))
+    assert [str(each) for each in requirements_in(tmp_path)] == ["tqdm"]
+    file.write_bytes(b"\xef\xbb\xbf# coding: utf-8\ntqdm\n")
+    assert [str(each) for each in requirements_in(tmp_path)] == ["tqdm"]
+    file.write_bytes(b"# coding: klingon\ntqdm\n")
+    with pytest.raises(PlanError, match=r"requirements\.txt: unknown encoding: klingon; save it as UTF-8"):
+        requirements_in(tmp_path)
+
+
+def test_what_is_no_requirement_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(PlanError) as refused:
+        requirements_in(project(tmp_path, "einops 0.7"))
+    assert "is no requirement: " in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("ending", ["tar", "tbz", "txz", "tlz", "tar.lz", "tar.lzma", "zip", "whl", "tgz"])
+def test_an_archive_is_left_to_pip(tmp_path: Path, ending: str) -> None:
+    found, left = names(tmp_path, f"einops-0.7.{ending}")
+    assert found == [] and left[0].endswith(f"einops-0.7.{ending}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["torch", "torch_geometric", "torch-tensorrt", "torchtext", "tensorflow-cpu", "tensorflow_gpu", "tensorrt-cu12",
+     "tf-nightly", "cupy-cuda12x", "jax-cuda12-plugin", "jaxlib", "nvidia-cudnn-cu12", "triton", "xformers",
+     "onnxruntime", "onnxruntime-gpu", "OpenCV-Python", "opencv-contrib-python-headless", "flash-attn"],
+)  # fmt: skip
+def test_no_remedy_puts_a_package_of_pip_where_a_vendor_builds_it(tmp_path: Path, name: str) -> None:
+    jetson = FACTS._replace(board="NVIDIA Jetson Orin Nano")
+    remedy = of_packages(PC, jetson, requirements_in(project(tmp_path, name)), {}).remedy or ""
+    assert "pip install" not in remedy and f"take {name} from its vendor" in remedy
+
+
+def test_a_package_that_only_jetpack_brings_is_installed_elsewhere(tmp_path: Path) -> None:
+    own = FACTS._replace(frameworks={"torch": {"version": "2.1.0+cu118"}})
+    remedy = of_packages(PC, own, requirements_in(project(tmp_path, "opencv-python", "tensorboard")), {}).remedy or ""
+    assert "pip install --no-deps opencv-python tensorboard" in remedy
 
 
 def test_a_variable_of_the_environment_is_put_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
