@@ -33,7 +33,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
         system=system(tree),
         machine=platform.machine(),
         python=platform.python_version(),
-        processor=Processor(processor(tree), os.cpu_count() or 1, cpu_quota.usable_cores(root)),
+        processor=Processor(processor(tree), online_cores(), cpu_quota.usable_cores(root)),
         memory=memory(FileTree() if tree.is_own else tree, FileTree(root)),
         disk_free_bytes=disk_free(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~")),
         frameworks={name: framework(name) for name in frameworks},
@@ -102,9 +102,14 @@ def memory(tree: FileTree, groups: FileTree) -> HostMemory:
     if "MemTotal" in rows and "MemAvailable" in rows:
         total, available = rows["MemTotal"], rows["MemAvailable"]
     limit = process_memory.limit(groups)
-    if limit is None:
-        return HostMemory(total, available)
-    return HostMemory(min(total, limit.most_bytes), min(available, limit.left_bytes))
+    if limit is not None:
+        total, available = min(total, limit.most_bytes), min(available, limit.left_bytes)
+    return HostMemory(total, min(total, available))
+
+
+def online_cores() -> int:
+    """Cores of the machine; a container may show fewer of them than its processes may use."""
+    return max(os.cpu_count() or 1, cpu_quota.affinity())
 
 
 def disk_free(folder: str) -> int:

@@ -1,4 +1,4 @@
-"""Archives of arrays (.npz) say how large they unpack, and are refused by it before they do."""
+"""Zip archives (.npz, torch's) say how large they unpack, and are refused by it before they do."""
 
 import zipfile
 from typing import Any, BinaryIO
@@ -18,12 +18,17 @@ def open_npz(stream: BinaryIO) -> Any:
     """
     if not zipfile.is_zipfile(stream):
         raise ValueError("it is no npz archive, or truncated")
+    require_modest_members(stream)
+    return np.load(stream, allow_pickle=False)
+
+
+def require_modest_members(stream: BinaryIO) -> None:
+    """Raises ValueError where a zip archive unpacks to much more than its size; seeks its begin."""
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
     packed, unpacked = (sum(getattr(each, size) for each in members) for size in ("compress_size", "file_size"))
     require_modest(packed, unpacked)
     stream.seek(0)
-    return np.load(stream, allow_pickle=False)
 
 
 def require_modest(packed: int, unpacked: int) -> None:

@@ -53,16 +53,25 @@ def read_idx(path: str, magic: int) -> np.ndarray:
 
 def _gunzipped(path: str, content: bytes, header: int) -> bytes:
     """As much as can be had, and at most a byte more than the header declares."""
-    unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
-        begin = unpacking.decompress(content, header)
+        begin = _unpacked(content, header)
         declared = int(
             np.prod(struct.unpack(">%dI" % (len(begin) // 4), begin[: len(begin) // 4 * 4])[1:], dtype=object)
         )
         require_modest(len(content), declared)
-        return begin + unpacking.decompress(unpacking.unconsumed_tail, declared + 1)
+        return _unpacked(content, header + declared + 1)
     except (zlib.error, ValueError) as error:
         raise ValueError("%s is no gzip file or damaged: %s" % (path, error)) from None
+
+
+def _unpacked(content: bytes, most: int) -> bytes:
+    """So many bytes of all members of a gzip file, one after the other, with zeros between them."""
+    found = b""
+    while content and len(found) < most:
+        unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        found += unpacking.decompress(content, most - len(found))
+        content = unpacking.unused_data.lstrip(b"\0")
+    return found
 
 
 def read_cifar_binary(path: str) -> Pairs:

@@ -1,11 +1,13 @@
 """The optimizer that a job brings, with its scheduler, and what they keep as bytes."""
 
 import io
+import zipfile
 from typing import Any, List
 
 import numpy as np
 import torch
 
+from backends.data.archives import require_modest_members
 from backends.frameworks.base import NO_OPTIMIZER
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
@@ -50,9 +52,13 @@ class TorchOptimizer:
 
     def set_state(self, state: np.ndarray) -> None:
         """Go on from what they kept. Raises ValueError where torch cannot read it safely."""
+        stream = io.BytesIO(state.tobytes())
         try:
+            if zipfile.is_zipfile(stream):
+                require_modest_members(stream)
+            stream.seek(0)
             # Only tensors and plain values are read, no code.
-            saved = torch.load(io.BytesIO(state.tobytes()), weights_only=True)
+            saved = torch.load(stream, weights_only=True)
         except TypeError as error:
             raise ValueError(UNREADABLE % "it takes torch 1.13 or later") from error
         except Exception as error:  # noqa: BLE001 - torch raises whatever damaged bytes lead to

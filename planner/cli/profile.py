@@ -80,7 +80,7 @@ def profile(
     detail = options.detail(quiet, verbose)
     options.check_known("--protocol", protocol, PROTOCOLS)
     options.check_known("--framework", framework, FRAMEWORKS)
-    compute = options.compute_settings(micro_batch, precision)
+    compute = options.compute_settings(micro_batch, precision, batch_size)
     devices = load_fleet(fleet)
     shape, classes = options.shape_of(data)
     own = None if job is None else find_job(job)

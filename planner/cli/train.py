@@ -144,7 +144,7 @@ def train(
         options.check_known("--framework", framework, FRAMEWORKS)
         run = RunSettings(
             model or "", steps=steps or 0, batch=batch_size or 0, clip_norm=clip_norm,
-            compute=options.compute_settings(micro_batch, precision),
+            compute=options.compute_settings(micro_batch, precision, batch_size),
             stream=None if stream is None else parse_stream(stream), rates_seed=seed or 0,
         )  # fmt: skip
         asked = RecommendRequest(

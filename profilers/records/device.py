@@ -2,12 +2,19 @@
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
+from profilers.records.readings import check_sensor
+
 
 class HostMemory(NamedTuple):
     """Bytes of main memory, and how many of them a new process can have."""
 
     total_bytes: int
     available_bytes: int
+
+    def check(self) -> None:
+        """Raises ValueError where more is available than there is."""
+        if self.available_bytes > self.total_bytes:
+            raise ValueError("available_bytes: %d are more than all, %d" % (self.available_bytes, self.total_bytes))
 
 
 class Processor(NamedTuple):
@@ -16,6 +23,11 @@ class Processor(NamedTuple):
     name: Optional[str]
     online_cores: int
     usable_cores: float
+
+    def check(self) -> None:
+        """Raises ValueError where more cores are usable than are online, parts aside."""
+        if self.usable_cores >= self.online_cores + 1:
+            raise ValueError("usable_cores: %g of %d online" % (self.usable_cores, self.online_cores))
 
 
 class Facts(NamedTuple):
@@ -54,3 +66,7 @@ class SensorFacts(NamedTuple):
     period_s: Optional[float]
     noise_w: Optional[float]
     reason: Optional[str] = None
+
+    def check(self) -> None:
+        """Raises ValueError for an unknown source or coverage."""
+        check_sensor(self.name, self.source, self.covers)

@@ -9,6 +9,11 @@ UNAVAILABLE = "unavailable"
 MODEL = "model"
 
 
+#: All sources of watts, and all that sensors are of: nothing ("") where one was not found.
+SOURCES = ("counter", "sensor", MODEL, UNAVAILABLE)
+COVERS = ("wall", "board", "module", "gpu", "cpu", "rail", "device", "")
+
+
 class Samples(NamedTuple):
     """Raw values in the order of measurement; those of the warm-up are separate."""
 
@@ -70,12 +75,19 @@ class Window(NamedTuple):
     def check(self) -> None:
         """Raises ValueError where a sensor has watts but no source, or gaps beyond the window."""
         for reading in self.power:
+            check_sensor(reading.sensor, reading.source, reading.covers)
             if reading.source == UNAVAILABLE and reading.watts is not None:
                 raise ValueError("power: %s is unavailable and has %g W" % (reading.sensor, reading.watts))
             if reading.gap_s > 1.001 * self.duration_s:
                 raise ValueError(
                     "power: %s has gaps of %g s in %g s" % (reading.sensor, reading.gap_s, self.duration_s)
                 )
+
+
+def check_sensor(name: str, source: str, covers: str) -> None:
+    """Raises ValueError for a source or a coverage that no sensor has."""
+    if source not in SOURCES or covers not in COVERS:
+        raise ValueError("%s: no sensor has the source %r and covers %r" % (name, source, covers))
 
 
 class StreamRate(NamedTuple):

@@ -61,6 +61,11 @@ class Contention(NamedTuple):
     factor: float
     error: float
 
+    def check(self) -> None:
+        """Raises ValueError where no other device computed, or gradients took no time."""
+        if len(set(self.names)) < 2 or not self.factor > 0:
+            raise ValueError("contention: a factor of %g among %d devices" % (self.factor, len(set(self.names))))
+
 
 class BatchTiming(NamedTuple):
     """Gradient times at one batch size."""
@@ -248,6 +253,9 @@ class StepProfile(NamedTuple):
         sizes = [self.batch] + [other.batch for other in self.other_batches]
         if len(set(sizes)) < len(sizes):
             raise ValueError("other_batches: a batch size is there twice in %s" % sizes)
+        too_large = self.memory.too_large if self.memory else None
+        if too_large is not None and too_large <= max(sizes):
+            raise ValueError("memory: too_large: %d is not above %d, which was timed" % (too_large, max(sizes)))
 
 
 def _check_steps(gradient_s: Samples, update_s: Samples) -> None:

@@ -59,3 +59,25 @@ def test_a_gzipped_image_set_is_unpacked_no_further_than_it_declares(tmp_path, r
     with pytest.raises(ValueError, match=rf"x\.gz .*{said}") as refused:
         formats.read_idx(str(tmp_path / "x.gz"), formats.IDX_IMAGES)
     assert rows > 1 or "found 801" in str(refused.value)
+
+
+@pytest.mark.parametrize("cut", [5, 16, 20])
+def test_a_gzip_file_of_several_members_is_read(tmp_path, cut):
+    content = struct.pack(">IIII", formats.IDX_IMAGES, 4, 2, 2) + bytes(range(16))
+    (tmp_path / "x.gz").write_bytes(gzip.compress(content[:cut]) + gzip.compress(content[cut:]) + gzip.compress(b""))
+    assert formats.read_idx(str(tmp_path / "x.gz"), formats.IDX_IMAGES).ravel().tolist() == list(range(16))
+
+
+def test_the_state_of_an_optimizer_that_unpacks_to_gigabytes_is_refused():
+    torch = pytest.importorskip("torch")
+    from backends.pytorch.own_optimizer import TorchOptimizer
+
+    stream = io.BytesIO()
+    torch.save({"optimizer": {}, "scheduler": None}, stream)
+    content = bytearray(stream.getvalue())
+    at = content.index(b"PK\x01\x02")
+    content[at + 24 : at + 28] = struct.pack("<I", 3 << 30)
+    with pytest.raises(
+        ValueError, match=r"optimizer cannot be read: its \d+ bytes say that they unpack to 32"
+    ):
+        TorchOptimizer.set_state(None, np.frombuffer(bytes(content), np.uint8))

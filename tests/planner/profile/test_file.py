@@ -17,6 +17,7 @@ from planner.plan.file import load_plan
 from planner.plan.recommend import make_plan, recommend
 from planner.profile.file import DeviceProfile, kernels_of, load_profile, timing_of
 from profilers.records.json_values import json_value
+from profilers.records.readings import PowerReading
 from tests.mutations import MUTATIONS, damaged, mutated, written
 from tests.planner import profiles
 from tests.planner.requests import asked
@@ -122,6 +123,14 @@ def _first_step(value: Any) -> Any:
     return next(iter(value["devices"].values()))["steps"][0]
 
 
+def sensed(source: str, covers: str) -> Any:
+    return json_value(PowerReading("x", source, covers, 5.0, 0.1, 10))
+
+
+def _facts(value: Any) -> Any:
+    return next(iter(value["devices"].values()))["facts"]
+
+
 @pytest.mark.parametrize(
     ("where", "change", "reason"),
     [
@@ -131,6 +140,13 @@ def _first_step(value: Any) -> Any:
         (lambda value: _first_step(value)["setup"], {"requested_batch": 1}, "requested_batch: 1 is below the batch"),
         (lambda value: _first_step(value)["size"], {"layers": [1, 2], "parameters": 4}, "layers: 3 elements of 4 para"),
         (_first_step, {"memory": {"batches": [{"batch": 8, "host_bytes": 1}], "too_large": 8}}, "too_large: 8 is not"),
+        (_first_step, {"memory": {"batches": [], "too_large": 1}}, "too_large: 1 is not above 32, which was timed"),
+        (_first_step, {"contention": {"names": [], "factor": 2.0, "error": 0.0}}, "a factor of 2 among 0 devices"),
+        (_first_step, {"contention": {"names": ["a", "b"], "factor": 0, "error": 0.0}}, "a factor of 0 among 2"),
+        (lambda value: _facts(value)["memory"], {"available_bytes": 2**34}, "available_bytes: 17179869184 are more"),
+        (lambda value: _facts(value)["processor"], {"usable_cores": 64}, "usable_cores: 64 of 4 online"),
+        (lambda value: _first_step(value)["window"], {"power": [sensed("guess", "gpu")]}, "has the source 'guess'"),
+        (lambda value: _first_step(value)["window"], {"power": [sensed("sensor", "house")]}, "and covers 'house'"),
     ],
 )  # fmt: skip
 def test_figures_that_contradict_each_other_are_refused(
