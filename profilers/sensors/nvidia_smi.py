@@ -16,7 +16,13 @@ from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, check_sensors, unavailable
 from profilers.sensors.polling import PolledSensor, Poller
-from profilers.sensors.visible_gpus import CUDA_VARIABLE, none_visible, visible_gpus
+from profilers.sensors.visible_gpus import (
+    CUDA_VARIABLE,
+    ORDER_VARIABLE,
+    none_visible,
+    numbered_otherwise,
+    visible_gpus,
+)
 
 #: The program in PATH, or its path on WSL.
 PROGRAMS = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
@@ -70,8 +76,9 @@ def polled_sensors(ask: Callable[[], Tuple[GpuState, ...]]) -> DiscoveredSensors
         return unavailable("nvidia-smi", error)
     setting = os.environ.get(CUDA_VARIABLE)
     visible = visible_gpus(uuids, setting)
-    if not visible:
-        return unavailable("nvidia-smi", none_visible(setting, len(uuids)))
+    doubt = numbered_otherwise(len(uuids), setting, os.environ.get(ORDER_VARIABLE))
+    if doubt or not visible:
+        return unavailable("nvidia-smi", doubt or none_visible(setting, len(uuids)))
     poller = Poller(ask)
     return check_sensors(
         [PolledSensor("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index)) for index in visible]

@@ -13,7 +13,13 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from profilers.file_tree import FileTree, Unavailable, fail
 from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors, unavailable
-from profilers.sensors.visible_gpus import CUDA_VARIABLE, none_visible, visible_gpus
+from profilers.sensors.visible_gpus import (
+    CUDA_VARIABLE,
+    ORDER_VARIABLE,
+    none_visible,
+    numbered_otherwise,
+    visible_gpus,
+)
 
 LIBRARY = "libnvidia-ml.so.1"
 #: NVML's error of a GPU that has fallen off the bus.
@@ -219,9 +225,12 @@ def installed(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
 
 
 def discover(tree: FileTree, library: str = LIBRARY) -> DiscoveredSensors:
-    """A sensor for each visible GPU; one that is lost has the reason."""
+    """A sensor for each visible GPU; one that is lost, or in doubt, has the reason."""
     try:
-        return check_sensors([board_power(gpu) for gpu in _visible(tree, library)])
+        doubt = numbered_otherwise(
+            len(installed(tree, library)), os.environ.get(CUDA_VARIABLE), os.environ.get(ORDER_VARIABLE)
+        )
+        return unavailable("nvml", doubt) if doubt else check_sensors(list(map(board_power, _visible(tree, library))))
     except Unavailable as error:
         return unavailable("nvml", error)
 

@@ -15,7 +15,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from profilers.file_tree import FileTree
 from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
-from profilers.sensors.rail_totals import RAIL, UNUSED, Total, totals
+from profilers.sensors.rail_totals import RAIL, Total, totals
 
 INA3221 = "ina3221"
 IIO = "sys/bus/i2c/drivers/ina3221x/*/iio:device*"
@@ -31,8 +31,8 @@ class Rail(NamedTuple):
 
 
 def rails(tree: FileTree) -> Tuple[Rail, ...]:
-    """The used rails of all monitors, in the order of bus, address and channel."""
-    return tuple(rail for rail in (*_iio_rails(tree), *_hwmon_rails(tree)) if rail.label not in UNUSED)
+    """The rails of all monitors, in the order of bus, address and channel."""
+    return (*_iio_rails(tree), *_hwmon_rails(tree))
 
 
 def discover(tree: FileTree) -> DiscoveredSensors:

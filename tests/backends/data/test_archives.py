@@ -77,7 +77,5 @@ def test_the_state_of_an_optimizer_that_unpacks_to_gigabytes_is_refused():
     content = bytearray(stream.getvalue())
     at = content.index(b"PK\x01\x02")
     content[at + 24 : at + 28] = struct.pack("<I", 3 << 30)
-    with pytest.raises(
-        ValueError, match=r"optimizer cannot be read: its \d+ bytes say that they unpack to 32"
-    ):
+    with pytest.raises(ValueError, match=r"optimizer cannot be read: its \d+ bytes say that they unpack to 32"):
         TorchOptimizer.set_state(None, np.frombuffer(bytes(content), np.uint8))

@@ -33,6 +33,7 @@ REPORT = """<?xml version="1.0" ?><!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_
 @pytest.fixture(autouse=True)
 def no_setting(monkeypatch):
     monkeypatch.delenv(CUDA_VARIABLE, raising=False)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
 
 
 # -- parse -----------------------------------------------------------------------------------------
@@ -165,6 +166,13 @@ def test_hiding_all_gpus_is_a_reason(monkeypatch):
     monkeypatch.setenv(CUDA_VARIABLE, "GPU-c")
     found = nvidia_smi.polled_sensors(lambda: nvidia_smi.parse(REPORT.format(10)))
     assert found == ((), (("nvidia-smi", "CUDA_VISIBLE_DEVICES=GPU-c leaves none of 2 GPUs"),))
+
+
+def test_gpus_that_cuda_numbers_otherwise_have_a_reason(monkeypatch):
+    monkeypatch.setenv(CUDA_VARIABLE, "1")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    found = nvidia_smi.polled_sensors(lambda: nvidia_smi.parse(REPORT.format(10)))
+    assert found.sensors == () and "numbers GPUs otherwise than their sensors" in found.missing[0][1]
 
 
 def test_gpus_outside_cuda_visible_devices_are_left_out(monkeypatch):

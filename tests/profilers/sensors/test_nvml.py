@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.sensors.visible_gpus import CUDA_VARIABLE, visible_gpus
+from profilers.sensors.visible_gpus import CUDA_VARIABLE, ORDER_VARIABLE, numbered_otherwise, visible_gpus
 
 SOURCE = r"""
 #include <string.h>
@@ -66,6 +66,7 @@ int nvmlDeviceGetMemoryInfo(void *gpu, memory *info) { info->used = 3ULL << 30; 
 @pytest.fixture(autouse=True)
 def no_setting(monkeypatch):
     monkeypatch.delenv(CUDA_VARIABLE, raising=False)
+    monkeypatch.delenv(ORDER_VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +148,22 @@ def test_only_gpus_that_cuda_may_use_are_read(library, monkeypatch, setting, nam
     monkeypatch.setenv(CUDA_VARIABLE, setting)
     assert [sensor.name for sensor in nvml.discover(FileTree("/"), library).sensors] == names
     assert len(nvml.installed(FileTree("/"), library)) == 2
+
+
+@pytest.mark.parametrize("setting, order, known", [
+    ("1", "FASTEST_FIRST", False), ("0,GPU-bbbb", "FASTEST_FIRST", False), ("1", "PCI_BUS_ID", True),
+    ("GPU-bbbb", "FASTEST_FIRST", True), (None, "FASTEST_FIRST", True), ("1", None, True),
+])  # fmt: skip
+def test_an_index_of_cuda_s_own_order_names_no_sensor(setting, order, known):
+    reason = numbered_otherwise(2, setting, order)
+    assert (reason is None) is known and numbered_otherwise(1, setting, order) is None
+
+
+def test_gpus_that_cuda_numbers_otherwise_have_a_reason(library, monkeypatch):
+    monkeypatch.setenv(CUDA_VARIABLE, "1")
+    monkeypatch.setenv(ORDER_VARIABLE, "FASTEST_FIRST")
+    [(name, reason)] = nvml.discover(FileTree("/"), library).missing
+    assert name == "nvml" and reason.endswith("set CUDA_DEVICE_ORDER=PCI_BUS_ID, or give UUIDs")
 
 
 def test_hiding_all_gpus_is_a_reason(library, monkeypatch):
