@@ -192,8 +192,7 @@ class RunState(abc.ABC):
                 self._save_when_due()
 
     def _see_clock(self) -> None:
-        if not self._is_saving:
-            self._counter.see_clock(self.clock.elapsed_s)
+        self._counter.see_clock(self.clock.elapsed_s, self._is_saving)
 
     @property
     def _is_saving(self) -> bool:
@@ -256,9 +255,18 @@ class RunState(abc.ABC):
     def _meta(self) -> Dict[str, Any]:
         evaluations = [dict(each._asdict()) for each in self._earlier_evaluations + self.evaluations]
         settled = dict(self.spec.checkpoints.description, optimizer=self.spec.shared_kind)
-        if self._stream_offsets:
-            self._offsets_to_save = settled["streams"] = dict(self._stream_offsets)
-        return dict(settled, step=self.step_queue.done, evaluations=evaluations)
+        offsets = self._offsets_of_save()
+        if offsets:
+            self._offsets_to_save = settled["streams"] = offsets
+        return dict(settled, step=self.step_queue.done - self._steps_since_save(), evaluations=evaluations)
+
+    def _offsets_of_save(self) -> Dict[str, int]:
+        """Where the streams of members go on after the steps in a checkpoint."""
+        return dict(self._stream_offsets)
+
+    def _steps_since_save(self) -> int:
+        """Steps that were made while a checkpoint was handed over, and are not in it."""
+        return 0
 
     @abc.abstractmethod
     def _snapshot(self) -> checkpoint.Checkpoint:

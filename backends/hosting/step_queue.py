@@ -62,13 +62,13 @@ class StepCounter:
         before, self.made = self.done, self.made + count
         self.save_due |= self._passes(self._save_every, before)
 
-    def see_clock(self, elapsed_s: float) -> None:
+    def see_clock(self, elapsed_s: float, saving: bool = False) -> None:
         """A checkpoint falls due in time, where steps have been made since the last one.
 
-        elapsed_s: seconds since the run began.
+        elapsed_s: seconds since the run began. saving: whether one is being made.
         """
         self._elapsed_s = elapsed_s
-        is_time = self._save_every_s and elapsed_s >= self._next_save_s
+        is_time = self._save_every_s and elapsed_s >= self._next_save_s and not saving
         self.save_due |= bool(is_time and self._saved < self.done < self.total)
 
     def take_due_save(self) -> bool:
@@ -78,6 +78,11 @@ class StepCounter:
             self._saved, self._save_began_s = self.done, self._elapsed_s
             self._next_save_s = self._elapsed_s + self._save_every_s
         return due
+
+    @property
+    def saving_s(self) -> float:
+        """Seconds since the newest checkpoint was taken."""
+        return self._elapsed_s - self._save_began_s
 
     def end_save(self, elapsed_s: float) -> None:
         """A checkpoint was written, or could not be: the next one comes after a rest."""

@@ -5,8 +5,9 @@ member joins or leaves, or a checkpoint is due, every member is held at the end 
 are there. Then a new epoch begins, or the checkpoint is taken. If other members wait for messages
 of a held member, it first makes the steps that they need.
 
-Members that wait for nobody have the order of their next step before they end one. Else that order
-would wait behind what others send to them.
+Members that wait for nobody are not held for a checkpoint: each hands over what it has at the end
+of its own step. They have the order of their next step before they end one. Else that order would
+wait behind what others send to them.
 """
 
 import collections
@@ -69,7 +70,7 @@ class EpochScheduler(WorkQueue):
         self._asking: Set[str] = set()
         self._at_work: Counter[str] = collections.Counter()  # steps that are ordered and not answered
         self._ahead: Dict[str, PeerWorkItem] = {}  # the second of them
-        self._hand_overs = HandOvers(host)
+        self.hand_overs = HandOvers(host)
         self._changed = self._broken = False
         self._first_joined_s: Optional[float] = None
         self._evaluating: Dict[str, int] = {}  # one member at most, and the steps when it began
@@ -86,7 +87,7 @@ class EpochScheduler(WorkQueue):
                 self._first_joined_s = self._clock()
             self._steps[name] = steps or 0
             if steps is None:
-                self._hand_overs.without_weights.add(name)
+                self.hand_overs.without_weights.add(name)
             self._changed = True
 
     def leave(self, name: str) -> None:
@@ -94,7 +95,7 @@ class EpochScheduler(WorkQueue):
         with self._changing():
             self._steps.pop(name, None)
             self._asking.discard(name)
-            self._hand_overs.leave(name)
+            self.hand_overs.leave(name)
             for items in (self._at_work, self._ahead, self._evaluating):
                 items.pop(name, None)
             if name in self._members and not self.over:
@@ -116,7 +117,7 @@ class EpochScheduler(WorkQueue):
 
     @property
     def _with_weights(self) -> Set[str]:
-        return set(self._steps) - self._hand_overs.without_weights
+        return set(self._steps) - self.hand_overs.without_weights
 
     @property
     def required_epoch(self) -> int:
@@ -164,7 +165,7 @@ class EpochScheduler(WorkQueue):
         Not shortly before all meet, at the end or for a checkpoint: the others would make the steps
         until then meanwhile, and wait for this one.
         """
-        waits = self._waits or self._by_rounds or math.isfinite(self._sync_policy.staleness)
+        waits = self.waits or self._by_rounds or math.isfinite(self._sync_policy.staleness)
         if waits or self._changed or self._counter.save_due or self.over or self._counter.evaluation_due(False):
             return False
         made = sum(self._steps[other] for other in self._members)
@@ -172,16 +173,18 @@ class EpochScheduler(WorkQueue):
         return left * self._steps[name] > 2 * made
 
     def _next(self, name: str) -> Optional[str]:
-        if self._changed or self._counter.save_due:
+        if self._changed or (self._counter.save_due and self.waits):
             if self._asking >= set(self._steps) and self._enough_have_joined():
                 self._begin_together()
             elif self._broken or name not in self._members or not self._is_waited_for(name):
                 return None
-        return self._hand_overs.next_of(name) or self._training(name)
+        elif not self.hand_overs.awaited:
+            self._ask_for_due_save()
+        return self.hand_overs.next_of(name, self.waits) or self._training(name)
 
     def _training(self, name: str) -> Optional[str]:
         """EVALUATE or STEP, if the member may begin one now; else None."""
-        if self._hand_overs.unsaved or name in self._hand_overs.without_weights:
+        if (self.waits and self.hand_overs.unsaved) or name in self.hand_overs.without_weights:
             return None
         if not self._evaluating and self._counter.evaluation_due(self._trained):
             self._evaluating[name] = self.done
@@ -195,13 +198,13 @@ class EpochScheduler(WorkQueue):
 
     def _is_waited_for(self, name: str) -> bool:
         """Whether others have begun a step for which they need this member's messages."""
-        return self._waits and self._steps[name] < max(self._begun(other) for other in self._members)
+        return self.waits and self._steps[name] < max(self._begun(other) for other in self._members)
 
     def _begun(self, name: str) -> int:
         return self._steps.get(name, 0) + self._at_work[name]
 
     @property
-    def _waits(self) -> bool:
+    def waits(self) -> bool:
         """Whether members wait for one another's messages."""
         return self._sync_policy.waits_for(len(self._members)) > 1
 
@@ -216,7 +219,7 @@ class EpochScheduler(WorkQueue):
         """Whether the run needs another step of a member, or its round needs the member."""
         if self._by_rounds:
             return self._counter.made < self._counter.total or self._is_waited_for(name)
-        if self._waits:
+        if self.waits:
             return self._steps[name] < self._goal
         return self._left > 0
 
@@ -233,17 +236,20 @@ class EpochScheduler(WorkQueue):
             self._members = tuple(sorted(self._steps))
             self._on_members(self._members)
             steps = {name: self._steps[name] for name in self._members}
-            self._hand_overs.choose_donor(steps, in_step=self._sync_policy.staleness == 0)
+            self.hand_overs.choose_donor(steps, in_step=self._sync_policy.staleness == 0)
             self._steps.update(steps)
-        if self._counter.take_due_save():
-            self._hand_overs.unsaved = set(self._members) - self._hand_overs.without_weights
+        self._ask_for_due_save()
         self._changed = self._broken = False
         self._set_goal()
         self.lock.notify_all()
 
+    def _ask_for_due_save(self) -> None:
+        if self._counter.take_due_save():
+            self.hand_overs.ask(set(self._members))
+
     def _set_goal(self) -> None:
         """Set the steps that each member makes in total, where members make whole rounds."""
-        if self._waits and not self._by_rounds:
+        if self.waits and not self._by_rounds:
             made = sum(self._steps[name] for name in self._members)
             left = self._counter.total - self._counter.made
             self._goal = int(math.ceil((left + made) / len(self._members)))
@@ -271,18 +277,17 @@ class EpochScheduler(WorkQueue):
     def weights_given(self) -> None:
         """Record that the weights for joining members have arrived."""
         with self._changing():
-            self._hand_overs.donor = None
+            self.hand_overs.donor = None
 
     def weights_taken(self, name: str) -> None:
         """Record that a member has received the weights of the run."""
         with self._changing():
-            self._hand_overs.without_weights.discard(name)
+            self.hand_overs.without_weights.discard(name)
 
-    def saved(self, name: str) -> bool:
-        """Record that a member has handed over everything; return whether all have."""
+    def saved(self, name: str) -> None:
+        """Record that a member has handed over everything, or never will."""
         with self._changing():
-            self._hand_overs.unsaved.discard(name)
-            return not self._hand_overs.unsaved
+            self.hand_overs.unsaved.discard(name)
 
     @property
     def _trained(self) -> bool:

@@ -12,6 +12,7 @@ class HandOvers:
     without_weights: members that are to receive the weights of the run.
     donor: who gives them; None when they have arrived, or are not needed.
     unsaved: who is to send what it has for a checkpoint.
+    awaited: whether the checkpoint has not been written yet; it may be without who takes too long.
     """
 
     def __init__(self, host: str) -> None:
@@ -19,15 +20,32 @@ class HandOvers:
         self.without_weights: Set[str] = set()
         self.donor: Optional[str] = None
         self.unsaved: Set[str] = set()
+        self.awaited = False
 
     def leave(self, name: str) -> None:
         """A member is gone."""
         self.without_weights.discard(name)
         self.unsaved.discard(name)
 
-    def next_of(self, name: str) -> Optional[str]:
-        """SAVE, GIVE or TAKE, if the member must send or receive weights now; else None."""
-        if name in self.unsaved and (name == self._host or self._host not in self.unsaved):
+    def ask(self, names: Set[str]) -> None:
+        """These members are to send what they have for a checkpoint."""
+        self.unsaved, self.awaited = names - self.without_weights, True
+
+    def take_save(self, late: bool) -> bool:
+        """Whether the checkpoint that is awaited can be written, which the caller then does.
+
+        late: without those that have not handed over anything.
+        """
+        ready = self.awaited and (late or not self.unsaved)
+        self.awaited = self.awaited and not ready
+        return ready
+
+    def next_of(self, name: str, host_first: bool) -> Optional[str]:
+        """SAVE, GIVE or TAKE, if the member must send or receive weights now; else None.
+
+        host_first: members have equal weights, so that one alone sends them.
+        """
+        if name in self.unsaved and not (host_first and name != self._host and self._host in self.unsaved):
             return SAVE
         if self.donor == name:
             return GIVE

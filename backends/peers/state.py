@@ -1,7 +1,7 @@
 """The state of a run of peers: their scheduler, batch sizes and checkpoints in progress."""
 
 import math
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Callable, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from backends.frameworks.optimizer import SLOT_NAMES
 from backends.hosting.run_host import HostedRunState
 from backends.network.framing import WireError
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
+from backends.peers.handed_over import STEPS, HandedOver
 from backends.protocol.events import Emit
 from backends.protocol.frames import (
     STATE,
@@ -29,10 +30,10 @@ from backends.training.run_spec import RunSpec, Unfit
 
 #: Seconds that the first epoch waits for members that are still building their models.
 FIRST_EPOCH_WAIT_S = 60.0
+#: Seconds after which a checkpoint is written without a peer that has not handed over what it has,
+#: where none waits for another.
+HAND_OVER_S = 60.0
 ORPHANED = "no member is left that has the weights"
-
-#: Name of the number of a member's steps among its arrays in a checkpoint.
-STEPS = "clock"
 
 
 class PeerRunState(HostedRunState):
@@ -50,8 +51,7 @@ class PeerRunState(HostedRunState):
         self._losses: Dict[str, knowledge_transfer.LossWindow] = {}
         self._addresses: Dict[str, PeerAddress] = {}
         self._first_digest = ""
-        self._digests: Dict[str, str] = {}
-        self._received: Dict[str, Dict[str, Arrays]] = {}
+        self._handed_over = HandedOver()
         self._ending = False
         self._local_steps = LocalSteps(spec.run.strategy.local, spec.run.strategy.outer, spec.step_s)
         self._round: Optional[Tuple[Tuple[int, int], RoundPlan]] = None  # by epoch and number
@@ -128,7 +128,8 @@ class PeerRunState(HostedRunState):
         with self._lock:
             self.step_queue.leave(name)
             if not self.step_queue.over:
-                self._received.pop(name, None)
+                self._handed_over.drop(name)
+                self._write_when_ready()
                 if self.step_queue.orphaned:
                     self.stop(ORPHANED)
 
@@ -223,58 +224,63 @@ class PeerRunState(HostedRunState):
         """
         with self._lock:
             if last and not self._ending:
-                self._received.clear()
+                self._handed_over.clear()
                 self._ending = True
-            known = {self._digests[other] for other in self._received if other != name}
-            self._digests[name] = digest
-            self._received[name] = {}
-            return digest not in known
+            return self._handed_over.wants_weights(name, digest, once=last or self.step_queue.waits)
 
     def add_state(self, name: str, arrays: Dict[str, Arrays], steps: int) -> None:
         """Store a member's arrays, with its weights if it was asked for them."""
         with self._lock:
-            self._received[name] = dict(arrays, **{STEPS: (np.array([steps], np.int64),)})
+            self._handed_over.add(name, arrays, steps, self.members[name].steps, self.stream_offset(name))
 
     def complete_save(self, name: str) -> None:
         """Record that a member handed over its arrays; after the last, write the checkpoint."""
         with self._lock:
-            if self.step_queue.saved(name):
-                if self._has_weights:
-                    self._checkpoint_writer.write_in_background(self._snapshot)
-                self._received = {}
+            self.step_queue.saved(name)
+            self._write_when_ready()
+
+    def save_in_time(self) -> None:
+        super().save_in_time()
+        with self._lock:
+            self._write_when_ready()
+
+    def _write_when_ready(self) -> None:
+        """Write the checkpoint for which all have handed over what they have.
+
+        Where peers wait for nobody, one that is slow or hangs holds up none for long: with what
+        it handed over for an earlier one, the checkpoint is written without waiting for it.
+        """
+        has_weights = self._handed_over.has_weights
+        late = has_weights and not self.step_queue.waits and self._counter.saving_s > HAND_OVER_S
+        if self.step_queue.hand_overs.take_save(late):
+            if has_weights:
+                self._checkpoint_writer.write_in_background(self._snapshot)
+            if self.step_queue.waits:
+                self._handed_over.clear()
 
     def _save_when_due(self) -> None:
         """The peers hand over what they have when each has ended its step."""
         self.step_queue.wake()
 
     @property
-    def _has_weights(self) -> bool:
-        return any(WEIGHTS in each for each in self._received.values())
+    def _is_saving(self) -> bool:
+        return self.step_queue.hand_overs.awaited or super()._is_saving
+
+    def _steps_since_save(self) -> int:
+        return self._handed_over.steps_since(self.members)
+
+    def _offsets_of_save(self) -> Dict[str, int]:
+        saved = self._handed_over.offsets
+        return {name: saved.get(name, offset) for name, offset in self._stream_offsets.items()}
 
     @property
     def _can_save(self) -> bool:
-        return self._ending and self._has_weights
+        return self._ending and self._handed_over.has_weights
 
     def _snapshot(self) -> checkpoint.Checkpoint:
-        """The means over all members, and each member's own arrays.
-
-        Weights are saved for each member only where they differ between members.
-        """
-        received, digests = sorted(self._received.items()), self._digests
-        weights = {digests[name]: arrays[WEIGHTS] for name, arrays in received if WEIGHTS in arrays}
-        all_weights = [weights[digests[name]] for name, _ in received if digests[name] in weights]
-        first = all_weights[0]
-        means = first if len(weights) == 1 else tuple(_mean(part) for part in zip(*all_weights))
-        state = _mean([arrays[STATE][0] for _, arrays in received if STATE in arrays])
-        own = self._batch_policy_state()
-        for name, arrays in received:
-            own.update({name + "/" + label: a for label, a in arrays.items() if label not in (WEIGHTS, STATE)})
-            if len(weights) > 1 and digests[name] in weights:
-                own[name + "/" + WEIGHTS] = weights[digests[name]]
+        """The means over all members, and each member's own arrays."""
+        means, state = self._handed_over.means()
         slots = dict(zip(SLOT_NAMES[self.spec.shared_kind], means[1:]))
+        own = dict(self._batch_policy_state(), **self._handed_over.own())
         assert self.layout is not None, "members join before they hand over anything"
         return checkpoint.Checkpoint(means[0], slots, state, self._meta(), self.layout, own)
-
-
-def _mean(arrays: Any) -> np.ndarray:
-    return np.asarray(np.mean(arrays, axis=0, dtype=np.float32))

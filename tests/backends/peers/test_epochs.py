@@ -208,26 +208,45 @@ def test_a_peer_that_leaves_with_two_orders_leaves_their_steps_to_others() -> No
 
 
 def test_a_checkpoint_is_taken_when_all_peers_are_at_the_end_of_a_step() -> None:
-    peers = Peers("asynchronous", save_every=2)
+    peers = Peers("synchronous", save_every=1)
     peers.begin()
-    peers.step("a")
-    assert peers.take("b") == STEP
-    peers.step("a")
+    assert peers.take("a") == peers.take("b") == STEP
+    peers.scheduler.complete("a")
     assert peers.take("a") is None
     peers.scheduler.complete("b")
     peers.hold("a")
     assert peers.take("b") == SAVE
-    assert not peers.scheduler.saved("b")
+    peers.scheduler.saved("b")
+    assert not peers.scheduler.hand_overs.take_save(late=False)
     assert peers.take("b") is None
     assert peers.take("a") == SAVE
-    assert peers.scheduler.saved("a")
+    peers.scheduler.saved("a")
+    assert peers.scheduler.hand_overs.take_save(late=False)
     peers.step("b")
 
 
-def test_the_peer_on_the_coordinators_device_is_saved_first() -> None:
-    peers = Peers("asynchronous", save_every=1, host="b")
+def test_peers_that_wait_for_nobody_hand_over_what_they_have_each_after_its_own_step() -> None:
+    peers = Peers("asynchronous", save_every=2, host="b")
     peers.begin()
     peers.step("a")
+    assert peers.take("b") == STEP  # and it takes its time
+    peers.step("a")
+    assert peers.take("a") == SAVE
+    peers.scheduler.saved("a")
+    for _ in range(4):
+        peers.step("a")  # more of them are due meanwhile
+    assert not peers.scheduler.hand_overs.take_save(late=False)
+    assert peers.scheduler.hand_overs.take_save(late=True)
+    peers.scheduler.complete("b")
+    assert peers.take("b") == SAVE
+
+
+def test_the_peer_on_the_coordinators_device_is_saved_first() -> None:
+    peers = Peers("synchronous", save_every=1, host="b")
+    peers.begin()
+    assert peers.take("a") == peers.take("b") == STEP
+    for name in "ab":
+        peers.scheduler.complete(name)
     peers.hold("b")
     assert peers.take("a") is None
     assert peers.take("b") == SAVE

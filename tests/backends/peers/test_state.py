@@ -5,6 +5,7 @@ import pytest
 
 from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import MOMENTUM
+from backends.hosting.run_clock import RunClock
 from backends.peers.state import ORPHANED, PeerRunState
 from backends.protocol.events import Diverged, Evaluated
 from backends.protocol.frames import (
@@ -177,8 +178,9 @@ def test_the_last_evaluation_ends_the_run(tmp_path) -> None:
 
 @pytest.mark.parametrize(("digests", "wanted"), [("xx", [True, False]), ("xy", [True, True])])
 def test_equal_weights_are_handed_over_once(tmp_path, digests, wanted) -> None:
-    run = Run(tmp_path)
+    run = Run(tmp_path, "allreduce")
     run.begin()
+    run.step()
     assert [run.state.wants_weights(name, digest) for name, digest in zip("ab", digests, strict=True)] == wanted
 
 
@@ -198,6 +200,67 @@ def test_a_checkpoint_has_the_mean_of_different_weights_and_those_of_each_peer(t
     assert saved.weights.tolist() == [2.0, 2.0]
     assert saved.member_states["a/own"][0].tolist() == [1.0, 1.0]
     assert set(saved.member_states) == {"a/own", "a/clock", "b/own", "b/clock"}
+
+
+def hand_over(run, name, weight, steps):
+    assert run.take(name).kind == SAVE
+    assert run.state.wants_weights(name, f"{name}{weight}")
+    run.state.add_state(name, own(weight), steps)
+    run.state.complete_save(name)
+
+
+def written(run):
+    run.state._checkpoint_writer.join()
+    saved = checkpoint.read(run.spec.checkpoints.path)
+    return saved.meta["step"], saved.weights[0], {name for name in saved.member_states if name.endswith("clock")}
+
+
+def test_a_peer_that_hangs_holds_up_no_checkpoint_of_those_that_do_not_wait_for_it(tmp_path) -> None:
+    run, now_s = Run(tmp_path, "ako", steps=40, checkpoint_every_s=60.0), [0.0]
+    run.state.clock = RunClock(lambda: now_s[0])
+    run.begin()
+    run.step()
+    assert run.take("b").kind == STEP  # and it hangs
+    now_s[0] = 60.0
+    run.state.save_in_time()
+    hand_over(run, "a", 1.0, steps=1)
+    run.step("a")  # it goes on meanwhile
+    now_s[0] = 120.0
+    run.state.save_in_time()
+    assert not (tmp_path / "checkpoint.npz").exists()
+    now_s[0] = 121.0
+    run.state.save_in_time()
+    assert written(run) == (2, 1.0, {"a/clock"})  # not the step that it made after it had handed over
+
+
+def test_what_a_slow_peer_handed_over_before_is_in_the_next_checkpoint_too(tmp_path) -> None:
+    run, now_s = Run(tmp_path, "ako", steps=40, checkpoint_every_s=60.0), [0.0]
+    run.state.clock = RunClock(lambda: now_s[0])
+    run.begin()
+    run.step()
+    now_s[0] = 60.0
+    run.state.save_in_time()
+    hand_over(run, "a", 1.0, steps=1)
+    hand_over(run, "b", 3.0, steps=1)
+    assert written(run) == (2, 2.0, {"a/clock", "b/clock"})
+    run.step()
+    assert run.take("b").kind == STEP  # and it takes its time
+    now_s[0] = 130.0
+    run.state.save_in_time()
+    hand_over(run, "a", 5.0, steps=2)
+    now_s[0] = 191.0
+    run.state.save_in_time()
+    assert written(run) == (3, 4.0, {"a/clock", "b/clock"})
+
+
+def test_the_last_peer_that_was_to_hand_over_may_leave_instead(tmp_path) -> None:
+    run = Run(tmp_path, "allreduce", steps=40, checkpoint_every=2)
+    run.begin()
+    run.step()
+    run.hold("a", "b")
+    hand_over(run, "a", 1.0, steps=1)
+    run.state.leave("b", lost=True)
+    assert written(run) == (2, 1.0, {"a/clock"})
 
 
 def test_a_resumed_peer_goes_on_from_what_it_had_and_a_new_one_from_the_furthest(tmp_path) -> None:
