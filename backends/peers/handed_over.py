@@ -12,7 +12,7 @@ from backends.protocol.frames import STATE, WEIGHTS
 STEPS = "clock"
 
 
-class _Part(NamedTuple):
+class _MemberPart(NamedTuple):
     """What one member handed over.
 
     arrays: by label; empty until they have come.
@@ -28,7 +28,7 @@ class HandedOver:
     """The parts of members. Not thread-safe: its owner holds the run's lock."""
 
     def __init__(self) -> None:
-        self._parts: Dict[str, _Part] = {}
+        self._parts: Dict[str, _MemberPart] = {}
         self._digests: Dict[str, str] = {}
 
     def wants_weights(self, name: str, digest: str, once: bool) -> bool:
@@ -39,15 +39,15 @@ class HandedOver:
         known = {self._digests[other] for other in self._parts if other != name}
         self._digests[name] = digest
         if once:
-            self._parts[name] = _Part({})
+            self._parts[name] = _MemberPart({})
         return not once or digest not in known
 
     def add(self, name: str, arrays: Dict[str, Arrays], steps: int, made: int, offset: int) -> None:
         """Add a member's arrays, with its weights if it was asked for them.
 
-        steps: with those of a run that this one resumes, or rounds; made, offset: as in ``_Part``.
+        steps: with those of a run that this one resumes, or rounds; made, offset: as in ``_MemberPart``.
         """
-        self._parts[name] = _Part(dict(arrays, **{STEPS: (np.array([steps], np.int64),)}), made, offset)
+        self._parts[name] = _MemberPart(dict(arrays, **{STEPS: (np.array([steps], np.int64),)}), made, offset)
 
     def drop(self, name: str) -> None:
         """A member is gone."""
@@ -89,7 +89,7 @@ class HandedOver:
         return own
 
     @property
-    def _come(self) -> List[Tuple[str, _Part]]:
+    def _come(self) -> List[Tuple[str, _MemberPart]]:
         """The parts that have come, by name."""
         return sorted((name, part) for name, part in self._parts.items() if part.arrays)
 

@@ -68,14 +68,21 @@ def step(
     """Compute one gradient into the host buffers.
 
     over: whether samples that have not arrived are no longer waited for.
-    Raises SamplesMissing as ``Arrivals.wait`` does; that wait is no part of the times.
+    Raises SamplesMissing as ``Arrivals.wait`` does; that wait is no part of the times. After an
+    error the state is as it was before: a member may hand it over with the weights.
     """
     batches.wait(over)
     began = time.perf_counter()
-    with clock_of(replica):
-        batch = next(batches)
-        data_s = time.perf_counter() - began
-        loss = gradient(replica, batch, settings)
+    replica.keep_state()
+    try:
+        with clock_of(replica):
+            batch = next(batches)
+            data_s = time.perf_counter() - began
+            loss = gradient(replica, batch, settings)
+    except BaseException:
+        replica.state[:] = replica.kept_state()
+        replica.load()
+        raise
     computed = time.perf_counter()
     replica.fetch()
     return StepTaken(loss, computed - began, time.perf_counter() - computed, data_s)

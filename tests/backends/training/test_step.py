@@ -12,7 +12,7 @@ from backends.jobs.job import ACCURACY
 from backends.training import step
 from backends.training.compute_clock import EVALUATION, clock_of
 from backends.training.step_watch import StepWatch
-from tests.backends.fakes import BATCH, TEST, Diverging, Softmax, images, split
+from tests.backends.fakes import BATCH, TEST, Diverging, DrawnBatches, FaultyBackward, Softmax, images, split
 from tests.running import HANG_S
 
 
@@ -48,6 +48,15 @@ def test_a_gradient_that_is_not_finite_is_not_made_finite(bad) -> None:
     for _ in range(3):
         step.gradient(replica, images(BATCH), GradientSettings(clip_norm=1.0))
     assert not np.isfinite(replica.gradients).all()
+
+
+def test_a_gradient_that_fails_leaves_the_statistics_of_the_steps_before() -> None:
+    replica, batches = FaultyBackward("gradient", 2), DrawnBatches()
+    step.step(replica, batches, GradientSettings())
+    before = replica.state.copy()
+    with pytest.raises(ArithmeticError):
+        step.step(replica, batches, GradientSettings())
+    np.testing.assert_array_equal(replica.state, before)
 
 
 @pytest.mark.parametrize("count", [1, BATCH, ArraySamples.most_at_once, 2 * ArraySamples.most_at_once + 1])
