@@ -45,7 +45,8 @@ class HandedOver:
     def add(self, name: str, arrays: Dict[str, Arrays], steps: int, made: int, offset: int) -> None:
         """Add a member's arrays, with its weights if it was asked for them.
 
-        steps: with those of a run that this one resumes, or rounds; made, offset: as in ``_MemberPart``.
+        steps: with those of a run that this one resumes, or rounds; the others as in
+            ``_MemberPart``.
         """
         self._parts[name] = _MemberPart(dict(arrays, **{STEPS: (np.array([steps], np.int64),)}), made, offset)
 
