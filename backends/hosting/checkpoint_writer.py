@@ -6,12 +6,14 @@ import time
 from typing import Any, Callable, List, Optional, Sequence
 
 from backends.hosting import spare_place
-from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
+from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit, Saving
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
 
 #: What a write may take: so many seconds, and one more for so many bytes.
 LEAST_S, BYTES_A_SECOND = 30.0, 1e6
+#: Seconds between two signs that a write is still waited for.
+SIGN_S = 10.0
 #: What becomes of a checkpoint that its path does not take.
 KEPT = "; it is kept in a spare place until it is fetched, and the next is tried here again"
 
@@ -75,11 +77,16 @@ class CheckpointWriter:
         self.join()
 
     def join(self) -> None:
-        """Wait until a write in the background ends, or is given up."""
-        if self._write is not None:
-            self._write.join(max(0.0, self._write.until_s - self._clock()))
-            if self._write.is_alive():
-                self._give_up(self._write)
+        """Wait until a write in the background ends, or is given up; say so again and again."""
+        write = self._write
+        while write is not None and write.is_alive():
+            left_s = write.until_s - self._clock()
+            if left_s <= 0.0:
+                self._give_up(write)
+                return
+            write.join(min(left_s, SIGN_S))
+            if write.is_alive() and left_s > SIGN_S:
+                self._emit(Saving())
 
     def _give_up(self, write: "_Write") -> None:
         self._write = None

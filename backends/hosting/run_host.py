@@ -15,7 +15,7 @@ from backends.hosting.run_state import RunState
 from backends.hosting.silent_members import SilentMembers
 from backends.network import framing
 from backends.network.acceptor import Acceptor
-from backends.protocol.events import Dropped, Joined, Left, Replaced, RunAccount
+from backends.protocol.events import Dropped, Joined, Left, Replaced, RunAccount, Saving
 from backends.protocol.frames import FINISH, Finish
 from backends.protocol.member_specs import Identity
 from backends.protocol.stream_statistics import StreamEnd
@@ -113,6 +113,8 @@ class RunHost(abc.ABC):
     def _await_departures(self) -> None:
         handing_over = any(self.run_state.hands_over(name) for name in list(self._members))
         deadline = time.monotonic() + (HAND_OVER_LIMIT_S if handing_over else FINISH_LIMIT_S)
+        if handing_over:
+            self._emit(Saving())
         while time.monotonic() < deadline and any(each.connection for each in list(self._members.values())):
             self.silent_members.drop()
             time.sleep(0.01)

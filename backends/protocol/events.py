@@ -138,6 +138,10 @@ class CheckpointWritten(NamedTuple):
     bytes: int
 
 
+class Saving(NamedTuple):
+    """The host still writes what it saves, or waits for what members hand over for that."""
+
+
 class CheckpointFailed(NamedTuple):
     """A checkpoint could not be written."""
 
@@ -212,6 +216,7 @@ EVENTS = (
     TargetUnknown,
     CheckpointWritten,
     CheckpointFailed,
+    Saving,
     Progress,
     MemberTelemetry,
 )

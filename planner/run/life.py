@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 class Life(abc.ABC, Generic[Result]):
     """Watches the orders that end with the run; their events arrive in one queue.
 
-    stop_s: longest wait for orders that were told to stop.
+    stop_s: longest wait for orders that were told to stop, since they last said that they save.
     orders: those that end with the run, by the names of their events.
     interrupted: whether Ctrl-C has been pressed.
     """
@@ -35,6 +35,7 @@ class Life(abc.ABC, Generic[Result]):
         self.orders: dict[str, Supervisor] = {}
         self.interrupted = False
         self._stop_by_s: float | None = None
+        self._presses = 0
 
     @abc.abstractmethod
     def handle(self, source: str, event: Event | None) -> None:
@@ -61,7 +62,10 @@ class Life(abc.ABC, Generic[Result]):
         raise KeyboardInterrupt
 
     def watch(self) -> Result:
-        """Follow the run to its result. One Ctrl-C stops all orders; a second waits for none."""
+        """Follow the run to its result. One Ctrl-C stops all orders; a second waits for none.
+
+        The first is no second one where a failure has stopped them: what is trained is being saved.
+        """
         while True:
             try:
                 if self._stop_by_s is not None and self.clock() > self._stop_by_s:
@@ -73,16 +77,24 @@ class Life(abc.ABC, Generic[Result]):
                 if result is not None:
                     return result
             except KeyboardInterrupt:
-                if self.interrupted or self.signals.over.is_set():
+                self._presses += 1
+                stopping = self._stop_by_s is not None
+                if self._presses > 1 or (self.signals.over.is_set() and not stopping):
                     return self.at_once()
-                self.interrupted = True
                 self.say_stopping()
-                self.stop("Ctrl-C")
+                if not stopping:
+                    self.interrupted = True
+                    self.stop("Ctrl-C")
 
     def take(self) -> None:
         """Handle the next event, if one comes soon."""
         with suppress(queue.Empty):
             self.handle(*self.signals.events.get(timeout=TICK_S))
+
+    def wait_on(self) -> None:
+        """Wait for ``stop_s`` from now on for orders that were told to stop."""
+        if self._stop_by_s is not None:
+            self._stop_by_s = self.clock() + self.stop_s
 
     def stop(self, reason: str) -> None:
         """Tell all orders to stop; whoever does not hear of it ends with its agent."""

@@ -16,9 +16,10 @@ from planner.run.restarts import Restarts
 
 Began = TypeVar("Began")
 
-#: Longest wait for each of the events that an order begins with: its agent ends itself before, and
-#: tells at what, unless it is the agent that hangs.
-READY_S = 2.0 * PREPARING_S
+#: Longest wait for each of the events that an order begins with. Its agent ends itself before, and
+#: tells at what, unless it is the agent that hangs: an import, the call of the job's function and
+#: reading its data may each take PREPARING_S.
+READY_S = 3.0 * PREPARING_S + 60.0
 #: What a member whose connection has ended may take to say why: an error of the job ends the run.
 LAST_WORDS_S = 2.0
 

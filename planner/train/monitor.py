@@ -5,7 +5,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from backends.protocol.events import CheckpointFailed, Dropped, Evaluated, Joined, Left, Progress, RunAccount
+from backends.protocol.events import (
+    CheckpointFailed,
+    Dropped,
+    Evaluated,
+    Joined,
+    Left,
+    Progress,
+    RunAccount,
+    Saving,
+)
 from backends.training.run_spec import STOPPED
 from backends.training.stopping import EARLY_ENDS
 from planner.agents.call import Event
@@ -96,6 +105,8 @@ class RunMonitor(Life[RunAccount]):
             self._end_s += told.seconds
         elif isinstance(told, Progress):
             self._done = told.done
+        elif isinstance(told, Saving):
+            self.wait_on()
         elif isinstance(told, CheckpointFailed):
             self._fetcher.unsaved = told.reason
         self._reporter.report(source, told)

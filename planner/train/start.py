@@ -39,8 +39,7 @@ from planner.train.orders import Options
 from planner.train.telemetry import MemberReports
 from planner.train.training_data import TrainingData
 
-#: Members and hosts of a run tell something every second; only while a host writes the last
-#: checkpoint, and a slow disk takes long for it, it tells nothing.
+#: Members and hosts of a run tell something every second, or every ten where they save.
 SILENCE_S = 600.0
 #: The coordinator of peers, in a run's events.
 COORDINATOR = "coordinator"

@@ -9,16 +9,17 @@ from planner.agents.call import Event
 from planner.profile.power_history import joined_windows
 from planner.train.observer import Observer
 
-#: Share of the time that a run has lasted, within which one event of a kind is written.
-SHARE = 1.0 / 300.0
+#: Share of the time that a run has lasted, within which one event of a kind is written, and the
+#: longest time: a log that is silent for a minute is that of a run that was cut off.
+SHARE, MOST_S = 1.0 / 300.0, 30.0
 
 
 class ThinnedEvents:
     """Passes events on to another observer: of progress and of readings fewer and fewer.
 
-    Between two of a source there is a three-hundredth of the time since the first event. One that
-    comes sooner is held back and joined with the next; it is passed on before any other event of
-    its source, and at the end.
+    Between two of a source there is a three-hundredth of the time since the first event, and half a
+    minute at the most. One that comes sooner is held back and joined with the next; it is passed on
+    before any other event of its source, and at the end.
     """
 
     def __init__(self, observer: Observer, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,7 +37,8 @@ class ThinnedEvents:
             return
         key, now_s = (source, type(event)), self._clock()
         event = _joined(self._held.pop(key, None), event)
-        if now_s - self._passed_s.get(key, self._began_s) < SHARE * (now_s - self._began_s):
+        pause_s = min(MOST_S, SHARE * (now_s - self._began_s))
+        if now_s - self._passed_s.get(key, self._began_s) < pause_s:
             self._held[key] = event
         else:
             self._passed_s[key] = now_s

@@ -11,7 +11,7 @@ from backends.frameworks.layout import Layout, Variable
 from backends.frameworks.optimizer import MOMENTUM
 from backends.hosting import checkpoint_writer, spare_place
 from backends.hosting.checkpoint_writer import CheckpointWriter
-from backends.protocol.events import CheckpointFailed, CheckpointWritten
+from backends.protocol.events import CheckpointFailed, CheckpointWritten, Saving
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
 from tests.running import until
@@ -143,6 +143,22 @@ def test_a_hanging_write_in_the_background_is_noticed_when_the_next_is_due(stuck
     writer.write_in_background(filled)
     assert events[0] == CheckpointFailed(f"{stuck}: writing takes more than 30 s: it hangs")
     writer.join()
+
+
+def test_who_waits_for_a_write_says_so_until_it_has_ended(tmp_path, monkeypatch):
+    """The operator waits on, and does not take a slow disk for a host that is lost."""
+    go_on, events, write = threading.Event(), [], checkpoint.write
+
+    def hear(event):
+        events.append(event)
+        if events.count(Saving()) == 3:
+            go_on.set()
+
+    monkeypatch.setattr(checkpoint, "write", lambda *given: (go_on.wait(), write(*given)))
+    monkeypatch.setattr(checkpoint_writer, "SIGN_S", 0.001)
+    CheckpointWriter(str(tmp_path / "c.npz"), hear).write(filled)
+    assert events[:3] == [Saving()] * 3
+    assert CheckpointWritten in map(type, events)
 
 
 def test_what_a_hanging_write_has_written_in_the_end_is_no_checkpoint(tmp_path, monkeypatch):

@@ -73,6 +73,24 @@ def test_an_order_that_does_not_stop_in_time_is_late() -> None:
     assert (life.watch(), life.heard, life.order.stopped_by) == ("late", ["stopping"], "Ctrl-C")
 
 
+def test_an_order_that_says_that_it_saves_is_waited_for_from_then_on() -> None:
+    times_s = iter((0.0, 4.0, 4.0, 8.0, 10.0))
+    life = Recorded(presses=1, clock=lambda: next(times_s))
+    life.signals.events.put(("tx1", "saving"))
+    life.handle = lambda source, event: life.wait_on()  # type: ignore[method-assign]
+    assert life.watch() == "late"
+    assert next(times_s, None) is None
+
+
+def test_the_first_ctrl_c_after_a_failure_waits_for_what_is_being_saved() -> None:
+    times_s = iter((0.0, 4.0, 6.0))
+    life = Recorded(presses=1, clock=lambda: next(times_s))
+    life.signals.over.set()
+    life.stop("a member has failed")
+    assert (life.watch(), life.heard, life.order.stopped_by) == ("late", ["stopping"], "a member has failed")
+    assert not life.interrupted
+
+
 def test_an_order_that_has_ended_is_not_told_to_stop() -> None:
     life = Recorded(presses=1)
     life.order.ended = True

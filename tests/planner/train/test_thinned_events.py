@@ -1,12 +1,14 @@
 """Files of events grow more slowly the longer a run lasts, and still hold its sums."""
 
+import itertools
 import math
 from pathlib import Path
 
 from backends.protocol.events import Evaluated, MemberTelemetry, Progress, TimeSpent
 from planner.agents.call import Event
 from planner.run.supervisor import MemberLost
-from planner.train.thinned_events import SHARE, ThinnedEvents
+from planner.runs.summary import SILENT_S
+from planner.train.thinned_events import MOST_S, SHARE, ThinnedEvents
 from profilers.records.readings import PowerReading, Window
 
 
@@ -38,12 +40,24 @@ def thinned() -> tuple[ThinnedEvents, Kept, list[float]]:
 
 def test_in_the_first_minutes_every_event_is_written_and_later_their_number_grows_with_the_logarithm() -> None:
     thin, kept, now_s = thinned()
-    for second in range(1, 20_001):
+    for second in range(1, 9001):
         now_s[0] = float(second)
         thin.add("tx2", report(second))
         if second == 300:
             assert len(kept.events) == 300
-    assert len(kept.events) <= 1 / SHARE * (1.0 + math.log(20_000 * SHARE)) + 1
+    assert len(kept.events) <= 1 / SHARE * (1.0 + math.log(9000 * SHARE)) + 1
+
+
+def test_a_log_is_silent_for_half_a_minute_at_most_however_long_the_run_lasts() -> None:
+    thin, kept, now_s = thinned()
+    written_s = []
+    for second in range(1, 200_000, 5):
+        now_s[0] = float(second)
+        thin.add("tx2", report(second))
+        if len(kept.events) > len(written_s):
+            written_s.append(second)
+    assert max(after - before for before, after in itertools.pairwise(written_s)) == 30.0
+    assert 2 * MOST_S <= SILENT_S
 
 
 def test_seconds_joules_and_the_newest_figures_are_all_in_the_file() -> None:
