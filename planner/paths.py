@@ -29,6 +29,7 @@ class RunFolder:
         self.options = path / "options.json"
         self.events = path / "events.jsonl"
         self.checkpoint = path / "checkpoint.npz"
+        self.unfinished_checkpoint = path / "checkpoint.part"  # while one is fetched
         self.result = path / "result.json"
         self.partition = path / "partition.json"
         self.log = path / "remote.log"

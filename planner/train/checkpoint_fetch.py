@@ -53,8 +53,7 @@ class CheckpointFetcher:
     _fetching: threading.Thread | None = field(default=None, init=False)
     _ending: threading.Event = field(default_factory=threading.Event, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _newest: CheckpointWritten | None = field(default=None, init=False)
-    _fetched: CheckpointWritten | None = field(default=None, init=False)
+    _missing: CheckpointWritten | None = field(default=None, init=False)  # the newest, unless it is here
     _closed: bool = field(default=False, init=False)
     _has_said_slow: bool = field(default=False, init=False)
 
@@ -63,7 +62,7 @@ class CheckpointFetcher:
         if not isinstance(event, CheckpointWritten):
             return
         with self._lock:
-            self._newest = event
+            self._missing = event
             if self._fetching is None and not self._ending.is_set():
                 self._fetching = threading.Thread(target=self._catch_up, daemon=True)
                 self._fetching.start()
@@ -117,48 +116,43 @@ class CheckpointFetcher:
         if (fetching := self._fetching) is not None:
             fetching.join(CLOSE_S)
         with suppress(OSError):
-            self._temporary.unlink(missing_ok=True)
-
-    @property
-    def _temporary(self) -> Path:
-        return self.folder.checkpoint.with_suffix(".part")
+            self.folder.unfinished_checkpoint.unlink(missing_ok=True)
 
     def _fetch(self) -> bool:
         """Fetch the newest one; whether that has succeeded."""
-        newest = self._newest
+        newest, temporary = self._missing, self.folder.unfinished_checkpoint
         assert newest is not None, "one was announced"
-        path = newest.path
-        temporary = self._temporary
         try:
             if self.agent is None:
                 self.agent = self.pool.another(self.server)
             with open(temporary, "wb", opener=private) as file:
-                self.agent.fetch(path, file.write)
+                self.agent.fetch(newest.path, file.write)
             if temporary.stat().st_size:
                 os.replace(temporary, self.folder.checkpoint)
-            self._fetched = newest
+            with self._lock:
+                self._missing = None if self._missing is newest else self._missing
             return True
         except OSError as error:
-            self._failed(path, error.strerror or str(error))
+            self._failed(newest, error.strerror or str(error))
         except RemoteError as error:
             if self.agent is not None:
                 self.agent.close()
                 self.agent = None  # the next fetch starts another
-            self._failed(path, str(error))
+            self._failed(newest, str(error))
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
         return False
 
-    def _failed(self, path: str, reason: str) -> None:
-        self.unsaved = f"{self.folder.checkpoint}: {reason} (it is still {path} on {self.server})"
+    def _failed(self, written: CheckpointWritten, reason: str) -> None:
+        self.unsaved = f"{self.folder.checkpoint}: {reason} (it is {self._place(written)})"
         if not self._closed:
             self.reporter.report("planner", CheckpointFailed(self.unsaved))
 
     @property
     def up_to_date(self) -> bool:
         """Whether the last checkpoint that the server announced is in the run folder."""
-        return self._fetched is self._newest
+        return self._missing is None
 
     def has(self, step: int) -> bool:
         """Whether the run folder holds the weights after that step, or keeps none."""
@@ -183,9 +177,13 @@ class CheckpointFetcher:
     @property
     def _left_behind(self) -> str:
         """What of the run's checkpoints is not here, in words."""
-        if self._newest is None or self.up_to_date:
-            return ""
-        return f" (that of step {self._newest.step} is still {self._newest.path} on {self.server})"
+        return "" if self._missing is None else f" (that of step {self._missing.step} is {self._place(self._missing)})"
+
+    def _place(self, written: CheckpointWritten) -> str:
+        """Where a checkpoint is that is not here; one in a spare place goes with its process."""
+        if written.path.startswith("/proc/"):
+            return f"in a spare place on {self.server} for as long as the run's host lives there"
+        return f"still {written.path} on {self.server}"
 
 
 def _step_of(path: Path) -> int | None:

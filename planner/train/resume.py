@@ -1,5 +1,6 @@
 """A run goes on from the checkpoint of another one, if that fits the plan."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,11 +16,16 @@ RUN_REMEDY = "give --resume a run folder that `planner train` made"
 
 
 def require_checkpoint(before: RunFolder) -> None:
-    """Raises RecordError where there is no checkpoint, PlanError of a run that goes on."""
+    """Raises RecordError where there is no checkpoint, PlanError of a run that goes on.
+
+    What a run that was killed has left of a checkpoint is removed.
+    """
     if is_written(before.events):
         raise PlanError(f"cannot resume {before.path}: it is still training; stop it with Ctrl-C, or let it end")
     remedy_without = "train again without --resume, or give --resume another run folder"
     before.require_checkpoint("resume", RUN_REMEDY, remedy_without)
+    with contextlib.suppress(OSError):  # of a folder that is only read
+        before.unfinished_checkpoint.unlink(missing_ok=True)
 
 
 def require_resumable(plan: Plan, before: RunFolder | None) -> None:

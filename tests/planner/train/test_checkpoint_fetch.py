@@ -71,6 +71,16 @@ def test_a_full_disk_here_costs_no_agent(folder: RunFolder, tmp_path: Path) -> N
     assert fetcher.agent is only and not only.closed
 
 
+def test_what_is_in_a_spare_place_is_said_to_go_with_the_process_that_keeps_it(
+    folder: RunFolder, tmp_path: Path
+) -> None:
+    fetcher = new_fetcher(folder, tmp_path, FetchAgent(b"weights"))
+    fetcher.hear(CheckpointWritten("/proc/7/fd/3", 20, 7))  # the run folder is not there to write into
+    until(lambda: "spare place" in fetcher.unsaved, lambda: fetcher.unsaved)
+    assert fetcher.unsaved.endswith("(it is in a spare place on tx2 for as long as the run's host lives there)")
+    assert "of step 20 is in a spare place on tx2" in fetcher.resume_hint(20)
+
+
 def test_an_agent_that_is_lost_is_closed_and_replaced(folder: RunFolder, tmp_path: Path) -> None:
     folder.path.mkdir()
     lost, other = FetchAgent(DeviceLostError("tx2: gone")), FetchAgent(b"weights")

@@ -37,6 +37,13 @@ def refusal(planned_run: Plan, run: RunFolder) -> str | None:
     return None
 
 
+def test_what_a_killed_run_has_left_of_a_checkpoint_is_removed_by_the_run_that_goes_on(tmp_path: Path) -> None:
+    run = saved(tmp_path, 60)
+    run.unfinished_checkpoint.write_bytes(b"half of")
+    require_checkpoint(run)
+    assert [each.name for each in tmp_path.iterdir()] == ["checkpoint.npz"]
+
+
 @pytest.mark.parametrize(
     ("step", "evaluated", "refused"),
     [
