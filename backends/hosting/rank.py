@@ -7,10 +7,11 @@ the same round. Between two meetings nothing but gradients is exchanged, so that
 the rates of streams change at meetings.
 """
 
+import contextlib
 import functools
 import hashlib
 import math
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, ContextManager, Dict, Optional, Sequence
 
 import numpy as np
 
@@ -130,8 +131,9 @@ class Rank(SingleDevice):
             if self.spec.run.stream is not None:
                 self._commit_saved_offsets()
 
-    def save_in_time(self) -> None:
+    def _saves_in_time(self) -> ContextManager[Any]:
         """All ranks take part in a checkpoint: the first one's clock speaks at their meetings."""
+        return contextlib.ExitStack()
 
     def _save_when_due(self) -> None:
         if self._counter.take_due_save():

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, ContextManager, Dict, Optional
 
 from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
@@ -91,8 +91,12 @@ class SingleDevice(RunState):
         self.clock.begin(began_s)
         require_test_samples(test)
         self._batches.arrivals.begin(self.stream_offset(self.name))
-        with regularly(self.save_in_time):
+        with self._saves_in_time():
             return self._train(test, should_stop, on_step)
+
+    def _saves_in_time(self) -> ContextManager[None]:
+        """Takes checkpoints that the clock asks for, whatever steps do, within ``with``."""
+        return regularly(self.save_in_time)
 
     def _train(
         self, test: EvaluationSet, should_stop: Callable[[], bool], on_step: Callable[[TimeSpent], None]
