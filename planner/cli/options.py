@@ -85,16 +85,20 @@ def model_of(job: str | None, model: str | None) -> str | None:
     return job or model
 
 
-def compute_settings(micro_batch: int | None, precision: str | None, batch: int | None) -> "ComputeSettings":
-    """How replicas compute. Raises PlanError for an unknown precision, or a part of one sample."""
+def compute_settings(micro_batch: int | None, precision: str | None, *batches: int | None) -> "ComputeSettings":
+    """How replicas compute these batches, where they are given.
+
+    Raises PlanError for an unknown precision, or a part of one sample.
+    """
     from profilers.mixed_precision import FP32, PRECISIONS
     from profilers.records.steps import ComputeSettings
 
     check_known("--precision", precision, PRECISIONS)
-    if micro_batch == 2 and batch is not None and batch % 2 and batch > 1:
+    odd = next((batch for batch in batches if batch is not None and batch > 1 and batch % 2), None)
+    if micro_batch == 2 and odd is not None:
         raise PlanError(
-            f"--micro-batch 2 leaves one sample of {batch} alone, from which batch normalisation cannot learn; "
-            "give an even --batch-size, or parts of 3 or more"
+            f"--micro-batch 2 leaves one sample of {odd} alone, from which batch normalisation cannot learn; "
+            "give another --batch-size, or parts of 3 or more"
         )
     return ComputeSettings(micro_batch or 0, precision or FP32)
 

@@ -80,7 +80,8 @@ def profile(
     detail = options.detail(quiet, verbose)
     options.check_known("--protocol", protocol, PROTOCOLS)
     options.check_known("--framework", framework, FRAMEWORKS)
-    compute = options.compute_settings(micro_batch, precision, batch_size)
+    timed = batch_size, batch_size // 2, batch_size // 4
+    compute = options.compute_settings(micro_batch, precision, *timed)
     devices = load_fleet(fleet)
     shape, classes = options.shape_of(data)
     own = None if job is None else find_job(job)

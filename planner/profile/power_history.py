@@ -61,17 +61,26 @@ class PowerHistory:
 
     def __init__(self) -> None:
         self._sensors: dict[tuple[str, str], SensorHistory] = defaultdict(SensorHistory)
+        self._silent: dict[str, PowerReading] = {}
         self._seconds = 0.0
 
     def add(self, window: Window) -> None:
-        """Add a window, of which sensors that do not work are no part."""
+        """Add a window."""
         self._seconds += window.duration_s
-        for reading in filter(works, window.power):
-            self._sensors[reading.sensor, reading.covers].add(SensorMean(window.duration_s, reading))
+        for reading in window.power:
+            if works(reading):
+                self._sensors[reading.sensor, reading.covers].add(SensorMean(window.duration_s, reading))
+            else:
+                self._silent[reading.sensor] = reading
 
     def average(self) -> Window:
-        """One window with the mean of each sensor over those in which it works."""
-        return Window(self._seconds, {}, tuple(sensor.mean() for sensor in self._sensors.values()))
+        """One window with the mean of each sensor over those in which it works.
+
+        Of a sensor that works in none the last reason stays.
+        """
+        means = [sensor.mean() for sensor in self._sensors.values()]
+        silent = self._silent.keys() - {mean.sensor for mean in means}
+        return Window(self._seconds, {}, (*means, *(self._silent[name] for name in sorted(silent))))
 
 
 def average(windows: Iterable[Window]) -> Window:
@@ -96,18 +105,12 @@ def joined(means: Sequence[SensorMean]) -> SensorMean:
 
 
 def joined_windows(first: Window, second: Window) -> Window:
-    """Two windows that follow each other as one, without the means of its seconds.
-
-    Of a sensor that works in neither, the second's reason stays.
-    """
-    power = average((first, second)).power
-    known = {reading.sensor for reading in power}
+    """Two windows that follow each other as one, without the means of its seconds."""
     counters = {
         name: _joined_counter(first.counters[name], reading) if name in first.counters else reading
         for name, reading in {**first.counters, **second.counters}.items()
     }
-    idle = tuple(reading for reading in second.power if reading.sensor not in known)
-    return Window(first.duration_s + second.duration_s, counters, power + idle, second.cpu_share)
+    return average((first, second))._replace(counters=counters, cpu_share=second.cpu_share)
 
 
 def _joined_counter(first: Reading, second: Reading) -> Reading:

@@ -8,7 +8,7 @@ import numpy as np
 
 from backends.protocol.events import RunAccount
 from planner.plan.file import Plan, PlannedWorker
-from planner.profile.power_readings import WindowWatts, disagreements, parts_watts, whole_watts
+from planner.profile.power_readings import WindowWatts, disagreements, flagged, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.train.injection import injected_result
 from planner.train.stream_results import stream_faults, stream_result
@@ -83,9 +83,8 @@ def watts(planned: PlannedWorker, measured: Window, busy_share: float) -> Window
     whole, parts = whole_watts(measured), parts_watts(measured)
     share = _at_busy_share(planned, busy_share)
     order = (whole, parts, share) if planned.watts.source.partial else (whole, share, parts)
-    nothing = WindowWatts(
-        None, None, Provenance(UNAVAILABLE, detail=f"{planned.name} has no sensor and no watts planned")
-    )
+    why = "; ".join(flagged(measured)) or f"{planned.name} has no sensor and no watts planned"
+    nothing = WindowWatts(None, None, Provenance(UNAVAILABLE, detail=why))
     found = next((each for each in order if each is not None), nothing)
     emulated = found.provenance.emulated or planned.watts.source.emulated
     return found._replace(provenance=found.provenance._replace(emulated=emulated))

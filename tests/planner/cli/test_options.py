@@ -28,6 +28,7 @@ from tests.planner.cli.commands import LOCAL, Planner
         (("train", "--batch-size", "8"), "--batch-size 8: a plan has its own"),
         (("train", "--quiet", "--verbose"), "--quiet and --verbose: choose one of them"),
         (("profile", "--micro-batch", "2", "--batch-size", "33"), "--micro-batch 2 leaves one sample of 33 alone"),
+        (("profile", "--micro-batch", "2", "--batch-size", "12"), "--micro-batch 2 leaves one sample of 3 alone"),
         (("train", "--metric", "edp", "--micro-batch", "2", "--batch-size", "5"), "leaves one sample of 5 alone"),
         (("profile", "-q", "-v"), "--quiet and --verbose: choose one of them"),
     ],

@@ -54,6 +54,16 @@ def test_of_nested_sensors_the_one_that_covers_most_counts_and_no_rail_counts_tw
     assert (part.watts, part.provenance) == (9.0, Provenance("sensor", ("board",)))
 
 
+@pytest.mark.parametrize("covers", ["cpu", "gpu"])
+def test_one_of_two_parts_of_a_kind_is_not_a_worker_s_watts(covers: str) -> None:
+    readings = (
+        PowerReading("0", "counter", covers, 100.0, 1.0, 5),
+        PowerReading("1", "unavailable", covers, None, None, 5, "it goes backwards"),
+    )
+    part = one(planned("a", idle_w=None, busy_w=None), [Window(10.0, {}, readings)])
+    assert (part.watts, part.provenance) == (None, Provenance("unavailable", detail="1: it goes backwards"))
+
+
 PARTIAL = Provenance("sensor", ("gpu",))
 BUSY_SHARE = "at the measured busy share"
 ESTIMATED = NAMEPLATE._replace(detail=f"fleet file, {BUSY_SHARE}")
