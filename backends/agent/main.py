@@ -10,7 +10,7 @@
 ← {"id": 4, "result": …, "blob": n} and n raw bytes
 
 It leads a process group and ends it, children included, when its input closes or when the pings
-stop.
+stop. Children in other groups are its guardian's to end, and its own where the guardian was killed.
 """
 
 import json
@@ -225,14 +225,16 @@ def main(*claim: str) -> None:
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but
     # would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)
-    from backends.agent import libc, script
+    from backends.agent import guardian, libc, script
     from backends.agent.verbs import ORDERS  # after the redirection: importing may print
 
     libc.keep_freed_memory()
-    libc.signal_when_parent_ends(signal.SIGCONT)  # one that was stopped then finds its input closed
+    adopts = guardian.adopt()
     files.claim(archive)  # the archive, from which some modules are imported late
     files.prune()
     Agent(Input(0), Output(answers), ORDERS).run()
     script.end_all()  # each leads a process group of its own
     files.release()
+    if adopts:
+        guardian.end_children()
     os.killpg(0, signal.SIGKILL)

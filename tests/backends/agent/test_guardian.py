@@ -95,16 +95,17 @@ def test_nothing_is_left_of_it(tmp_path: Path, bystander: Any, how: str, script_
     family.remote.close()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a parent has ended")
-def test_an_agent_without_its_guardian_still_ends_with_its_input(tmp_path: Path) -> None:
-    family = Family(tmp_path, ends=False)
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
+@pytest.mark.parametrize("script_ends", [True, False])
+def test_an_agent_without_its_guardian_ends_with_its_input_and_leaves_nothing(
+    tmp_path: Path, bystander: Any, script_ends: bool
+) -> None:
+    family = Family(tmp_path, script_ends)
     os.kill(family.guardian, signal.SIGKILL)
     until(lambda: not lives(family.guardian), lambda: "the guardian lives")
-    family.pids, in_other_sessions = family.pids[:3], family.pids[3:]
+    assert lives(family.agent.pid)
     family.agent.close()
     family.gone()
-    for pid in in_other_sessions:
-        os.kill(pid, signal.SIGKILL)
 
 
 def test_an_agent_that_is_stopped_while_it_starts_is_ended(tmp_path: Path) -> None:
