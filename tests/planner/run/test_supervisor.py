@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from backends.protocol.events import Ready
+from backends.training.step_watch import PREPARING_S
 from planner.agents.call import Event
 from planner.errors import AgentError, DeviceLostError, JobError
 from planner.run.restarts import ATTEMPTS, Restarts
-from planner.run.supervisor import Signals, Supervisor, first_events
+from planner.run.supervisor import READY_S, Signals, Supervisor, first_events
 from tests.planner.pairs import (
     STEPS,
     has_checkpoint,
@@ -139,6 +140,11 @@ class LeavingWorker(FailingWorker):
     def result(self, silence_s: float | None, on_event: Callable[[Event], None]) -> Event:
         closed = self.told.wait(0.1 if self.speaks else HANG_S)
         raise DeviceLostError("tx2: the agent ended") if closed else self._error
+
+
+def test_an_agent_that_prepares_ends_itself_before_it_counts_as_hung() -> None:
+    """Its import, the job's function and its data may each take the limit of such a part."""
+    assert READY_S > 3 * PREPARING_S
 
 
 @pytest.mark.parametrize("error", [JobError("tx2: KeyError: 'x'"), None])
