@@ -85,7 +85,6 @@ OTHERS = {
     "terminal.py": "is the one place",
     "console.py": "JSON has its own escaping",
     "views/launch.py": "--raw",
-    "cli/reference.py": "is no part of the program",
 }
 
 
