@@ -1,5 +1,6 @@
 """A stored object becomes JSON by the fields of its dataclass, and is made from it again."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self, cast, get_args, get_origin, get_type_hints
@@ -12,7 +13,7 @@ class Stored:
 
     def to_json(self) -> dict[str, Any]:
         """Data that JSON can hold."""
-        return {name: _plain(getattr(self, name)) for name in _names(type(self))}
+        return {name: plain(getattr(self, name)) for name in _names(type(self))}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -22,7 +23,11 @@ class Stored:
 
 
 def typed(hint: Any, value: Any) -> Any:
-    """A value of JSON as the type of an annotation."""
+    """A value of JSON as the type of an annotation; null is NaN."""
+    if hint is Any:
+        return value
+    if hint is float and value is None:
+        return math.nan
     if hasattr(hint, "from_json"):
         return hint.from_json(value)
     if hasattr(hint, "_fields"):
@@ -41,13 +46,16 @@ def _names(kind: type) -> list[str]:
     return [field.name for field in fields(cast(Any, kind))]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it; NaN, which it cannot, is null."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
     if isinstance(value, Stored):
         return value.to_json()
     if isinstance(value, np.ndarray):
         return value.tolist()
     if hasattr(value, "_asdict"):
-        return {name: _plain(each) for name, each in value._asdict().items()}
+        return {name: plain(each) for name, each in value._asdict().items()}
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+        return {name: plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, tuple) else value

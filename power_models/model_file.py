@@ -4,11 +4,12 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_type_hints
 
 import numpy as np
 
-from power_models.base import LEVEL, PowerModel, Range
+from power_models.base import LEVEL, PowerModel
+from power_models.dataclass_json import plain, typed
 from power_models.registry import MODELS
 from power_models.table import Table
 from profilers.whole_file import FOR_ALL, whole_file
@@ -20,8 +21,9 @@ SCHEMA = 1
 def save(model: PowerModel, path: Path) -> None:
     """Write a model under another name, then move it into place.
 
-    Raises OSError, and ValueError for infinity and NaN.
+    Raises OSError, and ValueError for infinity and for a model that predicts no number.
     """
+    _try(model)
     text = json.dumps(_to_json(model), allow_nan=False) + "\n"
     with whole_file(str(path), FOR_ALL) as file:
         file.write(text.encode())
@@ -52,33 +54,16 @@ def load(path: Path) -> PowerModel:
 
 
 def _to_json(model: PowerModel) -> dict[str, Any]:
-    return {
-        "kind": KIND,
-        "schema": SCHEMA,
-        "model": model.name,
-        "target": {"name": model.target, "unit": model.unit, "least": model.least, "greatest": model.greatest},
-        "features": [_range_to_json(each) for each in model.ranges],
-        "constants": [_range_to_json(each) for each in model.constants],
-        "interval": {"level": LEVEL, "width": None if math.isnan(model.width) else model.width},
-        "rows": model.rows,
-        "about": dict(model.about),
-        "fitted": model.regressor.to_json(),
-    }
+    parts = {name: plain(getattr(model, name)) for name in get_type_hints(PowerModel)}
+    fitted = parts.pop("regressor")
+    head = {"kind": KIND, "schema": SCHEMA, "model": model.name, "unit": model.unit, "level": LEVEL}
+    return {**head, **parts, "fitted": fitted}
 
 
 def _from_json(data: Mapping[str, Any]) -> PowerModel:
-    target, width = data["target"], data["interval"]["width"]
-    return PowerModel(
-        regressor=MODELS[data["model"]].from_json(data["fitted"]),
-        target=str(target["name"]),
-        rows=int(data["rows"]),
-        ranges=tuple(_range_from_json(each) for each in data["features"]),
-        least=float(target["least"]),
-        greatest=float(target["greatest"]),
-        width=math.nan if width is None else float(width),
-        about=dict(data["about"]),
-        constants=tuple(_range_from_json(each) for each in data["constants"]),
-    )
+    regressor = MODELS[data["model"]].from_json(data["fitted"])
+    hints = {name: hint for name, hint in get_type_hints(PowerModel).items() if name != "regressor"}
+    return PowerModel(regressor=regressor, **{name: typed(hint, data[name]) for name, hint in hints.items()})
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -97,15 +82,3 @@ def _try(model: PowerModel) -> None:
     if not np.isfinite(model.guess(first).values).all():
         raise ValueError("it predicts no number")
     model.describe()
-
-
-def _range_to_json(each: Range) -> dict[str, Any]:
-    if each.categories:
-        return {"name": each.name, "categories": list(each.categories)}
-    return {"name": each.name, "least": each.least, "greatest": each.greatest}
-
-
-def _range_from_json(data: Mapping[str, Any]) -> Range:
-    categories = tuple(str(each) for each in data.get("categories", ()))
-    least, greatest = (float(data.get(key, "nan")) for key in ("least", "greatest"))
-    return Range(str(data["name"]), least, greatest, categories)

@@ -21,8 +21,8 @@ def test_a_model_file_is_json_and_says_what_it_holds(tmp_path: Path) -> None:
     save(model, tmp_path / "model.json")
     data = json.loads((tmp_path / "model.json").read_text())
     assert (data["kind"], data["schema"], data["model"]) == ("power model", 1, "linear")
-    assert data["target"]["unit"] == "W"
-    assert data["features"][3] == {"name": "program", "categories": ["a", "b", "c"]}
+    assert data["unit"] == "W"
+    assert data["ranges"][3] == {"name": "program", "least": None, "greatest": None, "categories": ["a", "b", "c"]}
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
 
 
@@ -34,7 +34,7 @@ def test_a_model_file_is_json_and_says_what_it_holds(tmp_path: Path) -> None:
         (lambda text: text.replace('"schema": 1', '"schema": 9'), "a model of schema 9, this program reads 1"),
         (lambda text: text.replace('"linear"', '"unknown"'), "damaged"),
         (lambda text: text.replace('"weights"', '"height"'), "damaged"),
-        (lambda text: text.replace('"features": [{', '"features": ["x", {'), "damaged"),
+        (lambda text: text.replace('"ranges": [{', '"ranges": ["x", {'), "damaged"),
         (lambda text: text.replace('"intercept": ', '"intercept": "x", "was": '), "damaged"),
         (lambda text: text.replace('"weights": [', '"weights": [1.0, '), "damaged"),
         (lambda text: text.replace('"width": 0.1', '"width": NaN'), "NaN is no number"),
