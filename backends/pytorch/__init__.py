@@ -79,15 +79,9 @@ def replica(job: Job) -> TorchReplica:
     return TorchReplica(job)
 
 
-def build(
-    model: Union[str, Model],
-    input_shape: Optional[Shape] = None,
-    classes: Optional[int] = None,
-    seed: int = 0,
-    threads: int = 1,
-) -> TorchReplica:
-    """A replica of a ``known_job``."""
-    return replica(known_job(model, input_shape, classes, seed, threads))
+def build(*arguments: Any, **named: Any) -> TorchReplica:
+    """A replica of a ``known_job``, with the arguments of that."""
+    return replica(known_job(*arguments, **named))
 
 
 def require_process_group() -> None:

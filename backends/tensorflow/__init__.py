@@ -3,7 +3,7 @@
 import logging
 import os
 import platform
-from typing import Callable, Optional, Tuple, Union
+from typing import Any, Callable, Optional, Tuple, Union
 
 # These variables are read when TensorFlow is imported.
 # Errors only: else it logs much to standard error, and warns of retracing when a model is built.
@@ -89,15 +89,9 @@ def replica(job: Job) -> TensorFlowReplica:
     return TensorFlowReplica(job, accelerator()[0])
 
 
-def build(
-    model: Union[str, Model],
-    input_shape: Optional[Shape] = None,
-    classes: Optional[int] = None,
-    seed: int = 0,
-    threads: int = 1,
-) -> TensorFlowReplica:
-    """A replica of a ``known_job``."""
-    return replica(known_job(model, input_shape, classes, seed, threads))
+def build(*arguments: Any, **named: Any) -> TensorFlowReplica:
+    """A replica of a ``known_job``, with the arguments of that."""
+    return replica(known_job(*arguments, **named))
 
 
 def require_process_group() -> None:
