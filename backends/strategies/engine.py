@@ -5,7 +5,7 @@ It is written NAME or NAME:key=value,..., as in ``torch:hook=powersgd,rank=2``.
 
 from typing import Any, Callable, Dict, NamedTuple
 
-from backends.strategies.name_and_options import name_of, options_of, typed, whole_number, word_of
+from backends.strategies.name_and_options import name_of, options_of, typed, whole_from, word_of
 
 OWN, TORCH = "planner", "torch"
 #: How torch.distributed may change gradients on their way, by hooks that torch itself brings.
@@ -55,21 +55,11 @@ class Engine(NamedTuple):
 OWN_ENGINE = Engine()
 
 
-def _from(least: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        value = whole_number(text)
-        if value < least:
-            raise ValueError("a whole number from %d on" % least)
-        return value
-
-    return read
-
-
 #: PowerSGD's own least start is 2: torch rebuilds its buckets in the first round.
 _READERS: Dict[str, Callable[[str], Any]] = {
     "hook": word_of(HOOKS),
-    "rank": _from(1),
-    "start": _from(2),
+    "rank": whole_from(1),
+    "start": whole_from(2),
     "backend": word_of(BACKENDS),
     "batching": word_of(BATCHINGS),
 }

@@ -5,11 +5,19 @@ w - w_i as others send a gradient, and the mean of all changes is the step of an
 (Stich, Local SGD, 2019; Douillard et al., DiLoCo, 2023).
 """
 
-import math
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from backends.frameworks.optimizer import DELAYED_NESTEROV, NESTEROV, OptimizerSettings
-from backends.strategies.name_and_options import count, name_of, number, options_of, typed, yes_or_no
+from backends.strategies.name_and_options import (
+    below_one,
+    count,
+    name_of,
+    options_of,
+    positive,
+    typed,
+    whole_from,
+    yes_or_no,
+)
 
 #: Steps and seconds of a round where neither a plan nor the operator names them.
 EVERY, SECONDS = 50, 1.0
@@ -20,27 +28,6 @@ EXCHANGE_SHARE = 0.1
 MOST_CHOSEN = 400
 #: Rounds of a run at the least where they are chosen: the gain was measured over more.
 FEWEST_ROUNDS = 10
-
-
-def _at_least_one(text: str) -> int:
-    value = count(text)
-    if value < 1:
-        raise ValueError("a whole number from 1 on")
-    return value
-
-
-def _positive(text: str) -> float:
-    value = number(text)
-    if not 0.0 < value < math.inf:
-        raise ValueError("a finite number above 0")
-    return value
-
-
-def _below_one(text: str) -> float:
-    value = number(text)
-    if not 0.0 <= value < 1.0:
-        raise ValueError("a number from 0 to below 1")
-    return value
 
 
 class LocalSpec(NamedTuple):
@@ -139,14 +126,14 @@ def automatic_momentum(gain: float, local_steps: Sequence[int]) -> float:
 _ROUND: Mapping[str, Callable[[str], Any]] = {"after": count, "reset": yes_or_no, "normalize": yes_or_no}
 _LOCAL_KEYS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
     "none": {},
-    "steps": dict(_ROUND, every=_at_least_one),
-    "time": dict(_ROUND, seconds=_positive),
-    "speed": dict(_ROUND, every=_at_least_one),
+    "steps": dict(_ROUND, every=whole_from(1)),
+    "time": dict(_ROUND, seconds=positive),
+    "speed": dict(_ROUND, every=whole_from(1)),
 }
 _OUTER_KEYS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
-    "average": {"gain": _positive},
-    "nesterov": {"gain": _positive, "momentum": _below_one},
-    DELAYED_NESTEROV: {"gain": _positive, "momentum": _below_one, "every": _at_least_one},
+    "average": {"gain": positive},
+    "nesterov": {"gain": positive, "momentum": below_one},
+    DELAYED_NESTEROV: {"gain": positive, "momentum": below_one, "every": whole_from(1)},
 }
 LOCAL, OUTER = tuple(_LOCAL_KEYS), tuple(_OUTER_KEYS)
 _FIELDS = {"local": LocalSpec(), "outer": AVERAGE}
@@ -155,12 +142,7 @@ _FIELDS = {"local": LocalSpec(), "outer": AVERAGE}
 def _parsed(part: str, text: str, keys: Mapping[str, Mapping[str, Callable[[str], Any]]]) -> Sequence[Any]:
     """The fields of a part's text, those that are not named by default."""
     name = name_of(part, text, keys)
-    given = options_of(text)
-    unknown = [key for key in given if key not in keys[name]]
-    if unknown:
-        known = ", ".join(sorted(keys[name])) or "none"
-        raise ValueError("%s %s has no option %s; known: %s" % (part, name, ", ".join(unknown), known))
-    values: Dict[str, Any] = typed("%s %s" % (part, name), given, keys[name])
+    values: Dict[str, Any] = typed("%s %s" % (part, name), options_of(text), keys[name])
     usual: Any = _FIELDS[part]
     return tuple(usual._replace(name=name, **values))
 

@@ -1,6 +1,7 @@
 """The text ``NAME:key=value,...`` is split into a name and typed options."""
 
 import difflib
+import math
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence
 
 
@@ -46,7 +47,11 @@ def options_of(text: str, keys: Optional[Sequence[str]] = None) -> Dict[str, str
 
 
 def typed(what: str, options: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]]) -> Dict[str, Any]:
-    """The parsed values of options. Raises ValueError where a parser does, with the name."""
+    """The parsed values of options. Raises ValueError for unknown ones, or where a reader does."""
+    unknown = [key for key in options if key not in readers]
+    if unknown:
+        known = ", ".join(sorted(readers)) or "none"
+        raise ValueError("%s has no option %s; known: %s" % (what, ", ".join(unknown), known))
     found = {}
     for key, text in options.items():
         try:
@@ -75,10 +80,18 @@ def whole_number(text: str) -> int:
         raise ValueError("a whole number") from None
 
 
-def count(text: str) -> int:
-    if not text.isdigit():
-        raise ValueError("a whole number from 0 on")
-    return int(text)
+def whole_from(least: int) -> Callable[[str], int]:
+    """A reader of whole numbers that are no less."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise ValueError("a whole number from %d on" % least)
+        return int(text)
+
+    return read
+
+
+count = whole_from(0)
 
 
 def number(text: str) -> float:
@@ -86,6 +99,20 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError("a number") from None
+
+
+def positive(text: str) -> float:
+    value = number(text)
+    if not 0.0 < value < math.inf:
+        raise ValueError("a finite number above 0")
+    return value
+
+
+def below_one(text: str) -> float:
+    value = number(text)
+    if not 0.0 <= value < 1.0:
+        raise ValueError("a number from 0 to below 1")
+    return value
 
 
 def yes_or_no(text: str) -> bool:

@@ -1,7 +1,6 @@
 """The text of an optimizer, NAME or NAME:key=value,..., is parsed here into its settings."""
 
-import math
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from backends.frameworks.optimizer import (
     ADAM,
@@ -14,20 +13,15 @@ from backends.frameworks.optimizer import (
     SLOT_NAMES,
     OptimizerSettings,
 )
-from backends.strategies.name_and_options import name_of, number, options_of, typed
+from backends.strategies.name_and_options import below_one, name_of, options_of, positive, typed
 
 #: Learning rates by default: those of the examples here, and Kingma and Ba's.
 RATES: Dict[str, float] = {SGD: 0.01, LARS: 0.01, ADAM: 0.001, ADAMW: 0.001, OWN: 1.0}
-#: Weight decay by default: torch's for AdamW.
-WEIGHT_DECAYS: Dict[str, float] = {SGD: 0.0, LARS: 0.0, ADAM: 0.0, ADAMW: 0.01, OWN: 0.0}
-#: Options of each optimizer.
-_KEYS: Dict[str, Sequence[str]] = {
-    SGD: (),
-    LARS: (),
-    ADAM: ("beta1", "beta2", "epsilon"),
-    ADAMW: ("beta1", "beta2", "epsilon"),
-    OWN: (),
-}
+#: Weight decay of AdamW by default, as in torch; others have none.
+ADAMW_DECAY = 0.01
+#: Options of the optimizers that have some.
+_OF_ADAM: Dict[str, Callable[[str], float]] = {"beta1": below_one, "beta2": below_one, "epsilon": positive}
+_OPTIONS = {ADAM: _OF_ADAM, ADAMW: _OF_ADAM}
 
 
 class OptimizerSpec(NamedTuple):
@@ -43,18 +37,7 @@ class OptimizerSpec(NamedTuple):
         Raises ValueError for an unknown name or key, or a value out of range.
         """
         name = name_of("optimizer", text, OPTIMIZERS)
-        given = options_of(text)
-        unknown = [key for key in given if key not in _KEYS[name]]
-        if unknown:
-            known = ", ".join(_KEYS[name]) or "none"
-            raise ValueError("optimizer %s has no option %s; known: %s" % (name, ", ".join(unknown), known))
-        options = typed("optimizer " + name, given, dict.fromkeys(_KEYS[name], number))
-        for key, value in options.items():
-            least_excluded = key == "epsilon" and value <= 0.0
-            if least_excluded or not 0.0 <= value < (math.inf if key == "epsilon" else 1.0):
-                fits = "a finite number above 0" if key == "epsilon" else "a number from 0 to below 1"
-                raise ValueError("optimizer %s: %s is %s, not %s" % (name, key, fits, given[key]))
-        return cls(name, tuple(options.items()))
+        return cls(name, tuple(typed("optimizer " + name, options_of(text), _OPTIONS.get(name, {})).items()))
 
     def as_text(self) -> str:
         """The text for files."""
@@ -74,7 +57,7 @@ class OptimizerSpec(NamedTuple):
         return OptimizerSettings(
             RATES[self.name] if rate is None else rate,
             momentum if MOMENTUM in SLOT_NAMES[self.name] else 0.0,
-            WEIGHT_DECAYS[self.name] if weight_decay is None else weight_decay,
+            (ADAMW_DECAY if self.name == ADAMW else 0.0) if weight_decay is None else weight_decay,
             self.name,
             clip_norm=clip_norm,
             **options,

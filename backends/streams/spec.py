@@ -4,7 +4,16 @@ import math
 from typing import Any, Dict, NamedTuple, Optional
 
 from backends.strategies import sample_streams
-from backends.strategies.name_and_options import count, name_of, number, options_of, typed, word_of
+from backends.strategies.name_and_options import (
+    count,
+    name_of,
+    number,
+    options_of,
+    positive,
+    typed,
+    whole_from,
+    word_of,
+)
 from backends.streams.buffer import PERSIST, TRUNCATE
 from backends.streams.rate_shape import SHAPES, RateShape
 from backends.streams.replay import ReplaySettings
@@ -19,9 +28,9 @@ LEAST, MOST = 1, 1024
 #: Options that every source has.
 _COMMON = {
     "policy": word_of((PERSIST, TRUNCATE)),
-    "memory": count,
-    "patience": number,
-    "least": count,
+    "memory": whole_from(1),
+    "patience": positive,
+    "least": whole_from(1),
     "most": count,
 }
 #: Options by source.
@@ -31,7 +40,7 @@ _SOURCES: Dict[str, Dict[str, Any]] = {
         "shape": word_of(SHAPES),
         "factor": number,
         "period": number,
-        "stop": number,
+        "stop": positive,
         "malformed": count,
         "at": str,
     },
@@ -89,12 +98,8 @@ class StreamSpec(NamedTuple):
         return self.text
 
     def _check(self) -> None:
-        if not self.memory:
-            raise ValueError("%s: memory is a number of samples from 1 on" % self.text)
-        if not 0.0 < self.patience_s < math.inf:
-            raise ValueError("%s: patience is a number of seconds above 0" % self.text)
-        if not 1 <= self.least <= self.most:
-            raise ValueError("%s: least is from 1 on, and not above most, %d" % (self.text, self.most))
+        if self.least > self.most:
+            raise ValueError("%s: least is not above most, %d" % (self.text, self.most))
         if self.source == "replay":
             self.replay("", 0)
         else:
@@ -149,10 +154,7 @@ class StreamSpec(NamedTuple):
             shape.check()
         except ValueError as error:
             raise ValueError("%s: %s" % (self.text, error)) from None
-        stops_s = given.get("stop", math.inf)
-        if not stops_s > 0.0:
-            raise ValueError("%s: stop is a number of seconds above 0" % self.text)
-        return ReplaySettings(rate, shape, stops_s, given.get("malformed", 0))
+        return ReplaySettings(rate, shape, given.get("stop", math.inf), given.get("malformed", 0))
 
     def _rate(self, rates: str, device: str, seed: int) -> float:
         """Samples a second of a device: drawn for its name, or the number that was given."""
@@ -183,10 +185,8 @@ def _named(source: str, text: str) -> str:
 
 def _positive(text: str, value: str) -> float:
     try:
-        rate = float(value)
+        return positive(value)
     except ValueError:
-        rate = math.nan
-    if not 0.0 < rate < math.inf:
         known = ", ".join(sample_streams.DISTRIBUTIONS)
-        raise ValueError("%s: rates are one of %s, or numbers above 0, as in 30 or pc@300/tx2@38" % (text, known))
-    return rate
+        told = "%s: rates are one of %s, or numbers above 0, as in 30 or pc@300/tx2@38" % (text, known)
+        raise ValueError(told) from None

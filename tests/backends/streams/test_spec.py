@@ -28,10 +28,10 @@ def test_options_have_defaults_and_the_rates_need_no_name() -> None:
         ("replay:S1,speed=2", "'speed=2' is not key=value with a key of"),
         ("replay:S1,shape=square", "shape is one of"),
         ("replay:S1,shape=wave,factor=3", "a wave of more than 2"),
-        ("replay:S1,stop=0", "stop is a number of seconds above 0"),
-        ("replay:S1,memory=0", "memory is a number of samples from 1 on"),
-        ("replay:S1,patience=nan", "patience is a number of seconds above 0"),
-        ("replay:S1,least=9,most=8", "least is from 1 on, and not above most, 8"),
+        ("replay:S1,stop=0", "stop is a finite number above 0"),
+        ("replay:S1,memory=0", "memory is a whole number from 1 on"),
+        ("replay:S1,patience=nan", "patience is a finite number above 0"),
+        ("replay:S1,least=9,most=8", "least is not above most, 8"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, reason: str) -> None:
