@@ -13,7 +13,7 @@ from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Se
 from backends.network import framing
 from backends.profiling.interference import REST_S, computing, stolen_cpu_s
 from backends.profiling.probing import SILENCE_LIMIT_S, LinkError, accept
-from backends.protocol.events import Listening, MessagePoint, MessageTimes
+from backends.protocol.events import Listening, MessageTimes
 from backends.protocol.frames import (
     ComputeBeside,
     Done,
@@ -24,6 +24,8 @@ from backends.protocol.frames import (
     StolenTime,
 )
 from backends.protocol.orders import SendMessages, ServeMessages
+from profilers.records.links import CurvePoint
+from profilers.records.readings import Samples
 from profilers.thread_times import thread_cpu_s
 
 #: Message sizes every link is measured at, unless a model's size is near.
@@ -112,7 +114,7 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
         trips = [exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
-        points: List[MessagePoint] = []
+        points: List[CurvePoint] = []
         for size in ladder(order.sizes):
             expected_s = _expected_s(points, size, latency_s)
             if points and (_FEWEST * expected_s > order.limit_s or size > MESSAGE_LIMIT or task.stopping.is_set()):
@@ -136,7 +138,7 @@ def _send_beside(
     A message is no larger than what passes in a turn, at the rate of the largest.
     """
     largest = found.points[-1]
-    message = message[: int(largest.message_bytes * order.turn_s / statistics.median(largest.seconds)) + 1]
+    message = message[: int(largest.message_bytes * order.turn_s / statistics.median(largest.seconds.values)) + 1]
     _ask(connection, ComputeBeside(), Done)  # it has computed for a while
     received = _send_turns(connection, order, message, contextlib.ExitStack)
     received_s = _ask(connection, EndTurns(), StolenTime).stolen_cpu_s
@@ -172,20 +174,20 @@ def _ask(connection: framing.Connection, head: Any, kind: Type[Answer], *arrays:
     return connection.receive(kind)
 
 
-def _expected_s(points: Sequence[MessagePoint], size: int, latency_s: float) -> float:
+def _expected_s(points: Sequence[CurvePoint], size: int, latency_s: float) -> float:
     """Seconds of one message and its acknowledgement at the rate of the largest size so far."""
     if not points:
         return 2 * latency_s
     last = points[-1]
-    seconds = statistics.median(last.seconds)
+    seconds = statistics.median(last.seconds.values)
     return 2 * latency_s + max(0.0, seconds - latency_s) * size / last.message_bytes
 
 
-def _point(size: int, exchanges: Sequence[ProbedMessage], latency_s: float) -> MessagePoint:
+def _point(size: int, exchanges: Sequence[ProbedMessage], latency_s: float) -> CurvePoint:
     # No message takes less than half of its own exchange, however slow the empty ones were.
     seconds = [max(exchange.elapsed_s - latency_s, exchange.elapsed_s / 2) for exchange in exchanges]
     _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
-    return MessagePoint(size, tuple(seconds[1:]), tuple(seconds[:1]), send_cpu_s, receive_cpu_s)
+    return CurvePoint(size, Samples("s", tuple(seconds[1:]), tuple(seconds[:1])), send_cpu_s, receive_cpu_s)
 
 
 def exchange(connection: framing.Connection, message: memoryview) -> ProbedMessage:

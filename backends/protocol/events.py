@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from backends.protocol.stream_statistics import InjectionStatistics, StreamStatistics
 from profilers import addresses_and_ports
+from profilers.records.links import CurvePoint
 from profilers.records.readings import Window
 
 
@@ -255,16 +256,6 @@ class CacheEntry(NamedTuple):
     in_use: bool  # by a running agent
 
 
-class MessagePoint(NamedTuple):
-    """Messages of one size: seconds of each, and processor seconds of one at either end."""
-
-    message_bytes: int
-    seconds: Tuple[float, ...]
-    warmup: Tuple[float, ...]
-    send_cpu_s: float
-    receive_cpu_s: float
-
-
 class MessageTimes(NamedTuple):
     """What a probe of messages has measured.
 
@@ -273,14 +264,17 @@ class MessageTimes(NamedTuple):
     """
 
     latency_s: Tuple[float, ...]  # half round trips of empty messages
-    points: Tuple[MessagePoint, ...]  # smallest first
+    points: Tuple[CurvePoint, ...]  # smallest first
     send_stolen_cpu_s: Optional[float] = None
     receive_stolen_cpu_s: Optional[float] = None
 
     def check(self) -> None:
         """Raises ValueError where nothing was measured."""
-        if not self.latency_s or not all(point.message_bytes > 0 and point.seconds for point in self.points):
+        sizes_s = ((point.message_bytes > 0 and point.seconds.values) for point in self.points)
+        if not self.latency_s or not all(sizes_s):
             raise ValueError("expected seconds of messages that hold something, found none")
+        if any(point.send_cpu_s is None or point.receive_cpu_s is None for point in self.points):
+            raise ValueError("expected processor seconds of both ends, found none")
 
 
 class MemberAccount(NamedTuple):

@@ -16,7 +16,8 @@ from planner.agents import results
 from planner.agents.results import RESULTS
 from planner.errors import AgentError
 from profilers.records.json_values import json_value
-from profilers.records.readings import StreamRate
+from profilers.records.links import CurvePoint
+from profilers.records.readings import Samples, StreamRate
 from tests.mutations import MUTATIONS, mutated, written
 from tests.planner import profiles
 
@@ -41,7 +42,7 @@ EXAMPLES: list[tuple[Any, Any]] = [
 
 
 PROBE = orders.SendMessages("10.0.0.1", 1, None, ())
-POINT = events.MessagePoint(1000, (0.1,), (), 0.0, 0.0)
+POINT = CurvePoint(1000, Samples("s", (0.1,)), 0.0, 0.0)
 REPEAT = orders.RepeatSteps(orders.ReplicaSpec("torch", "net"), 32, 1.0, False)
 
 

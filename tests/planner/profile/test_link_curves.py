@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from backends.protocol.events import MessagePoint, MessageTimes
+from backends.protocol.events import MessageTimes
 from planner.profile import link_curves
-from profilers.records.links import LinkProfile, LinkThroughput
+from profilers.records.links import CurvePoint, LinkProfile, LinkThroughput
+from profilers.records.readings import Samples
 
 
 def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **others: Any) -> MessageTimes:
     """A curve of 1 µs a byte with 0.1 and 0.2 µs of processor time, times ``scale``."""
     points = [
-        MessagePoint(
+        CurvePoint(
             message_bytes=size,
-            seconds=(1e-6 * size * scale,) * 2,
-            warmup=(3e-6 * size * scale,),
+            seconds=Samples("s", (1e-6 * size * scale,) * 2, (3e-6 * size * scale,)),
             send_cpu_s=1e-7 * size * scale,
             receive_cpu_s=2e-7 * size * scale,
         )
