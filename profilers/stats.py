@@ -70,14 +70,6 @@ def effective_count(values: Sequence[float]) -> float:
     return max(2.0, len(values) * (1.0 - r) / (1.0 + r))
 
 
-def interval95(values: Sequence[float]) -> float:
-    """Half width of the 95 % interval of the mean (Student's t); inf below two values."""
-    if len(values) < 2:
-        return math.inf
-    count = effective_count(values)
-    return student95(count - 1) * stdev(values) / math.sqrt(count)
-
-
 def standard_error(values: Sequence[float]) -> float:
     """Relative standard error of a mean of autocorrelated values; 0 below two values."""
     if len(values) < 2 or mean(values) <= 0:
@@ -86,10 +78,14 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def relative_interval95(values: Sequence[float]) -> float:
-    """``interval95`` as a share of the mean; inf below two values or for a mean of zero."""
+    """Half width of the 95 % interval of the mean (Student's t), as a share of the mean.
+
+    Infinite below two values, and for a mean of zero.
+    """
     if len(values) < 2 or mean(values) == 0.0:
         return math.inf
-    return interval95(values) / abs(mean(values))
+    count = effective_count(values)
+    return student95(count - 1) * stdev(values) / math.sqrt(count) / abs(mean(values))
 
 
 def warmup_ended(values: Sequence[float]) -> Optional[int]:
