@@ -48,13 +48,12 @@ def audit(
     from planner.audit.runs import Audit, steady_batches
     from planner.fleet.device import require_trust
     from planner.fleet.file import load_fleet
-    from planner.plan.rank import METRICS, one_metric
+    from planner.plan.rank import one_metric
     from planner.plan.recommend import recommend
     from planner.plan.texts import optimizer_of_job, parse_engine, parse_strategy, without_server
     from planner.predict.request import RecommendRequest
     from planner.profile.file import load_profile
 
-    options.check_known("--metric", metric, METRICS)
     model = options.model_of(job, model)
     reached, profile = load_fleet(fleet), load_profile(profile_path or paths.newest_profile(Path()))
     optimizer = optimizer_of_job(profile, model, optimizer)

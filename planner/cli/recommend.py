@@ -115,16 +115,13 @@ def recommend(
 
 def _weights(metric: str | None, weights: str | None) -> dict[str, float] | None:
     """Weights of the metrics that rank clusters; None where none is given. Raises PlanError."""
-    from planner.plan.rank import METRICS, one_metric, parse_weights
+    from planner.plan.rank import one_metric, parse_weights
 
     if metric is not None and weights is not None:
         raise PlanError(f"--metric {metric} and --weights {weights}: choose one of them")
     if weights is not None:
         return parse_weights(weights)
-    if metric is None:
-        return None
-    options.check_known("--metric", metric, METRICS)
-    return one_metric(metric)
+    return None if metric is None else one_metric(metric)
 
 
 def _is_trusted(fleet: Path) -> bool:

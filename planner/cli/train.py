@@ -119,7 +119,7 @@ def train(
     from backends.frameworks.base import FRAMEWORKS
     from backends.training.run_settings import RunSettings
     from planner import console
-    from planner.plan.rank import METRICS, one_metric
+    from planner.plan.rank import one_metric
     from planner.plan.texts import parse_stream
     from planner.predict.request import RecommendRequest
     from planner.train.plan_first import PlanFirst
@@ -130,7 +130,6 @@ def train(
     from planner.views import training as view
 
     detail = options.detail(quiet, verbose)
-    options.check_known("--metric", metric, METRICS)
     first = None
     if metric is None:
         _need_metric({

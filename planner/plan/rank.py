@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.errors import PlanError
+from planner.errors import PlanError, suggest
 from planner.predict.run import Predictions
 
 #: Exponents of time and power.
@@ -47,7 +47,7 @@ def parse_weights(text: str) -> dict[str, float]:
 def one_metric(name: str) -> dict[str, float]:
     """All the weight on one metric. Raises PlanError for an unknown one."""
     if name not in METRICS:
-        raise PlanError(f"--metric {name}: unknown; metrics: {', '.join(METRICS)}")
+        raise PlanError(f"--metric {name}: unknown; {suggest(name, METRICS)}")
     return {name: 1.0}
 
 
