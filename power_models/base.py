@@ -161,20 +161,12 @@ class PowerModel:
         cls, kind: type[Regressor], table: Table, target: Target, width: float = math.nan,
         about: Mapping[str, Any] | None = None,
     ) -> Self:  # fmt: skip
-        """Raises Unsuitable where the kind needs what the table does not have."""
-        return cls.of(kind.fit(table, target), table, target, width, about)
-
-    @classmethod
-    def of(
-        cls, fitted: Regressor, table: Table, target: Target, width: float = math.nan,
-        about: Mapping[str, Any] | None = None,
-    ) -> Self:  # fmt: skip
-        """From a regressor that was fitted on every column of a table."""
+        """On every column of a table. Raises Unsuitable where that lacks what the kind needs."""
         ranges = tuple(Range.of(name, column) for name, column in table.columns.items())
         least, greatest = float(target.values.min()), float(target.values.max())
         return cls(
-            regressor=fitted, target=target.name, rows=table.rows, ranges=ranges, least=least, greatest=greatest,
-            width=width, about=about or {},
+            regressor=kind.fit(table, target), target=target.name, rows=table.rows, ranges=ranges, least=least,
+            greatest=greatest, width=width, about=about or {},
         )  # fmt: skip
 
     @property

@@ -126,12 +126,12 @@ def cross_validate(
         known = table.take(rest)
         for name in list(parts):
             try:
-                regressor = MODELS[name].fit(known, training)
+                fitted = PowerModel.fit(MODELS[name], known, training)
             except (Unsuitable, np.linalg.LinAlgError) as error:
                 unsuitable[name] = str(error)
                 del parts[name]
                 continue
-            parts[name].append(PowerModel.of(regressor, known, training).guess(table.take(rows)))
+            parts[name].append(fitted.guess(table.take(rows)))
     if unsuitable and not parts.keys() - {Mean.name}:
         raise ValueError("; ".join(f"{name}: {reason}" for name, reason in unsuitable.items()))
     order, fold = np.concatenate(held), np.repeat(np.arange(len(held)), [len(rows) for rows in held])
