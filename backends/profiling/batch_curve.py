@@ -21,11 +21,6 @@ def smaller_sizes(batch: int) -> Tuple[int, ...]:
     return tuple(size for size in (batch // 2, batch // 4) if size >= LEAST)
 
 
-def larger_size(batch: int) -> int:
-    """The double batch size."""
-    return 2 * batch
-
-
 def measure(
     step_at: Callable[[int], Callable[[], float]],
     batch: int,
@@ -41,7 +36,7 @@ def measure(
     """
     found = [_timed(step_at(size), size, clock) for size in smaller_sizes(batch)]
     if with_larger:
-        size = larger_size(batch)
+        size = 2 * batch
         larger = attempt(size, lambda: _timed(step_at(size), size, clock))
         found += [] if larger is None else [larger]
     return tuple(found)

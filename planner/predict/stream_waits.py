@@ -147,12 +147,7 @@ def slowest_streams(free_s: Floats, least_s: Floats, arrive_s: Floats) -> Bools:
     free_s: (C, N) cycles if nobody waited for samples; least_s: ``least_cycles``.
     arrive_s: as for that.
     """
-    return (least_s > free_s) & sets_least_cycle(least_s, arrive_s)
-
-
-def sets_least_cycle(least_s: Floats, arrive_s: Floats) -> Bools:
-    """(C, N) whose own samples arrive as slowly as ``least_cycles`` are long; (C, N) each."""
-    return np.asarray(arrive_s >= least_s * (1 - _STEADY))
+    return np.asarray((least_s > free_s) & (arrive_s >= least_s * (1 - _STEADY)))
 
 
 def waiting_shares(

@@ -69,13 +69,12 @@ class ByteCosts(NamedTuple):
 class SynchronousStep(NamedTuple):
     """A step of n members that wait for one another.
 
-    step_s: seconds from one step to the next; exposed_s: those in which no member computes.
+    step_s: seconds from one step to the next.
     busy_s: (n,) that each member works.
     sent_bytes: (n, n) [from, to].
     """
 
     step_s: float
-    exposed_s: float
     busy_s: Floats
     sent_bytes: Floats
 
@@ -121,7 +120,7 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
     busy_s = work.update_s + work.gradient_s + handled_s
     step_s = max(end_s, float(computed_s.max()))
     busy_s = np.minimum(busy_s, step_s)
-    return SynchronousStep(step_s, step_s - float(computed_s.max()), busy_s, sent_bytes)
+    return SynchronousStep(step_s, busy_s, sent_bytes)
 
 
 def _reduction(work: Work, transport: Transport, network: Network, made: Collective) -> _Reduction:
