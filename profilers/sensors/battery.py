@@ -15,6 +15,9 @@ from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, Sensor, check_
 DISCHARGING = "Discharging"
 #: What a battery says that neither feeds the machine nor is fed.
 AT_REST = ("Full", "Not charging", "Unknown")
+#: No machine runs on less than the first, and no laptop on more than the second; firmware that does
+#: not know states -1 or all bits.
+LEAST_W, MOST_W = 0.1, 1000.0
 
 
 class Batteries(Sensor):
@@ -51,7 +54,7 @@ def _watts(tree: FileTree, folder: str) -> float:
         watts = abs(tree.number(folder + "/power_now")) / 1e6
     except Unavailable:
         watts = abs(tree.number(folder + "/current_now")) * tree.number(folder + "/voltage_now") / 1e12
-    if not watts > 0.0:
+    if not LEAST_W <= watts <= MOST_W:
         raise Unavailable("%s states %g W while it discharges" % (_name(folder), watts))
     return watts
 

@@ -39,6 +39,8 @@ def layout(names: Sequence[str], column: Optional[str]) -> LogLayout:
     if len(names) < 2:
         return WITHOUT_HEADER
     count = len(names) - (names[-1] == "")
+    if column is None and sum(map(_is_of_watts, names)) > 1:
+        raise Unavailable("the log has several columns of watts; name one by column=, of %s" % ", ".join(names))
     at = 1 if column is None else _index(names, column)
     unit = _unit(names[at])
     if unit is None or (column is None and count > 2 and column_units.unit(names[at]) == ""):
@@ -56,9 +58,14 @@ def holds_numbers(name: str) -> bool:
 
 def _index(names: Sequence[str], column: str) -> int:
     lower = [name.lower() for name in names]
-    if column.lower() not in lower:
-        raise Unavailable("the log has no column %r but %s" % (column, ", ".join(names)))
+    if lower.count(column.lower()) != 1:
+        count = "several columns" if column.lower() in lower else "no column"
+        raise Unavailable("the log has %s %r but %s" % (count, column, ", ".join(names)))
     return lower.index(column.lower())
+
+
+def _is_of_watts(name: str) -> bool:
+    return column_units.unit(name) != "" and _unit(name) is not None
 
 
 def _unit(name: str) -> Optional[str]:

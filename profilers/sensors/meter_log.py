@@ -76,7 +76,10 @@ class MeterLog(Sensor):
         if self._version != changed or self._row is None:
             times_s, watts = self._rows(ROW_BYTES, changed[0])
             if not times_s:
-                raise Unavailable("%s has no row of time and watts" % self._path)
+                raise Unavailable(
+                    "%s has no row of watts that begins with a time, in seconds since 1970 or as 2026-01-31 12:00:00"
+                    % self._path
+                )
             self._version, self._row = changed, (times_s[-1], watts[-1])
         return self._row
 

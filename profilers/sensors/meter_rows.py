@@ -2,10 +2,10 @@
 
 Commas, semicolons or tabs separate the cells, which may be quoted. Numbers may have a decimal comma
 and thousands (``number_cells``), and a unit of watts behind them or in their column's name. The
-first cell is the time, in seconds since the epoch or as ISO 8601; without a zone it is in that of
-the device. The last row above the first time is the header. Rows without a time, or with words in
-place of watts, are skipped, and so is an incomplete last row. A row that may mean several things is
-an error that names it.
+first cell is the time, in seconds since the epoch or as ISO 8601, perhaps with slashes; without a
+zone it is in that of the device. The last row above the first time is the header. Rows without a
+time, or with words in place of watts, are skipped, and so is an incomplete last row. A row that may
+mean several things is an error that names it.
 """
 
 import csv
@@ -19,7 +19,7 @@ from profilers.file_tree import Unavailable
 from profilers.sensors import meter_layout
 from profilers.sensors.meter_layout import LogLayout
 
-_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)([.,]\d{1,9})?\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_ISO = re.compile(r"(\d{4})([-/])(\d\d)\2(\d\d)[T ](\d\d):(\d\d):(\d\d)([.,]\d{1,9})?\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 #: Two cells that may be one number of thousands, cut at its comma.
 _CUT = re.compile(r"[1-9]\d{0,2},\d{3}(\.\d+)?", re.ASCII)
 
@@ -51,6 +51,8 @@ def parse(text: str, column: Optional[str] = None, is_whole: bool = True) -> Sam
     if not lines:
         raise Unavailable("the log is empty")
     above = above_rows(lines)
+    if len(above) == len(lines) > 1:
+        return [], []
     header = next((line for line in reversed(above) if _SEPARATOR.search(line)), "")
     separator = number_cells.separator_of(header or lines[min(len(above), len(lines) - 1)])
     names = _cells(header.lstrip("# "), separator) if header else []
@@ -79,9 +81,9 @@ def seconds(cell: str) -> Optional[float]:
         number = number_cells.number(cell, "," if "," in cell else ".")
         return number[0] if number is not None and number[1] == "" and math.isfinite(number[0]) else None
     try:
-        year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-        moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=_zone(match.group(8)))
-        return moment.timestamp() + float((match.group(7) or "0").replace(",", "."))
+        year, month, day, hour, minute, second = (int(part) for part in match.group(1, 3, 4, 5, 6, 7))
+        moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=_zone(match.group(9)))
+        return moment.timestamp() + float((match.group(8) or "0").replace(",", "."))
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -2,11 +2,13 @@
 
 Only root may read them on most systems. A package and its memory are one sensor (``cpu``). Core and
 uncore are parts of the package and are left out, like intel-rapl-mmio, a second path to the same
-counter. psys is the board as far as the firmware includes it: it may leave out the supply of a
+counter. Each die of AMD repeats the counter of the whole package; those of Intel count their own.
+psys is the board as far as the firmware includes it: it may leave out the supply of a
 discrete GPU, so that beside one it belongs to no sum.
 """
 
 import functools
+import re
 import time
 from typing import Callable, List, Sequence, Tuple
 
@@ -24,6 +26,8 @@ OWN_BUS = "0000:00:"
 _BOOTTIME = 7
 #: Two clocks are read one after the other; a machine is suspended for longer than this.
 SUSPENDED_S = 0.5
+_FURTHER_DIE = re.compile(r"(package-\d+)-die-(?!0$)\d+")
+PROCESSORS = "proc/cpuinfo"
 
 
 class Zone:
@@ -72,6 +76,7 @@ def discover(tree: FileTree) -> DiscoveredSensors:
             continue  # a zone inside another
         try:
             zone = tree.text(folder + "/name")
+            _require_own_counter(zone, tree)
             folders = [folder] + [part for part in tree.glob(folder + ":*") if tree.text(part + "/name") == "dram"]
             zones = [Zone(tree, part) for part in folders]
         except Unavailable as error:
@@ -81,6 +86,13 @@ def discover(tree: FileTree) -> DiscoveredSensors:
         read = functools.partial(_total_joules, zones)
         sensors.append(Sensor(name, covers, read, counts_joules=True))
     return check_sensors(sensors, missing)
+
+
+def _require_own_counter(zone: str, tree: FileTree) -> None:
+    """Raises Unavailable for a zone that repeats the counter of another one."""
+    further = _FURTHER_DIE.fullmatch(zone)
+    if further and "GenuineIntel" not in tree.first_text(PROCESSORS):
+        raise Unavailable("%s repeats the counter of all of %s" % (zone, further.group(1)))
 
 
 def _total_joules(zones: Sequence[Zone]) -> float:

@@ -68,6 +68,12 @@ def test_a_battery_that_states_nothing_while_it_discharges_leaves_no_total(plant
     assert found == ((), (("battery", "BAT1 states 0 W while it discharges"),))
 
 
+@pytest.mark.parametrize("unknown", [-1, 4_294_967_295_000])
+def test_a_battery_that_does_not_know_its_power_is_not_read(plant, unknown):
+    (reason,) = battery.discover(plant(supply("BAT0", type="Battery", status="Discharging", power_now=unknown))).missing
+    assert reason[1].startswith("BAT0 states ")
+
+
 def test_the_battery_of_a_mouse_is_ignored(plant):
     mouse = supply("hidpp_battery_0", type="Battery", scope="Device", status="Discharging", power_now=1000)
     assert battery.discover(plant({**MAINS, **mouse})) == ((), ())

@@ -1,6 +1,7 @@
 """A meter's log is read in many formats and aligned with the device's clocks."""
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -153,6 +154,27 @@ def test_the_second_of_several_columns_is_taken_only_if_it_is_named_for_watts():
         parse("time,phase,power\n1700000000,1,5.5\n")
 
 
+@pytest.mark.parametrize("names", ["L1 (W),L2 (W)", "mean power,peak power", "watts,kW"])
+def test_one_of_several_columns_of_watts_is_taken_only_by_its_name(names):
+    text = f"time,{names}\n1700000000,5.5,7.5\n"
+    with pytest.raises(Unavailable, match="several columns of watts; name one by column=, of time, "):
+        parse(text)
+    assert parse(text, names.partition(",")[0]) == ([T], [5.5])
+    with pytest.raises(Unavailable, match="several columns 'power' but time, power, Power"):
+        parse("time,power,Power\n1700000000,5.5,7.5\n", "power")
+
+
+def test_a_date_may_have_slashes_with_the_year_first_only():
+    assert parse("time,watts\n2023/11/14 22:13:20Z,5.5\n") == ([T], [5.5])
+    assert parse("time,watts\n11/14/2023 22:13:20,5.5\n") == parse("time,watts\n2023/11-14 22:13:20Z,5\n") == ([], [])
+
+
+def test_a_log_whose_rows_begin_with_something_else_is_told_so(log):
+    Path(log.name).write_text("entity,state,changed\nplug,230.5,2023-11-14T22:13:20Z\nplug,off,2023-11-14T22:13:21Z\n")
+    with pytest.raises(Unavailable, match="no row of watts that begins with a time, in seconds since 1970 or as 20"):
+        log.sensor().read()
+
+
 @pytest.mark.parametrize(
     "row",
     [
@@ -289,7 +311,7 @@ def test_an_unreadable_log_has_a_reason_and_an_empty_history(tmp_path, log):
     with pytest.raises(Unavailable, match="none.csv cannot be read: No such file"):
         absent.read()
     assert absent.history(0.0, 1e9) == ([], [])
-    with pytest.raises(Unavailable, match="no row of time and watts"):
+    with pytest.raises(Unavailable, match="no row of watts that begins with a time"):
         log.sensor().read()
     with pytest.raises(Unavailable, match="no column"):
         log.sensor(column="volts").read()

@@ -49,6 +49,16 @@ def test_two_packages_and_psys(plant):
     ]
 
 
+@pytest.mark.parametrize("vendor, dies", [("AuthenticAMD", "0"), (None, "0"), ("GenuineIntel", "01")])
+def test_a_die_counts_if_it_does_not_repeat_the_counter_of_its_package(plant, vendor, dies):
+    files = {**zone("package-0-die-0", "intel-rapl:0", 0), **zone("package-0-die-1", "intel-rapl:1", 0)}
+    files.update({"proc/cpuinfo": f"vendor_id\t: {vendor}\n"} if vendor else {})
+    found = rapl.discover(plant(files))
+    assert [sensor.name for sensor in found.sensors] == [f"rapl:package-0-die-{die}" for die in dies]
+    reasons = [reason for _, reason in found.missing]
+    assert reasons == ["package-0-die-1 repeats the counter of all of package-0"] * (dies == "0")
+
+
 def test_a_counter_that_wraps_continues(plant):
     [package] = rapl.discover(plant(zone("package-0", "intel-rapl:0", 9_000_000, limit=10_000_000))).sensors
     read = []
