@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from planner.errors import AgentError, HostKeyError, JobError, LoginError, PlannerError
 from planner.fleet.device import Device
-from planner.jobs.requirements import applicable, is_vendors_build, pip_words, unmet
+from planner.jobs.requirements import applicable, asks_for_vendors_build, is_vendors_build, pip_words, unmet
 from planner.remote.known_hosts import UnknownHostKeyError
 from planner.remote.quoting import command_line
 from planner.units import bytes_text
@@ -156,7 +156,7 @@ def of_packages(
     device: Device, facts: Facts, requirements: Sequence[Requirement], installed: Mapping[str, str | None]
 ) -> Finding:
     """Whether the device has what a job's requirements.txt asks for."""
-    requirements = applicable(requirements, facts.python, facts.machine)
+    requirements = applicable(requirements, facts.python, facts.machine, facts.system.rpartition(" ")[2])
     missing = unmet(requirements, installed)
     if not missing:
         found = ", ".join(f"{name} {version}" for name, version in installed.items() if version is not None)
@@ -214,7 +214,9 @@ def package_remedy(
     built = BUILT_BY_VENDORS * has_vendors + OF_JETPACK * is_jetson(facts)
     of_vendors = [
         each for each in wanted
-        if is_vendors_build(installed.get(each.name)) or canonicalize_name(each.name).startswith(built)
+        if is_vendors_build(installed.get(each.name))
+        or asks_for_vendors_build(each)
+        or canonicalize_name(each.name).startswith(built)
     ]  # fmt: skip
     words = " ".join(shlex.quote(pip_words(each)) for each in wanted if each not in of_vendors)
     alone = "--no-deps " * has_vendors  # else pip may replace the framework as a dependency

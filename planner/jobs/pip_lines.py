@@ -78,10 +78,10 @@ def _included(path: Path, where: str, value: str, constrains: bool, above: tuple
 
 def _option(text: str) -> tuple[str | None, str]:
     """An option of pip and its value; None for a requirement."""
-    if not text.startswith("-"):
-        return None, text
     match = re.match(r"(--[\w-]+|-\w)[=\s]*(.*)", text, re.DOTALL)
-    name, value = match.groups() if match else (text, "")
+    if match is None:
+        return None, text
+    name, value = match.groups()
     try:
         words = shlex.split(value)
     except ValueError:

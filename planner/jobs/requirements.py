@@ -15,6 +15,7 @@ from planner.jobs import pip_lines
 
 #: In the folder of the job's project, in the form that pip reads.
 FILE = "requirements.txt"
+_SCHEME = re.compile(r"[a-z][a-z+]*:/|file:")
 _OF_CONDA = re.compile(r"[\w.-]+=[^=]")
 
 
@@ -30,7 +31,7 @@ def requirements_in(folder: Path, on_left: Callable[[str], None] = lambda text: 
     found: list[Requirement] = []
     constraints: list[Requirement] = []
     for line in pip_lines.read(path):
-        if line.is_location or line.text.startswith("-"):
+        if line.is_location or line.text.startswith(("-e ", "-r ", "-c ")):
             on_left(f"{line.where}: {line.text} is left to pip: what it installs is not known here")
         else:
             (constraints if line.constrains else found).append(_requirement(line))
@@ -57,34 +58,38 @@ def _narrowed(requirement: Requirement, constraint: Requirement) -> Requirement:
 
 def _requirement(line: pip_lines.PipLine) -> Requirement:
     try:
-        return Requirement(line.text)
+        found = Requirement(line.text)
+        if found.url and not _SCHEME.match(found.url):
+            raise InvalidRequirement("its URL has no scheme; write git+ssh://git@HOST/PATH for a repository")
+        return found
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]  # the others point at a column
         form = "conda's form, which pip does not read" if _OF_CONDA.match(line.text) else f"no requirement: {reason}"
         raise PlanError(f"{line.where}: {line.text!r} is {form}") from error
 
 
-def applicable(requirements: Sequence[Requirement], python: str, machine: str) -> list[Requirement]:
+def applicable(requirements: Sequence[Requirement], python: str, machine: str, kernel: str = "") -> list[Requirement]:
     """Those whose markers hold on a Linux device, one of each name.
 
-    python: its version, as 3.10.12.
+    python: its version, as 3.10.12. kernel: its release, as 5.15.148-tegra.
     """
     found: dict[str, Requirement] = {}
     for requirement in requirements:
-        if applies(requirement, python, machine):
+        if applies(requirement, python, machine, kernel):
             known = found.setdefault(_key(requirement), Requirement(str(requirement)))
             known.specifier &= requirement.specifier
             known.extras |= requirement.extras
     return list(found.values())
 
 
-def applies(requirement: Requirement, python: str, machine: str) -> bool:
+def applies(requirement: Requirement, python: str, machine: str, kernel: str = "") -> bool:
     """Whether a requirement's marker holds on a Linux device."""
     if requirement.marker is None:
         return True
     about = {
         "implementation_name": "cpython", "implementation_version": python, "os_name": "posix",
-        "platform_machine": machine, "platform_python_implementation": "CPython", "platform_system": "Linux",
+        "platform_machine": machine, "platform_python_implementation": "CPython", "platform_release": kernel,
+        "platform_system": "Linux",
         "python_full_version": python, "python_version": ".".join(python.split(".")[:2]), "sys_platform": "linux",
     }  # fmt: skip
     return requirement.marker.evaluate({**about, "extra": ""})
@@ -119,6 +124,11 @@ def is_vendors_build(version: str | None) -> bool:
         return Version(version).local is not None
     except InvalidVersion:
         return True
+
+
+def asks_for_vendors_build(requirement: Requirement) -> bool:
+    """Whether only a local version fits, such as 2.1.0+cu118, which PyPI does not have."""
+    return any("+" in each.version for each in requirement.specifier)
 
 
 def _fits(requirement: Requirement, version: str) -> bool:

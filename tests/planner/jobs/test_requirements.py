@@ -46,6 +46,13 @@ def test_a_marker_is_judged_for_the_device(tmp_path: Path) -> None:
     assert of_packages(PC, FACTS, required, {}).status == "ok"
 
 
+def test_a_marker_of_the_kernel_is_judged_for_the_device(tmp_path: Path) -> None:
+    required = requirements_in(project(tmp_path, "tqdm; 'tegra' in platform_release"))
+    jetson = FACTS._replace(system="Ubuntu 22.04.5 LTS, Linux 5.15.148-tegra")
+    assert of_packages(PC, jetson, required, {}).detail == "tqdm is not installed"
+    assert of_packages(PC, FACTS, required, {}).status == "ok"
+
+
 # -- lines, as pip reads them ----------------------------------------------------------------------
 
 
@@ -87,6 +94,7 @@ def test_included_files_count_and_constraints_only_narrow(tmp_path: Path) -> Non
 @pytest.mark.parametrize("line, reason", [
     ("-r none.txt", "there is no file"), ("-r requirements.txt", "includes itself"),
     ("numpy=1.26.4=py310h5f9d8c6_0", "conda's form, which pip does not read"), ("numpy=1.26", "conda's form"),
+    ("- tqdm", "is no requirement"), ("git@example.org:a/layers.git", r"write git\+ssh://git@HOST/PATH"),
 ])  # fmt: skip
 def test_a_line_that_cannot_be_followed_is_named(tmp_path: Path, line: str, reason: str) -> None:
     with pytest.raises(PlanError, match=rf"requirements\.txt:2: .*{reason}"):
@@ -203,6 +211,12 @@ def test_no_remedy_replaces_another_vendors_build(tmp_path: Path) -> None:
     assert install_remedy(PC, built, ["torch"]) == (
         "take another build of torch from where it came: pip's own would replace it"
     )
+
+
+def test_a_version_that_pypi_does_not_have_is_not_asked_of_it(tmp_path: Path) -> None:
+    wanted = requirements_in(project(tmp_path, "torch==2.1.0+cu118", "tqdm"))
+    remedy = of_packages(PC, FACTS, wanted, {"torch": "2.1.0"}).remedy or ""
+    assert "pip install tqdm; take torch==2.1.0+cu118 from its vendor" in remedy
 
 
 def test_the_finding_names_the_command_that_installs_what_is_missing(tmp_path: Path) -> None:
