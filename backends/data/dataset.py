@@ -14,6 +14,10 @@ from profilers.regular_file import open_regular
 
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 CIFAR_BATCHES = tuple("data_batch_%d" % number for number in range(1, 6)) + ("test_batch",)
+#: Numbers of channels of images: grey, grey or colour with transparency, colour.
+CHANNELS = (1, 2, 3, 4)
+#: More classes than any set of images has.
+MOST_CLASSES = 1 << 20
 NUMPY_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
 
@@ -127,10 +131,21 @@ def _check_pairs(directory: str, part: str, images: np.ndarray, labels: np.ndarr
             "%s: %s images must be uint8 or float32 (count, height, width[, channels]), are %s %s; "
             "train others by --job (docs/data.md)" % (directory, part, images.dtype, images.shape)
         )
+    if not images.size:
+        raise ValueError("%s: %s images %s hold no pixels" % (directory, part, images.shape))
+    if images.ndim == 4 and images.shape[1] in CHANNELS and images.shape[3] not in CHANNELS:
+        raise ValueError(
+            "%s: %s images %s seem to have their channels first; transpose them to (count, height, width, "
+            "channels), or train others by --job (docs/data.md)" % (directory, part, images.shape)
+        )
     if labels.dtype.kind not in "iu" or labels.size != len(images) or not labels.size or labels.min() < 0:
         raise ValueError(
             "%s: %d %s images need as many labels from 0 up, there are %s %s"
             % (directory, len(images), part, labels.dtype, labels.shape)
+        )
+    if labels.max() >= MOST_CLASSES:
+        raise ValueError(
+            "%s: the %s label %d is too large; number the classes from 0" % (directory, part, labels.max())
         )
 
 

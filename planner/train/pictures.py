@@ -69,10 +69,12 @@ def read(image_module: Any, path: str) -> Picture | None:
     except _UnreadValues as error:
         raise ValueError(f"{path} {error}") from None
     except Exception as error:  # noqa: BLE001 - Pillow raises whatever damage makes it
-        ending = os.path.splitext(path)[1].lower()
-        if type(error).__name__ == "UnidentifiedImageError" and ending not in endings(image_module):
-            return None
-        raise ValueError(f"{path} is damaged: {str(error) or type(error).__name__}") from None
+        reason, ending = str(error) or type(error).__name__, os.path.splitext(path)[1].lower()
+        if type(error).__name__ == "UnidentifiedImageError":
+            if ending not in endings(image_module):
+                return None
+            reason = f"it holds no picture in spite of its {ending}"  # Pillow's words name no file
+        raise ValueError(f"{path} is damaged: {reason}; replace it or take it out") from None
 
 
 def as_bytes(pictures: list[np.ndarray]) -> list[np.ndarray]:

@@ -229,6 +229,10 @@ def test_a_pickle_of_something_else_is_refused(tmp_path, batch):
     [
         ({"x_train": np.zeros((5, 4, 3), int)}, "training images must be uint8 or float32 .* are int64"),
         ({"x_train": np.zeros((5, 4, 3))}, "training images are float64, test images uint8; give both as bytes or"),
+        ({"x_train": np.zeros((5, 3, 9, 9), np.uint8)}, r"images \(5, 3, 9, 9\) seem to have their channels first"),
+        ({"x_train": np.zeros((5, 1, 9, 9), np.uint8)}, r"images \(5, 1, 9, 9\) seem to have their channels first"),
+        ({"x_train": np.zeros((5, 0, 9), np.uint8)}, r"images \(5, 0, 9\) hold no pixels"),
+        ({"y_train": np.full(5, 2**63 + 5, np.uint64)}, "training label 9223372036854775813 is too large; number"),
         ({"y_train": np.zeros(5)}, "as many labels from 0 up, there are float64"),
         ({"y_test": np.zeros(2, np.uint8)}, "3 test images need as many labels"),
         ({"x_test": np.zeros((3, 5, 3), np.uint8)}, r"training images are \(4, 3, 1\), test images \(5, 3, 1\)"),
