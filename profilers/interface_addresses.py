@@ -17,13 +17,14 @@ _ENTRY = struct.Struct("16s4x4s%dx" % (struct.calcsize("2LH6B") - 8))
 # if_inet6 of proc(5), and linux/if_addr.h
 _IPV6 = "/proc/net/if_inet6"
 _OF_LINK = 0x20
-_TEMPORARY, _UNUSABLE = 0x01, 0x08 | 0x40  # addresses that are doubled, or not yet checked for it
+_TEMPORARY = 0x01 | 0x20  # the latter: its network has given up an address
+_UNUSABLE = 0x08 | 0x40  # addresses that are doubled, or not yet checked for it
 
 
 class InterfaceAddress(NamedTuple):
     """One address.
 
-    is_temporary: of an IPv6 address that the system replaces from time to time.
+    is_temporary: of an IPv6 address that the system replaces from time to time, or has replaced.
     is_link_local: also of an IPv4 address that a device gave itself because nobody else did.
     label: the name that an IPv4 address has beside its interface's, such as eth0:1.
     """

@@ -185,7 +185,9 @@ def closed_folder(home):
     # type: (str) -> str
     """The cache folder, which ``files.cache`` names as well, closed to other users."""
     folder = os.path.join(cache_home(), "planner")
+    chosen = os.umask(0o077)  # what it is in is made for this user alone too
     os.makedirs(folder, FOLDER_MODE, exist_ok=True)
+    os.umask(chosen & 0o077)  # none that keeps this user from its own files
     reason = unsafe(folder, home)
     if reason:
         refuse("unsafe " + reason)
@@ -207,10 +209,10 @@ def main(digest, size, environment):
         refuse("terminal")
     os.environb.update(environment)
     home = os.path.expanduser("~")
-    settle()
     claimed = []  # type: list[str]
     path = ""
     try:
+        settle()
         path = os.path.join(closed_folder(home), "agent-" + digest[:16] + ".pyz")
         if not is_whole(path, digest):
             fetch(path, size)

@@ -29,6 +29,12 @@ def _words(value: Any) -> Any:
         raise ValueError(f"no shell reads {value!r}: {error}; close the quotation, or write a list") from error
 
 
+def _passes_words_on(value: list[str]) -> list[str]:
+    if value and re.fullmatch("-[a-z]*c", value[-1]):  # of a shell, or of su and script
+        raise ValueError(f'{value[-1]} takes one word as its command; write \'exec "$0" "$@"\' after it')
+    return value
+
+
 def _address(value: str) -> str:
     if value != "local":
         parse_address(value)
@@ -114,7 +120,7 @@ class _Login(toml_file.TomlTable):
 class _Agent(_Login):
     """What starts its agents."""
 
-    prefix: Annotated[list[str], BeforeValidator(_words)] = []
+    prefix: Annotated[list[str], BeforeValidator(_words), AfterValidator(_passes_words_on)] = []
     python: _Text | None = None
     venv: _Text | None = None
     environment: Annotated[dict[str, str], AfterValidator(_variables)] = {}

@@ -1,7 +1,9 @@
 """SSH settings of a device come from the fleet file first, then from OpenSSH's configuration."""
 
 import getpass
+import hashlib
 import os
+import pwd
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
@@ -101,12 +103,15 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
     hostname = one("hostname") or login.host
     port = login.port or int(one("port") or 22)
     user = login.user or one("user") or _own_user(device)
-    jump = login.jump or one("proxyjump")
+    place = {"h": hostname, "n": login.host, "p": str(port), "r": user}
+    told = login.jump or one("proxyjump")
+    jump = expand(told, place) if told else None
     proxy = one("proxycommand") if jump is None else None
+    here = socket.gethostname()
     tokens = {
-        "h": hostname, "n": login.host, "p": str(port), "r": user, "k": one("hostkeyalias") or login.host,
-        "j": jump or "", "d": str(home()), "i": str(os.getuid()), "l": socket.gethostname(),
-        "L": socket.gethostname().partition(".")[0], "u": getpass.getuser() if account_home() else user,
+        **place, "k": one("hostkeyalias") or login.host, "j": told or "", "d": str(home()), "i": str(os.getuid()),
+        "l": here, "L": here.partition(".")[0], "u": pwd.getpwuid(os.getuid()).pw_name if account_home() else user,
+        "C": hashlib.sha1(f"{here}{hostname}{port}{user}{told or ''}".encode(), usedforsecurity=False).hexdigest(),
     }  # fmt: skip
     known = [*options.get("userknownhostsfile", ()), *options.get("globalknownhostsfile", ())]
     try:
@@ -121,7 +126,7 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
             agent=agent_socket(options.get("identityagent", (None,))[0], tokens),
             identities_only=login.key is not None or one("identitiesonly") == "yes",
             host_key_alias=one("hostkeyalias"),
-            proxy_command=_proxy_command(proxy, tokens) if proxy else None,
+            proxy_command=_proxy_command(proxy, place) if proxy else None,
             revoked_keys=one("revokedhostkeys"),
         )
     except ValueError as error:
@@ -140,13 +145,12 @@ def _paths(files: Iterable[str], tokens: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(path_of(file.strip('"'), tokens) for file in files if file != "none")
 
 
-def _proxy_command(text: str, tokens: Mapping[str, str]) -> str:
+def _proxy_command(text: str, place: Mapping[str, str]) -> str:
     """A command for a shell. Raises ValueError for a name that the shell would not read as one."""
-    used = {sign: tokens[sign] for sign in "hnpr"}
-    for sign, value in used.items():
+    for sign, value in place.items():
         if f"%{sign}" in text and _OF_SHELLS.search(value):
             raise ValueError(f"ProxyCommand passes {value!r} to a shell; correct the address")
-    return expand(text, used).removeprefix("exec ")
+    return expand(text, place).removeprefix("exec ")
 
 
 def _in_home(file: str) -> str:

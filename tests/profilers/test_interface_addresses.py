@@ -17,7 +17,8 @@ from profilers.addresses_and_ports import interface_address
 from profilers.interface_addresses import interface_addresses
 for command in ("link set lo up", "address add 10.9.0.1/24 dev lo label lo:1", "address add 10.9.0.2/24 dev lo",
                 "address add fd99::1/64 dev lo", "address add 10.8.0.1 peer 10.8.0.2 dev lo",
-                "address add 169.254.7.7/16 dev lo", "address add fe80::9/64 dev lo"):
+                "address add fd98::1/64 dev lo preferred_lft 0", "address add 169.254.7.7/16 dev lo",
+                "address add fe80::9/64 dev lo"):
     subprocess.run(["ip", *command.split()], check=True)
 subprocess.run(["ip", "link", "property", "add", "dev", "lo", "altname", "loop"], check=False)  # by Linux 5.5
 names = ("lo", "lo:1", "lo:2", "loop")
@@ -55,6 +56,7 @@ def test_every_address_of_an_interface_is_listed() -> None:
         ("lo", "169.254.7.7", False, True, "lo"),
         ("lo", "::1", False, False, ""),
         ("lo", "fd99::1", False, False, ""),
+        ("lo", "fd98::1", True, False, ""),
         ("lo", "fe80::9", False, True, ""),
     }
     assert by_name.pop("loop") in ("127.0.0.1", None)  # None where Linux has no second names

@@ -1,5 +1,6 @@
 """The agent starts from a folder in which nobody else can put another in its place."""
 
+import errno
 import getpass
 import os
 import subprocess
@@ -136,6 +137,28 @@ def test_a_user_without_a_home_and_a_name_is_given_both(stranger):
     assert (os.environ["XDG_CACHE_HOME"], os.environ["HOME"]) == (folder, folder)
     assert getpass.getuser() == f"user-{os.getuid()}"
     assert bootstrap.closed_folder("~") == os.path.join(folder, "planner")
+
+
+def test_a_device_without_any_folder_for_it_is_named(stranger, monkeypatch, capfd):
+    def none_usable():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr("tempfile.gettempdir", none_usable)
+        bootstrap.main("digest", 1, {})
+    assert capfd.readouterr().out == "planner:fail [Errno 2] No usable temporary directory found\n"
+
+
+@pytest.mark.parametrize(("umask", "left"), [(0, 0), (0o777, 0o077), (0o022, 0o022)])
+def test_whatever_the_umask_folders_are_of_use_to_this_user_alone(tmp_path, monkeypatch, umask, left):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    before = os.umask(umask)
+    try:
+        folder = bootstrap.closed_folder("~")
+    finally:
+        assert os.umask(before) == left
+    for made in (folder, tmp_path / "cache"):
+        assert os.stat(made).st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("told", ["relative", "~", ""])

@@ -239,6 +239,10 @@ class TestMistakes:
             ('jump = "a b"', '2: devices.a.jump: "a b" is not an address'),
             ('jump = "gate,-oProxyCommand=x"', '2: devices.a.jump: "-oProxyCommand=x" is not an address'),
             ('prefix = "docker \'exec"', "2: devices.a.prefix: no shell reads "),
+            (
+                'prefix = "bash -lc"',
+                '2: devices.a.prefix: -lc takes one word as its command; write \'exec "$0" "$@"\' after',
+            ),
             ("prefix = 3", "2: devices.a.prefix: input should be a valid list, not 3"),
             ('environment = {"A B" = "c"}', "2: devices.a.environment: not names of variables: 'A B'"),
             ('python = "x"\nvenv = "/x"', "3: devices.a.venv: and python both name an interpreter; keep one"),

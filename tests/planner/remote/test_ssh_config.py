@@ -1,6 +1,8 @@
 """What OpenSSH's configuration says, and what the fleet file says above it."""
 
 import getpass
+import os
+import pwd
 from pathlib import Path
 from shutil import which
 
@@ -70,6 +72,23 @@ def test_the_fleet_file_wins(tmp_path: Path) -> None:
     assert (found.port, found.user, found.key_files) == (22, "me", (tmp_path / "id",))
     assert found.identities_only
     assert (jump, found.proxy_command) == ("gate", None)
+
+
+def test_the_user_of_a_path_is_that_of_the_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "somebody")
+    found, _ = target(Device(name="tx2", ssh=SshLogin("tx2")), "identityfile /keys/%u\n")
+    assert found.key_files == (Path("/keys") / pwd.getpwuid(os.getuid()).pw_name,)
+
+
+def test_a_path_may_hold_the_hash_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "desk")
+    found, _ = target(Device(name="tx2", ssh=SshLogin("tx2", 22, "me")), "hostname board\nidentityfile /keys/%C\n")
+    assert found.key_files == (Path("/keys/77d5a933596e58e8cdad9efcecdb251b6a497581"),)
+
+
+def test_a_jump_host_may_be_named_by_signs_of_the_host() -> None:
+    _, jump = target(Device(name="tx2", ssh=SshLogin("tx2")), "hostname board\nuser me\nproxyjump %r@gate-%n:%p,a%%b\n")
+    assert jump == "me@gate-tx2:22,a%b"
 
 
 @pytest.mark.parametrize(
