@@ -51,87 +51,28 @@ _ENDINGS: Tuple[Tuple[str, NumberRange], ...] = (
     ("_share", _AMOUNT),
     ("_uncertainty", _AMOUNT),
 )
-#: By the whole name.
-_NAMES: Dict[str, NumberRange] = {
-    "after": COUNT,
-    "arrived": COUNT,
-    "batch": _FROM_ONE,
-    "beta1": _SHARE,
-    "beta2": _SHARE,
-    "buffered": COUNT,
-    "bytes": COUNT,
-    "classes": _FROM_ONE,
-    "clip_norm": _POSITIVE,
-    "connections": _FROM_ONE,
-    "cores": NumberRange(0, 1e6, True),
-    "count": COUNT,
-    "counts": COUNT,
-    "cycle_s": _POSITIVE,
-    "delay": COUNT,
-    "done": COUNT,
-    "dropped": COUNT,
-    "duration_s": _AMOUNT,
-    "epoch": COUNT,
-    "epsilon": _AMOUNT,
-    "every": COUNT,
-    "gain": _POSITIVE,
-    "id": COUNT,
-    "idle_watts": _AMOUNT,
-    "input_shape": _FROM_ONE,
-    "interval": _AMOUNT,
-    "labels": COUNT,
-    "layers": COUNT,
-    "malformed": COUNT,
-    "max_watts": _AMOUNT,
-    "member": COUNT,
-    "micro_batch": COUNT,
-    "mode": NumberRange(0, 0o7777),
-    "momentum": _SHARE,
-    "network_bytes": _AMOUNT,
-    "offset": COUNT,
-    "parameters": COUNT,
-    "peak_buffered": COUNT,
-    "port": NumberRange(0, 65535),
-    "ports": NumberRange(0, 65535),
-    "power_w": _AMOUNT,
-    "rate": _AMOUNT,
-    "rate_bytes_per_s": _POSITIVE,
-    "ready": _AMOUNT,
-    "received": COUNT,
-    "repeats": _AMOUNT,
-    "requested_batch": _FROM_ONE,
-    "samples": COUNT,
-    "saved_offset": COUNT,
-    "scale": _POSITIVE,
-    "seconds": _AMOUNT,
-    "shape": COUNT,
-    "shared": COUNT,
-    "shared_with": COUNT,
-    "shares": _AMOUNT,
-    "size": COUNT,
-    "sizes": COUNT,
-    "slowdown": NumberRange(1, 1e9),
-    "start": COUNT,
-    "stdev": _AMOUNT,
-    "step": COUNT,
-    "steps": _AMOUNT,
-    "steps_planned": _AMOUNT,
-    "stored": COUNT,
-    "threads": COUNT,
-    "total": COUNT,
-    "turns": COUNT,
-    "usable_cores": NumberRange(0, 1e6, True),
-    "used": COUNT,
-    "values": _AMOUNT,
-    "waiting": COUNT,
-    "warmup": _AMOUNT,
-    "weight_decay": _AMOUNT,
-    "weights": _AMOUNT,
-    "loss": ANY,
-    "metrics": ANY,
-}
-
-
+#: By the whole name: the names of each range.
+_NAMES: Tuple[Tuple[NumberRange, str], ...] = (
+    (
+        COUNT,
+        "after arrived buffered bytes count counts delay done dropped epoch every id labels layers malformed "
+        "member micro_batch offset parameters peak_buffered received samples saved_offset shape shared "
+        "shared_with size sizes start step stored threads total turns used waiting",
+    ),
+    (_FROM_ONE, "batch classes connections input_shape requested_batch"),
+    (_SHARE, "beta1 beta2 momentum"),
+    (_POSITIVE, "clip_norm cycle_s gain rate_bytes_per_s scale"),
+    (NumberRange(0, 1e6, True), "cores usable_cores"),
+    (
+        _AMOUNT,
+        "epsilon idle_watts interval max_watts rate ready repeats seconds shares stdev steps steps_planned "
+        "values warmup weight_decay weights",
+    ),
+    (NumberRange(0, 0o7777), "mode"),
+    (NumberRange(0, 65535), "port ports"),
+    (NumberRange(1, 1e9), "slowdown"),
+    (ANY, "loss metrics"),
+)
 #: By the names of a record and its field, where they mean something else there.
 _OF_RECORDS: Dict[Tuple[str, str], NumberRange] = {
     ("PeerMessage", "batch"): COUNT,  # 0 where it does not matter
@@ -142,9 +83,12 @@ _OF_RECORDS: Dict[Tuple[str, str], NumberRange] = {
 }
 
 
+_BY_NAME: Dict[str, NumberRange] = {name: each for each, names in _NAMES for name in names.split()}
+
+
 def range_of(record: str, field: str, whole: bool) -> NumberRange:
     """What the numbers of a record's field may be; whole: whether they are whole ones."""
-    found = _OF_RECORDS.get((record, field)) or _NAMES.get(field)
+    found = _OF_RECORDS.get((record, field)) or _BY_NAME.get(field)
     if found is None:
         found = next((each for ending, each in _ENDINGS if field.endswith(ending)), _WHOLE if whole else FINITE)
     return found
