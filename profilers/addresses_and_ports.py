@@ -1,6 +1,5 @@
 """A device finds its IP addresses, and tests whether it reaches ports of other devices."""
 
-import binascii
 import contextlib
 import os
 import random
@@ -97,17 +96,17 @@ def await_connections(job: Any, address: str) -> None:
 
     Raises OSError where the address is none of this device's.
     """
-    token = binascii.hexlify(os.urandom(_TOKEN_BYTES))
+    token = os.urandom(_TOKEN_BYTES).hex()
     with listen(address) as listener:
         listener.settimeout(_POLL_S)
-        job.emit(Listening(listener.getsockname()[1], token.decode()))
+        job.emit(Listening(listener.getsockname()[1], token))
         while not job.stopping.is_set():
             try:
                 guest = listener.accept()[0]
             except socket.timeout:
                 continue
             with guest:
-                _greet(guest, token)
+                _greet(guest, token.encode())
 
 
 def probe_port(job: Any, address: str, port: int, token: str) -> Optional[str]:

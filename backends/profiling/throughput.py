@@ -1,6 +1,5 @@
 """A throughput probe sends plain bytes over a link, with one order at each of its ends."""
 
-import binascii
 import contextlib
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,7 @@ def send(task: Any, order: SendThroughput) -> LinkThroughput:
 
 
 def _serve_python(task: Any, order: ServeThroughput) -> None:
-    token = binascii.hexlify(os.urandom(16)).decode()
+    token = os.urandom(16).hex()
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(framing.listen(order.address)) for _ in range(order.count)]
         task.emit(ThroughputListening(tuple(listener.getsockname()[1] for listener in listeners), token))

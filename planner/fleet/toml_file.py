@@ -149,8 +149,8 @@ def _explain(details: ErrorDetails, model: type[TomlTable], tables: Mapping[str,
         absent = "there are no devices" if kind == "missing" else "is empty"
         return f"{absent}; add [devices.NAME] with {example}"
     if kind == "extra_forbidden":
-        fields = (model if len(location) == 1 else tables[location[0]]).model_fields
-        return f"unknown key; {suggest(location[-1], [field.alias or name for name, field in fields.items()])}"
+        known = model if len(location) == 1 else tables[location[0]]
+        return f"unknown key; {suggest(location[-1], known.model_fields)}"
     if kind == "missing":
         return "is missing"
     if kind in ("dict_type", "model_type"):

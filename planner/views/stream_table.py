@@ -33,10 +33,12 @@ def stream_columns(streams: Mapping[str, StreamStatistics], elapsed_s: float) ->
     return {name: each for name, each in found.items() if each is not None}
 
 
-def stream_table(streams: Mapping[str, Mapping[str, Any]], title: str) -> TextTable:
+def stream_table(streams: Mapping[str, Mapping[str, Any]]) -> TextTable:
     """streams: by worker, as in result.json."""
     shown = [name for name in _COLUMNS if name not in _UNUSUAL or any(map(_of(name), streams.values()))]
-    made = TextTable(title, shown, left=("worker",), optional=[name for name in _OPTIONAL if name in shown])
+    made = TextTable(
+        "streams of samples", shown, left=("worker",), optional=[name for name in _OPTIONAL if name in shown]
+    )
     for name, stream in sorted(streams.items()):
         cells = {
             "worker": name, "rate/s": number(stream["rate"]), "batch": f"{stream['batch']:,}",

@@ -172,7 +172,7 @@ def _samples(result: Mapping[str, Any]) -> list[TextTable]:
     )
     return [
         *([partition_table(result["partition"])] if "partition" in result else []),
-        *([stream_table(streams, "streams of samples")] if streams else []),
+        *([stream_table(streams)] if streams else []),
         *([injection_table(injected)] if injected else []),
     ]
 

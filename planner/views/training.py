@@ -120,7 +120,7 @@ class TrainingProgress:
             self.say(f"{source}: {_line(event)}")
         tables = [self._table()]
         if self._streams:
-            tables.append(stream_table(stream_columns(self._streams, self._at.elapsed_s), "streams of samples"))
+            tables.append(stream_table(stream_columns(self._streams, self._at.elapsed_s)))
         if self._injected:
             tables.append(injection_table(injection_columns(self._injected)))
         self.live.update(Group(self._bar(), *tables))
