@@ -27,13 +27,13 @@ class Listening(NamedTuple):
 def interface_address(job: object, interface: str) -> Optional[str]:
     """The address under which others reach an interface; None where it has none or is not there.
 
-    interface: one of its names; a label, which some of its addresses have; or an address that it
-    has, as one that means something on its link only.
+    interface: one of its names; a label, which some of its addresses have; or an address of it,
+    instead of which another is taken only where that one means nothing beyond its link.
     """
     listed = interface_addresses()
-    labelled = [each for each in listed if each.label == interface != each.interface]
+    labelled = [each for each in listed if each.label == interface != each.interface or each.address == interface]
     names = {each.interface for each in listed if each.address == interface} or {_usual_name(interface)}
-    found = best(labelled or [each for each in listed if each.interface in names])
+    found = best(labelled) or best([each for each in listed if each.interface in names])
     return found[0] if found else None
 
 
@@ -70,12 +70,13 @@ def address_towards(job: object, target: str) -> str:
     """The address from which this device sends to a host; nothing is sent. Raises OSError."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD_PORT, type=socket.SOCK_DGRAM)[0]
-    except socket.gaierror as error:
-        what = "no address is known here of %s, another device's data_address or host (%s)" % (target, error.strerror)
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        lacks = "no address is known here of" if isinstance(error, socket.gaierror) else "no way leads from here to"
+        what = "%s %s, another device's data_address or host (%s)" % (lacks, target, error.strerror)
         raise OSError("%s; correct it in the fleet file" % what) from error
-    with socket.socket(family, kind) as probe:
-        probe.connect(address)
-        return str(probe.getsockname()[0])
 
 
 def free_port() -> int:

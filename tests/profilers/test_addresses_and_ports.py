@@ -72,6 +72,14 @@ def test_a_name_that_nobody_knows_is_told_with_the_remedy() -> None:
         addresses_and_ports.address_towards(None, "none.invalid")
 
 
+def test_an_address_to_which_no_way_leads_is_told_with_the_remedy() -> None:
+    with pytest.raises(
+        OSError,
+        match=r"no way leads from here to 255\.255\.255\.255, another device's .*; correct it in the fleet file",
+    ):
+        addresses_and_ports.address_towards(None, "255.255.255.255")  # of all, to which nothing is sent unasked
+
+
 @pytest.mark.parametrize("address", ["192.0.2.77", "127.0.1.1"])
 def test_an_address_of_no_interface_is_named_with_those_there_are(address: str) -> None:
     with pytest.raises(ValueError, match=rf"{address} is the address of no interface here \(lo.*data_interface"):
@@ -112,8 +120,9 @@ def test_each_address_of_an_interface_counts(known: InterfaceAddress) -> None:
 @pytest.mark.parametrize(
     ("interface", "address"),
     [
-        ("eth0", "192.168.1.7"), ("eth1", "fd00::8"), ("fe80::7", "192.168.1.7"), ("eth2", None), ("eth9", None),
-        ("eth3", "169.254.9.9"), ("eth4", "fd00::4"), ("eth5", "10.0.5.1"), ("eth5:data", "10.0.5.2"), ("eth5:9", None),
+        ("eth0", "192.168.1.7"), ("eth1", "fd00::8"), ("eth2", None), ("eth9", None), ("eth3", "169.254.9.9"),
+        ("eth4", "fd00::4"), ("eth5", "10.0.5.1"), ("eth5:data", "10.0.5.2"), ("eth5:9", None),
+        ("fe80::7", "192.168.1.7"), ("10.0.0.7", "10.0.0.7"), ("fd00::7", "fd00::7"),
     ],
 )  # fmt: skip
 def test_an_interface_is_reached_by_the_best_of_its_addresses(interface: str, address: str | None) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pickle
 
 import numpy as np
@@ -133,11 +134,27 @@ def test_other_archives_are_refused(tmp_path, content, reason):
         checkpoint.read(str(tmp_path / "c.npz"))
 
 
+class Trap:
+    """Whoever unpickles it makes a folder."""
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (self._folder,)
+
+
 def test_nothing_is_unpickled(tmp_path):
+    trap = Trap(str(tmp_path / "sprung"))
     path = tmp_path / "c.npz"
-    path.write_bytes(pickle.dumps({"meta": 1}))
+    path.write_bytes(pickle.dumps(trap))
     with pytest.raises(ValueError, match="it is no npz archive"):
         checkpoint.read(str(path))
+    for name in ("meta", "weights/a"):
+        np.savez(path, **{"meta": np.zeros(2, np.uint8), name: np.array([trap], object)})
+        with pytest.raises(ValueError, match="damaged"):
+            checkpoint.read(str(path))
+    assert os.listdir(str(tmp_path)) == ["c.npz"]
 
 
 @pytest.mark.parametrize("kind", ["weights", "momentum", "state"])
