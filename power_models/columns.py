@@ -1,5 +1,6 @@
 """Names of columns tell clocks, limits and units, and names and values tell the features."""
 
+import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ QUANTITY = CLOCK | LIMIT | LOAD | {
 }  # fmt: skip
 #: Names of numbers that only tell rows apart.
 IDENTIFIER = frozenset({"id", "ids", "index", "idx", "run", "job", "no", "number", "group", "fold", "seed"})
+#: Names of a column without one, here and as pandas writes them.
+_UNNAMED = re.compile(r"(\.\d+)?|Unnamed: \d+(\.\d+)?")
 #: Columns of more categories than this are taken for identifiers.
 MOST_CATEGORIES = 64
 
@@ -72,6 +75,8 @@ def choose(table: Table, target: str, groups: Ints, grouped_by: Collection[str] 
 
 def _reason(name: str, column: Column, groups: Ints, groups_rows: bool) -> str:
     """Why a column is no feature; empty for one that is."""
+    if _UNNAMED.fullmatch(name):
+        return "has no name, like the numbers of rows that pandas writes; name it if it is a quantity"
     if is_outcome(name):
         return "seems to be an outcome of the run"
     values = np.unique(column)

@@ -51,7 +51,9 @@ def read_text(path: Path, missing: str) -> str:
             return stream.read().decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise FleetError(f"{path}: {missing}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise FleetError(f"{path} cannot be read: {error.strerror}; name a file that you may read") from error
+    except UnicodeDecodeError as error:
         raise FleetError(f"{path}: cannot be read as UTF-8 text: {error}; save it as UTF-8") from error
 
 

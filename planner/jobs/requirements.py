@@ -128,7 +128,7 @@ def is_vendors_build(version: str | None) -> bool:
 
 def asks_for_vendors_build(requirement: Requirement) -> bool:
     """Whether only a local version fits, such as 2.1.0+cu118, which PyPI does not have."""
-    return any("+" in each.version for each in requirement.specifier)
+    return any("+" in each.version and each.operator.startswith("==") for each in requirement.specifier)
 
 
 def _fits(requirement: Requirement, version: str) -> bool:

@@ -86,6 +86,13 @@ def test_identifiers_are_no_features() -> None:
     assert choose(table, "watts", np.zeros(200, dtype=np.intp)).features == ("x",)
 
 
+@pytest.mark.parametrize("name", ["", ".1", "Unnamed: 0", "Unnamed: 0.1"])
+def test_a_column_without_a_name_is_no_feature(name: str) -> None:
+    table = Table({name: np.arange(8.0), "0": np.arange(8.0), "x": np.arange(8.0), "watts": np.arange(8.0)})
+    chosen = choose(table, "watts", np.arange(8))
+    assert chosen.features == ("0", "x") and chosen.left_out[name].startswith("has no name")
+
+
 def numbered(**columns: object) -> Table:
     """Three rows each of eight programs."""
     return Table({"watts": np.arange(1.0, 25), "x": np.tile([1.0, 2, 3], 8), **columns})

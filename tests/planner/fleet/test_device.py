@@ -298,6 +298,10 @@ class TestMistakes:
         [found] = mistakes(tmp_path, "\n\nx = ")
         assert found.startswith("fleet.toml:3: not TOML: ")
 
+    def test_of_a_folder_of_that_name(self, tmp_path: Path) -> None:
+        with pytest.raises(FleetError, match=r"cannot be read: it is a folder, and no file; name a file that you may"):
+            load_fleet(tmp_path)
+
     @pytest.mark.parametrize("text", ["", "[devices]", "# nothing\n"])
     def test_no_devices(self, tmp_path: Path, text: str) -> None:
         [found] = mistakes(tmp_path, text)
