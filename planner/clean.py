@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from backends.protocol.events import CacheEntry, CacheFolder
 from backends.protocol.orders import FindCache, ListCache, RemoveEntries
-from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
 from planner.errors import PlannerError
 from planner.fleet.device import Device, Interpreter
@@ -15,8 +14,6 @@ from planner.fleet.device import Device, Interpreter
 THIS_MACHINE = "this machine"
 #: Limit for looking through a folder or removing one; a board's card is slow.
 ANSWER_S = 300.0
-
-Done = TypeVar("Done")
 
 
 class Cache(NamedTuple):
@@ -63,11 +60,11 @@ class Caches:
 
     def find(self) -> list[Cache]:
         """What is in each cache, named once however many devices share it."""
-        folders = self._of_each(self._agents, _find)
+        folders: dict[str, CacheFolder] = self._of_each(self._agents, lambda name: FindCache())
         sharing: dict[str, list[str]] = {}
         for name, folder in folders.items():
             sharing.setdefault(folder.identity, []).append(name)
-        listed = self._of_each([names[0] for names in sharing.values()], _list)
+        listed = self._of_each([names[0] for names in sharing.values()], lambda name: ListCache())
         return [
             Cache(tuple(names), folders[names[0]].path, listed[names[0]])
             for names in sharing.values()
@@ -80,21 +77,18 @@ class Caches:
         A cache whose device is lost meanwhile is left out.
         """
         by_name = {cache.devices[0]: cache for cache in caches}
+        removed = self._of_each(
+            by_name, lambda name: RemoveEntries(tuple(entry.name for entry in by_name[name].removable))
+        )
+        return [CleanedCache(by_name[name], kept) for name, kept in removed.items()]
 
-        def remove(agent: AgentClient) -> dict[str, str]:
-            names = tuple(entry.name for entry in by_name[agent.name].removable)
-            kept: dict[str, str] = agent.call(RemoveEntries(names), ANSWER_S)
-            return kept
-
-        return [CleanedCache(by_name[name], kept) for name, kept in self._of_each(by_name, remove).items()]
-
-    def _of_each(self, names: Iterable[str], ask: Callable[[AgentClient], Done]) -> dict[str, Done]:
-        """The answers of all agents at once, by device; a failure goes into ``errors``."""
-        answers: dict[str, Done] = {}
+    def _of_each(self, names: Iterable[str], order: Callable[[str], Any]) -> dict[str, Any]:
+        """The answers to orders given all at once, by device; a failure goes into ``errors``."""
+        answers: dict[str, Any] = {}
 
         def work(name: str) -> None:
             try:
-                answers[name] = ask(self._agents[name])
+                answers[name] = self._agents[name].call(order(name), ANSWER_S)
             except PlannerError as error:
                 self.errors[name] = error
 
@@ -105,13 +99,3 @@ class Caches:
 def this_machine() -> Device:
     """The operator's own machine as a device."""
     return Device(name=THIS_MACHINE, interpreter=Interpreter(sys.executable))
-
-
-def _find(agent: AgentClient) -> CacheFolder:
-    folder: CacheFolder = agent.call(FindCache(), ANSWER_S)
-    return folder
-
-
-def _list(agent: AgentClient) -> tuple[CacheEntry, ...]:
-    entries: tuple[CacheEntry, ...] = agent.call(ListCache(), ANSWER_S)
-    return entries
