@@ -23,12 +23,9 @@ def require_equal_data(agents: Mapping[str, AgentClient], devices: Mapping[str, 
     folders = {name: device.data for name, device in devices.items() if device.data is not None}
     if len(folders) < 2:
         return
-
-    def survey(name: str) -> FolderContent:
-        found: FolderContent = agents[name].call(SurveyData(folders[name]), SURVEY_S)
-        return found
-
-    found = in_parallel(folders, survey)
+    found: dict[str, FolderContent] = in_parallel(
+        folders, lambda name: agents[name].call(SurveyData(folders[name]), SURVEY_S)
+    )
     if len(set(found.values())) > 1:
         told = "; ".join(f"{name}: {folders[name]} has {_described(content)}" for name, content in found.items())
         raise RunError(
