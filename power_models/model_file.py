@@ -8,7 +8,7 @@ from typing import Any, NoReturn, get_type_hints
 
 import numpy as np
 
-from power_models.base import LEVEL, PowerModel
+from power_models.base import LEVEL, PowerModel, Range
 from power_models.dataclass_json import plain, typed
 from power_models.registry import MODELS
 from power_models.table import Table
@@ -47,6 +47,7 @@ def load(path: Path) -> PowerModel:
         raise ValueError(f"{path}: a model of schema {data.get('schema')}, this program reads {SCHEMA}; fit it again")
     try:
         model = _from_json(data)
+        _check(model)
         _try(model)
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: a damaged power model: {type(error).__name__}: {error}; fit it again") from None
@@ -74,6 +75,16 @@ def _finite(text: str) -> float:
     """A number whose exponent is too large would be read as infinity."""
     value = float(text)
     return value if math.isfinite(value) else _refuse(text)
+
+
+def _check(model: PowerModel) -> None:
+    """Raises ValueError where figures contradict each other."""
+    of_target = Range(model.target, model.least, model.greatest, ())
+    for each in (of_target, *model.ranges, *model.constants):
+        if each.least > each.greatest:
+            raise ValueError(f"{each.name} ranges from {each.least:g} to {each.greatest:g}")
+    if model.least <= 0 or model.width < 0 or model.rows < 1:
+        raise ValueError(f"least {model.least:g}, width {model.width:g} or rows {model.rows} is too small")
 
 
 def _try(model: PowerModel) -> None:

@@ -44,15 +44,20 @@ class Nameplate(Regressor):
     max_w: float
     loads: Mapping[str, float]
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for figures that contradict each other."""
+        if not 0.0 <= self.idle_w <= self.max_w or not all(full > 0.0 for full in self.loads.values()):
+            raise ValueError(f"idle_w {self.idle_w:g}, max_w {self.max_w:g} and loads {dict(self.loads)} do not fit")
+
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
-        """The two watts that fit best, by relative errors."""
+        """The two watts that fit best, by relative errors; they do not fall with the load."""
         target.require_power()
         draft = cls(0.0, 0.0, _loads(table))
         busy = draft.busy(table)
-        terms = np.column_stack([1 - busy, busy]) / target.values[:, None]
-        idle_w, max_w = nonnegative_weights(terms, np.ones(table.rows))
-        return cls(float(idle_w), float(max_w), draft.loads)
+        terms = np.column_stack([np.ones(table.rows), busy]) / target.values[:, None]
+        idle_w, rise_w = nonnegative_weights(terms, np.ones(table.rows))
+        return cls(float(idle_w), float(idle_w + rise_w), draft.loads)
 
     def busy(self, table: Table) -> Floats:
         """Share, 0 to 1, of the busiest part in each row, UNKNOWN where none of them is known."""

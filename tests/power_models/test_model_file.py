@@ -37,6 +37,9 @@ def test_a_model_file_is_json_and_says_what_it_holds(tmp_path: Path) -> None:
         (lambda text: text.replace('"ranges": [{', '"ranges": ["x", {'), "damaged"),
         (lambda text: text.replace('"intercept": ', '"intercept": "x", "was": '), "damaged"),
         (lambda text: text.replace('"weights": [', '"weights": [1.0, '), "damaged"),
+        (lambda text: text.replace('"width": 0.1', '"width": -0.1'), "width -0.1 or rows"),
+        (lambda text: text.replace('"rows": ', '"rows": -'), "is too small"),
+        (lambda text: text.replace('"least": ', '"least": 1e9, "was": ', 1), "ranges from 1e+09 to"),
         (lambda text: text.replace('"width": 0.1', '"width": NaN'), "NaN is no number"),
         (lambda text: text.replace('"about": {', '"about": {"mape": 1e999'), "1e999 is no number"),
         (lambda text: "[" * 100_000, "no power model"),
@@ -50,6 +53,17 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, change: object, said
     with pytest.raises(ValueError, match="model.json") as refused:
         load(path)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("change", [{"idle_w": 1e9}, {"idle_w": -1.0}, {"max_w": 0.5}, {"loads": {"u_cpu": 0.0}}])
+def test_a_nameplate_that_contradicts_itself_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    path = tmp_path / "model.json"
+    save(fitted("nameplate"), path)
+    data = json.loads(path.read_text())
+    data["fitted"].update(change)
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=r"model\.json: a damaged power model: .* do not fit; fit it again"):
+        load(path)
 
 
 def test_a_tree_that_runs_in_circles_is_refused(tmp_path: Path) -> None:

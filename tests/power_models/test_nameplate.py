@@ -23,6 +23,12 @@ def test_it_is_fitted_by_what_a_device_draws_when_more_or_less_busy() -> None:
     assert set(model.loads) == {"u_cpu", "u_gpu"}, "memory in use draws nothing"
 
 
+def test_watts_do_not_fall_with_the_load() -> None:
+    table = Table.of({"u_cpu": [0.0, 0.5, 1.0]})
+    model = Nameplate.fit(table, Target("power", np.array([30.0, 20.0, 20.0])))
+    assert 20.0 < model.idle_w == model.max_w < 30.0
+
+
 def test_two_watts_that_somebody_wrote_down_are_a_model() -> None:
     model = Nameplate(4.0, 14.0, {"u_cpu": 1.0, "gpu_util": 100.0})
     table = Table.of({"u_cpu": [0.1, 0.2, "", 1.5], "gpu_util": [50, "", "", 0]})
