@@ -32,7 +32,10 @@ ANSWER_S = 60.0
 
 
 class DeviceProfiler:
-    """Measures what the profile lacks of single devices."""
+    """Measures what the profile lacks of single devices.
+
+    ``identify``, ``idle`` and ``watch`` raise PlannerError where the device fails.
+    """
 
     def __init__(self, request: ProfileRequest, timer: StepTimer, recorder: ProfileRecorder) -> None:
         self._request = request
@@ -42,10 +45,14 @@ class DeviceProfiler:
 
     def identify(self, device: Device, agent: AgentClient) -> None:
         """Collect facts, by which earlier measurements may not hold."""
-        try:
-            self._facts(device, agent)
-        except PlannerError as error:
-            self._recorder.fail(device.name, str(error))
+        name = device.name
+        self._show(name, "facts", None)
+        facts: Facts = agent.call(CollectFacts(), ANSWER_S)
+        before = self._known(device).facts
+        if before is None or reuse.identity(before) != reuse.identity(facts):
+            self._recorder.change(lambda profile: profile.without_links(name))
+            self._recorder.note(name, idle=None, steps=(), took_s={}, failures={})
+        self._recorder.note(name, facts=facts)
 
     def idle(self, device: Device, agent: AgentClient) -> None:
         """Measure counters and watts while no device does anything."""
@@ -54,11 +61,7 @@ class DeviceProfiler:
         self._show(device.name, "idle power", None)
         began = time.monotonic()
         lasting_s = self._request.idle_s if self._facts_of(device).sensors else min(self._request.idle_s, COUNTED_S)
-        try:
-            idle: Window = agent.call(MeasureIdle(lasting_s), ANSWER_S)
-        except PlannerError as error:
-            self._recorder.fail(device.name, str(error))
-            return
+        idle: Window = agent.call(MeasureIdle(lasting_s), ANSWER_S)
         took = {**self._known(device).took_s, "idle": time.monotonic() - began}
         self._recorder.note(device.name, idle=idle, took_s=took)
 
@@ -74,11 +77,8 @@ class DeviceProfiler:
 
     def watch(self, device: Device, agent: AgentClient) -> None:
         """Count what arrives in streams. A device without the precision that is asked for fails."""
-        try:
-            self._request.check_precision(self._facts_of(device))
-            self._stream(device, agent)
-        except PlannerError as error:
-            self._recorder.fail(device.name, str(error))
+        self._request.check_precision(self._facts_of(device))
+        self._stream(device, agent)
 
     def begin(self, device: Device, agent: AgentClient, model: str) -> Call | None:
         """Let a device build a model; None where it is timed already, or cannot be."""
@@ -184,16 +184,6 @@ class DeviceProfiler:
         facts = self._known(device).facts
         assert facts is not None, "facts are collected first"
         return facts
-
-    def _facts(self, device: Device, agent: AgentClient) -> None:
-        name = device.name
-        self._show(name, "facts", None)
-        facts: Facts = agent.call(CollectFacts(), ANSWER_S)
-        before = self._known(device).facts
-        if before is None or reuse.identity(before) != reuse.identity(facts):
-            self._recorder.change(lambda profile: profile.without_links(name))
-            self._recorder.note(name, idle=None, steps=(), took_s={}, failures={})
-        self._recorder.note(name, facts=facts)
 
     def _stream(self, device: Device, agent: AgentClient) -> None:
         """Count the samples that arrive, if this was asked for. Where none do, the rest goes on."""

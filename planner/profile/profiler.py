@@ -106,7 +106,14 @@ class Profiler:
     def _at_once(self, pool: AgentPool, work: Callable[[Device, AgentClient], None]) -> None:
         """Run ``work`` on all devices at the same time, without those that failed."""
         working = self._working(pool)
-        in_parallel(working, lambda name: work(pool.devices[name], working[name]), at_once=max(1, len(working)))
+
+        def on_one(name: str) -> None:
+            try:
+                work(pool.devices[name], working[name])
+            except PlannerError as error:
+                self.recorder.fail(name, str(error))
+
+        in_parallel(working, on_one, at_once=max(1, len(working)))
 
     def _time_alone(self, pool: AgentPool) -> None:
         """Time all models on every device, on those that share a kernel in turn."""
