@@ -1,7 +1,7 @@
 """A producer replays a data set to devices: into directories or topics."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from backends.data.dataset import Dataset, as_shipped, shards
@@ -33,15 +33,11 @@ class ProduceRequest(NamedTuple):
     limit: int = 0
 
 
-class Replays(NamedTuple):
-    """The replay of each device: its samples, in its order, at its rate."""
+def replays(data: Dataset, request: ProduceRequest) -> dict[str, ReplaySource]:
+    """The replay of each device: its samples, in its order, at its rate.
 
-    sources: Mapping[str, ReplaySource]
-    rates: Mapping[str, float]
-
-
-def replays(data: Dataset, request: ProduceRequest) -> Replays:
-    """The replays of a request. Raises PlanError for rates that no stream has."""
+    Raises PlanError for rates that no stream has.
+    """
     try:
         spec = StreamSpec.from_text(f"replay:{request.rates}")
         settings = {name: spec.replay(name, request.seed) for name in request.devices}
@@ -59,8 +55,7 @@ def replays(data: Dataset, request: ProduceRequest) -> Replays:
 
         return ReplaySource(len(own), encode, settings[name], request.seed * 1009 + place)
 
-    sources = {name: replay(place, name) for place, name in enumerate(request.devices)}
-    return Replays(sources, {name: each.rate for name, each in settings.items()})
+    return {name: replay(place, name) for place, name in enumerate(request.devices)}
 
 
 def target(request: ProduceRequest) -> StreamSpec:
@@ -92,15 +87,15 @@ def produce(data: Dataset, request: ProduceRequest, stop: threading.Event, on_no
     Raises PlannerError where nothing can be written, for example on a full disk.
     """
     spec = target(request)
-    made = replays(data, request)
-    for name, rate in made.rates.items():
-        on_note(f"{name}: {rate:.4g} samples/s to {spec.place(name)}")
+    sources = replays(data, request)
+    for name, source in sources.items():
+        on_note(f"{name}: {source.settings.rate:.4g} samples/s to {spec.place(name)}")
     written = dict.fromkeys(request.devices, 0)
     failures: list[str] = []
 
     def fill_one(name: str) -> None:
         try:
-            written[name] = fill(writer_of(spec, name), made.sources[name], request.limit, stop)
+            written[name] = fill(writer_of(spec, name), sources[name], request.limit, stop)
         except (OSError, ValueError) as error:
             failures.append(f"{name}: {error}")
             stop.set()

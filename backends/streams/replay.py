@@ -71,7 +71,7 @@ class ReplaySource(SampleSource):
     ) -> None:
         self._positions = BatchLoader(_PlaceOnly(count), 1, seed)
         self._encode = encode
-        self._settings = settings
+        self.settings = settings
         self._clock = clock
         self._closed = threading.Event()
         self._pause = pause or self._closed.wait
@@ -87,11 +87,11 @@ class ReplaySource(SampleSource):
 
     def read(self, wait_s: float) -> Optional[List[StreamRecord]]:
         seconds = self._clock() - self._began_s
-        due = self._settings.arrived(seconds) - self._delivered
+        due = self.settings.arrived(seconds) - self._delivered
         if not due:
-            if seconds >= self._settings.stops_s:
+            if seconds >= self.settings.stops_s:
                 return None
-            self._pause(min(wait_s, max(1e-3, 1.0 / max(self._settings.rate, 1e-9))))
+            self._pause(min(wait_s, max(1e-3, 1.0 / max(self.settings.rate, 1e-9))))
             return []
         count = min(due, MOST_AT_ONCE)
         self._delivered += count
@@ -100,7 +100,7 @@ class ReplaySource(SampleSource):
     def _record(self) -> StreamRecord:
         offset = self._positions.position
         payload = self._encode(int(next(self._positions)[0]))
-        every = self._settings.malformed
+        every = self.settings.malformed
         return StreamRecord(offset, payload[:-1] if every and offset % every == every - 1 else payload)
 
     def commit(self, offset: int) -> None:
