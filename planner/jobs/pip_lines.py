@@ -20,6 +20,8 @@ _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 _OPTIONS = re.compile(r"\s--?[A-Za-z].*$", re.DOTALL)
 _INCLUDING = {"-r": False, "--requirement": False, "-c": True, "--constraint": True}
 _EDITABLE = ("-e", "--editable")
+#: Options that tell where packages come from, perhaps with a password in their value.
+SOURCES = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--no-index")
 _ARCHIVES = (
     ".whl", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.lz", ".tlz", ".tar.lzma",
 )  # fmt: skip
@@ -50,8 +52,8 @@ class PipLine(NamedTuple):
 def read(path: Path, constrains: bool = False, above: tuple[Path, ...] = ()) -> Iterator[PipLine]:
     """All requirements of a file and of the files that it includes.
 
-    Options for the whole file, such as --index-url, are left to pip. Raises PlanError naming the
-    line of a file that cannot be read, or that includes itself.
+    Of SOURCES only the option is told; other options for the whole file are left to pip. Raises
+    PlanError naming the line of a file that cannot be read, or that includes itself.
     """
     for number, text in _logical_lines(_text(path)):
         where = f"{path}:{number}"
@@ -60,6 +62,8 @@ def read(path: Path, constrains: bool = False, above: tuple[Path, ...] = ()) -> 
             yield from _included(path, where, value, constrains or _INCLUDING[option], (*above, path.resolve()))
         elif option in _EDITABLE:
             yield PipLine(where, f"-e {value}", constrains)
+        elif option in SOURCES:
+            yield PipLine(where, option, constrains)
         elif option is None:
             yield PipLine(where, _OPTIONS.sub("", text).strip(), constrains)
 

@@ -22,7 +22,7 @@ _OF_CONDA = re.compile(r"[\w.-]+=[^=]")
 def requirements_in(folder: Path, on_left: Callable[[str], None] = lambda text: None) -> tuple[Requirement, ...]:
     """The requirements of a project, with their constraints; none without such a file.
 
-    on_left: told each line that only pip can judge: a path or a URL without a name.
+    on_left: told each line that only pip can judge: an index, or a path or a URL without a name.
     Raises PlanError that names the line of what is no requirement.
     """
     path = folder / FILE
@@ -31,7 +31,9 @@ def requirements_in(folder: Path, on_left: Callable[[str], None] = lambda text: 
     found: list[Requirement] = []
     constraints: list[Requirement] = []
     for line in pip_lines.read(path):
-        if line.is_location or line.text.startswith(("-e ", "-r ", "-c ")):
+        if line.text in pip_lines.SOURCES:
+            on_left(f"{line.where}: {line.text} is left to pip: add it to each `pip install` that is named here")
+        elif line.is_location or line.text.startswith(("-e ", "-r ", "-c ")):
             on_left(f"{line.where}: {line.text} is left to pip: what it installs is not known here")
         else:
             (constraints if line.constrains else found).append(_requirement(line))

@@ -78,6 +78,16 @@ def test_what_has_no_name_is_left_to_pip_and_said(tmp_path: Path, line: str) -> 
     assert found == ["tqdm"] and left.startswith(f"{tmp_path}/requirements.txt:2: ")
 
 
+@pytest.mark.parametrize("option", ["-i https://a:secret@x", "--extra-index-url=https://a:secret@x", "--no-index"])
+def test_an_index_is_left_to_pip_and_said_without_its_password(tmp_path: Path, option: str) -> None:
+    told: list[str] = []
+    assert len(requirements_in(project(tmp_path, option, "tqdm"), told.append)) == 1
+    name = option.replace("=", " ").split()[0]
+    assert told == [
+        f"{tmp_path}/requirements.txt:1: {name} is left to pip: add it to each `pip install` that is named here"
+    ]
+
+
 def test_a_name_before_a_url_is_a_requirement_of_any_version(tmp_path: Path) -> None:
     lines = "numpy @ file:///croot/numpy/work", "layers@git+https://example.org/layers", "tqdm[cli] @ https://x/t.whl"
     required = requirements_in(project(tmp_path, *lines))
