@@ -69,8 +69,13 @@ def disagreements(window: Window) -> tuple[str, ...]:
 
 
 def rejected(idle: Window | None, busy: Window | None) -> tuple[str, ...]:
-    """The sensors that work idle and while training, but not so that both can be right."""
-    return tuple(f"{_text(pair[1])}: {why}" for pair in _pairs(idle, busy) if (why := _contradiction(*pair)))
+    """The sensors that read what cannot be, while training or beside what they read idle."""
+    readings = [each for each in busy.power if each.covers in (*WHOLE, *PARTS)] if busy else []
+    powerless = (each for each in readings if each.watts is not None and not works(each))
+    return (
+        *(f"{_text(pair[1])}: {why}" for pair in _pairs(idle, busy) if (why := _contradiction(*pair))),
+        *(f"{_text(each)}: no device trains on that; see how it is connected" for each in powerless),
+    )
 
 
 def flagged(window: Window | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from planner.profile.power_readings import (
     disagreements,
     flagged,
     parts_watts,
+    rejected,
     unavailable,
     uncertainty,
     whole_reading,
@@ -38,6 +39,13 @@ def test_sensors_that_do_not_work_are_listed_with_the_reason() -> None:
     assert flagged(None) == ()
     assert "(plug: it repeats one value)" in unavailable(broken).detail
     assert "(none was found)" in unavailable(window()).detail
+
+
+@pytest.mark.parametrize("watts", [0.0, -230.5])
+def test_a_sensor_that_reads_no_watts_is_told_with_them(watts: float) -> None:
+    told = f"wall (wall) {watts:.3g} W: no device trains on that; see how it is connected"
+    assert rejected(window(wall=10), window(wall=watts, rail=0)) == (told,)
+    assert f"no sensor that works ({told})" in unavailable(window(wall=watts)).detail
 
 
 def test_errors_of_parts_add_up() -> None:
