@@ -184,7 +184,7 @@ def _hashed(pattern: str, name: str) -> bool:
 def _read(path: Path) -> Iterator[KnownKey]:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):  # ssh passes over it
         return
     except OSError as error:
         raise HostKeyError(f"{path}: known hosts cannot be read: {error.strerror}; correct its rights") from error

@@ -92,7 +92,7 @@ def _ask_ssh(login: SshLogin) -> str:
     try:
         with configuration(login) as file:
             answer = subprocess.run(
-                ["ssh", "-G", *file, *login_words(login), "--", login.host],
+                ["ssh", "-G", "-T", *file, *login_words(login), "--", login.host],
                 stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_TIMEOUT_S, check=False,
                 text=True, errors="surrogateescape",
             )  # fmt: skip

@@ -47,10 +47,10 @@ def agent_socket(text: str | None, tokens: Mapping[str, str]) -> Path | None:
     if text == "none":
         return None
     if text is None or text == "SSH_AUTH_SOCK":
-        usual = os.environ.get("SSH_AUTH_SOCK")
-        return Path(usual) if usual else None
-    if re.fullmatch(r"\$\w+", text):
-        text = "${" + text[1:] + "}"
+        text = "$SSH_AUTH_SOCK"
+    if re.fullmatch(r"\$\w+", text):  # ssh has no agent where it is not set
+        told = os.environ.get(text[1:])
+        return Path(told) if told else None
     return path_of(text, tokens)
 
 

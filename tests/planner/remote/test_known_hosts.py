@@ -96,6 +96,11 @@ def test_the_key_on_record_passes_where_it_is_one_of_several_and_no_other_does(t
         verify_against(other, tmp_path)
 
 
+def test_a_folder_in_the_place_of_a_file_holds_no_key(tmp_path: Path) -> None:
+    """As one that a container was to be given, and that was not there."""
+    assert known_keys("10.0.0.3", [tmp_path]) == []
+
+
 def test_no_key_is_unknown_and_a_certificate_authority_is_no_key(tmp_path: Path) -> None:
     with pytest.raises(UnknownHostKeyError) as caught:
         verify_against(line("10.0.0.4") + line("[10.0.0.3]:2222", KEY, "@cert-authority"), tmp_path)

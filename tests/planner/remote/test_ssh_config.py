@@ -227,3 +227,6 @@ class TestOpenSsh:
         config.write_text("Hots a\n")
         with pytest.raises(RemoteError, match=r"`ssh -G a` fails: .*line 1.* correct the ssh configuration"):
             resolve(Device(name="a", ssh=SshLogin("a", ssh_config=config)))
+        config.write_text("UserKnownHostsFile ${NO_SUCH_VARIABLE}/known ~/known\n")
+        with pytest.raises(RemoteError, match=r"fails: .*NO_SUCH_VARIABLE.* correct the ssh configuration"):
+            resolve(Device(name="a", ssh=SshLogin("a", ssh_config=config)))

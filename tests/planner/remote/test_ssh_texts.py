@@ -49,4 +49,6 @@ def test_an_agent_is_named_in_ways_of_its_own(monkeypatch: pytest.MonkeyPatch) -
     assert agent_socket("%d/my agent", TOKENS) == Path("/home/me/my agent")
     assert agent_socket("none", TOKENS) is None
     monkeypatch.delenv("SSH_AUTH_SOCK")
-    assert agent_socket(None, TOKENS) is None
+    monkeypatch.delenv("OTHER")
+    assert agent_socket(None, TOKENS) is agent_socket("$SSH_AUTH_SOCK", TOKENS) is None
+    assert agent_socket("$OTHER", TOKENS) is None
