@@ -38,6 +38,8 @@ OF_THE_OPERATOR = (CTRL_C, OPERATOR_KILLED, OPERATOR_DISK, NOTHING)
 FAULTS = OF_A_PROCESS + OF_A_DEVICE + OF_THE_JOB + OF_THE_OPERATOR
 #: Those that may pass by themselves.
 PASSING = (STOP, SWITCH_OFF, CUT, FULL_DISK)
+#: Those that may take a machine away. Runs last so many times as long, so that checkpoints were carried.
+LOSSES, LONGER = (KILL, STOP, SWITCH_OFF, CUT, SSHD, OPERATOR_KILLED), 3
 #: What passes does so well before it can be noticed, or well after.
 SHORT_S, LONG_S = 0.3 * HEARTBEAT_S, 2.5 * HEARTBEAT_S
 
@@ -128,7 +130,7 @@ def scenario(seed: int) -> Scenario:
     count = draw.choices((1, 2, 3), (1, 5, 4))[0]
     devices = tuple(draw.sample(DEVICES, max(count, 2 if engine == TORCH else 1)))
     strategy = "allreduce" if engine == TORCH else draw.choice(STRATEGIES)
-    steps = 12 * draw.randint(8, 14)
+    steps = 12 * draw.randint(8, 14) * (LONGER if kind in LOSSES else 1)
     interval, fault = draw.choice((6, 12, 24)), _fault(draw, kind, devices)
     steps_s = tuple(draw.choice(STEPS_S) for _ in devices)
     return Scenario(seed, engine, strategy, devices, steps, interval, fault, steps_s)
