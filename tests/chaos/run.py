@@ -62,7 +62,7 @@ def carry_out(case: Scenario, folder: Path, fleet: Devices) -> Observed:
         if case.fault.kind != scenario.OPERATOR_KILLED:  # one that is killed cannot remove its own
             left += unfinished(folder)
         ended = _ended(case, command, folder, None, in_time)
-        reached = max(told.latest_step(folder), _furthest(case, folder, ended))
+        reached = _reached(case, folder, ended)
         resumed = None
         if command.popen.returncode != 0 and ended.saved:
             resumed = _resume(case, folder)
@@ -189,9 +189,13 @@ def _replay(case: Scenario, folder: Path, start: State | None, saved: checkpoint
     return journal.replay(journal.read(folder), _labels(), RATE, MOMENTUM, start, end, case.steps)
 
 
-def _furthest(case: Scenario, folder: Path, ended: Ended) -> int:
-    """The latest step by the journal."""
-    return ended.replay.furthest if ended.replay is not None and not ended.replay.problem else 0
+def _reached(case: Scenario, folder: Path, ended: Ended) -> int:
+    """The latest step by what the host told, and by the journal.
+
+    Devices go on until they notice that their operator was killed: those steps are in no log.
+    """
+    replay = None if case.fault.kind == scenario.OPERATOR_KILLED else ended.replay
+    return max(told.latest_step(folder), 0 if replay is None or replay.problem else replay.furthest)
 
 
 def _labels() -> dict[bytes, int]:

@@ -38,7 +38,7 @@ OF_THE_OPERATOR = (CTRL_C, OPERATOR_KILLED, OPERATOR_DISK, NOTHING)
 FAULTS = OF_A_PROCESS + OF_A_DEVICE + OF_THE_JOB + OF_THE_OPERATOR
 #: Those that may pass by themselves.
 PASSING = (STOP, SWITCH_OFF, CUT, FULL_DISK)
-#: Those that may take a machine away. Runs last so many times as long, so that checkpoints were carried.
+#: Those that may take a machine away. These runs last longer, so that checkpoints were carried.
 LOSSES, LONGER = (KILL, STOP, SWITCH_OFF, CUT, SSHD, OPERATOR_KILLED), 3
 #: What passes does so well before it can be noticed, or well after.
 SHORT_S, LONG_S = 0.3 * HEARTBEAT_S, 2.5 * HEARTBEAT_S
