@@ -110,6 +110,7 @@ def test_a_process_that_is_stopped_or_killed_is_dropped(tmp_path, number):
         if number == signal.SIGSTOP:
             run.fall_silent("nano")
         run.await_event(Dropped)
+        run.await_steps(1)  # without any there is no checkpoint
         run.stopping.set()
         process.kill()
     done = run.account().done
