@@ -144,7 +144,7 @@ def outcome(case: Scenario, seen: Observed) -> str:
         return "all steps made"
     if seen.run.code == INTERRUPTED:
         return "ended with a checkpoint"
-    return "ended; resumed to the last step" if seen.resumed and seen.resumed.code == 0 else "ended"
+    return "ended, then resumed to the last step" if seen.resumed and seen.resumed.code == 0 else "ended"
 
 
 def engine_name(case: Scenario) -> str:
