@@ -10,7 +10,6 @@ Memory and rates are medians of phases, which are of one run and of the same min
 """
 
 import json
-import signal
 import statistics
 import subprocess
 import sys
@@ -103,7 +102,7 @@ class LoadedRun:
         )
 
     def end(self) -> None:
-        self.command.popen.send_signal(signal.SIGINT)
+        self.command.popen.terminate()  # as Ctrl-C, which a background job ignores
         self.command.ended()
 
 
