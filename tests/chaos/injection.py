@@ -44,7 +44,12 @@ class Injector:
         if self._fault.after > 0:
             return journal.count(self._folder) >= self._fault.after * self._case.steps
         names = self._case.devices if self._fault.device == OPERATOR else (self._fault.device,)
-        return any(agents(self._folder, name) for name in names)
+        return any(len(agents(self._folder, name)) > self._hits_host for name in names)  # the host's comes second
+
+    @property
+    def _hits_host(self) -> bool:
+        """Whether it is for a process of its own, that hosts the run beside a member."""
+        return self._fault.of_host and not self._case.needs_all
 
     def _inject(self) -> None:
         kind, device = self._fault.kind, self._fault.device
@@ -70,8 +75,7 @@ class Injector:
     def _signal_member(self, device: str) -> None:
         """To the newest process of those that host the run, or else to the member's."""
         found = agents(self._folder, device)
-        hosting = self._fault.of_host and not self._case.needs_all
-        for process in found[1:2] if hosting else found[:1]:
+        for process in found[1:2] if self._hits_host else found[:1]:
             if self._fault.kind == scenario.KILL:
                 signal_one(process, signal.SIGKILL)
             else:
