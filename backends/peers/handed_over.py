@@ -1,4 +1,4 @@
-"""What peers have handed over makes a checkpoint: means over all, and each one's own arrays."""
+"""Peers hand over arrays for a checkpoint, which has means over all and what is each one's own."""
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 

@@ -38,7 +38,7 @@ class SshAgent(AgentSSH):
         self._link.settimeout(ANSWER_S)
         try:
             self._link.connect(str(path))
-            self._connect(self._link)  # type: ignore[attr-defined]
+            self._connect(self._link)  # type: ignore[attr-defined]  # the stubs leave it out
             self._link.settimeout(None)  # a signature may wait for a person
         except TimeoutError:
             self.problem = f"the SSH agent {path} does not answer within {ANSWER_S:g} s: restart it"

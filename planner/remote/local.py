@@ -18,8 +18,7 @@ from planner.remote.drain import LAST_WORDS_S, Drain
 _CLOSE_S = END_S + GONE_S + 1.0
 _ERRORS_BYTES = 1 << 16
 
-
-P = TypeVar("P", bound="LocalProcess")
+Spawned = TypeVar("Spawned", bound="LocalProcess")
 
 
 class LocalRemote(Remote):
@@ -32,7 +31,7 @@ class LocalRemote(Remote):
     def spawn(self, command: Sequence[str]) -> "LocalProcess":
         return self._keep(LocalProcess(self.name, command))
 
-    def _keep(self, process: P) -> P:
+    def _keep(self, process: Spawned) -> Spawned:
         """To be closed with this remote."""
         self._processes = [*(each for each in self._processes if not each.closed), process]
         return process

@@ -53,4 +53,3 @@ def test_agents_that_were_started_again_and_again_are_not_all_kept(pool: AgentPo
         pool.another("a").close()
     last = pool.another("a")
     assert pool._extra == [last]
-    assert len(pool._remotes["a"]._processes) == 2  # type: ignore[attr-defined]

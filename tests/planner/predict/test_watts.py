@@ -26,6 +26,14 @@ def windows(**covers: tuple[float | None, float | None]) -> tuple[Window, Window
     return Window(1.0, {}, idle), Window(1.0, {}, busy)
 
 
+def sensed_total(covers: dict) -> tuple:
+    """Idle and busy watts of a device by sensors of such coverage, and where they come from."""
+    idle, busy = windows(**covers)
+    step = profiles.step(window=busy)
+    found = wattage(profiles.device(step, None, None)._replace(idle=idle), step)
+    return found.idle_w, found.busy_w, found.provenance
+
+
 @pytest.mark.parametrize(
     ("covers", "expected"),
     [
@@ -42,10 +50,7 @@ def windows(**covers: tuple[float | None, float | None]) -> tuple[Window, Window
     ],
 )
 def test_the_sensor_that_covers_most_is_the_device_total(covers: dict, expected: tuple) -> None:
-    idle, busy = windows(**covers)
-    step = profiles.step(window=busy)
-    found = wattage(profiles.device(step, None, None)._replace(idle=idle), step)
-    assert (found.idle_w, found.busy_w, found.provenance) == expected
+    assert sensed_total(covers) == expected
 
 
 @pytest.mark.parametrize(
@@ -59,10 +64,7 @@ def test_the_sensor_that_covers_most_is_the_device_total(covers: dict, expected:
     ],
 )
 def test_a_whole_that_its_parts_exceed_is_none(covers: dict, expected: tuple) -> None:
-    idle, busy = windows(**covers)
-    step = profiles.step(window=busy)
-    found = wattage(profiles.device(step, None, None)._replace(idle=idle), step)
-    assert (found.idle_w, found.busy_w, found.provenance) == expected
+    assert sensed_total(covers) == expected
 
 
 @pytest.mark.parametrize("covers", [{"module": (20, 1)}, {"wall": (20, 18.9)}, {"gpu": (20, 5), "cpu": (9, 10)}])

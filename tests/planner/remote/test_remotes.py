@@ -164,6 +164,14 @@ def test_closing_a_remote_ends_its_processes_and_may_be_repeated(remote: Remote)
     assert wait_until(lambda: not lives(pid))
 
 
+def test_a_local_remote_forgets_processes_that_were_closed() -> None:
+    remote = LocalRemote("device")
+    remote.spawn(["cat"]).close()
+    stays, last = remote.spawn(["cat"]), remote.spawn(["cat"])
+    assert remote._processes == [stays, last]
+    remote.close()
+
+
 def test_a_local_process_that_does_not_listen_is_killed_with_its_children(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

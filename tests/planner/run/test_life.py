@@ -48,6 +48,8 @@ class Recorded(Life[str]):
 
     def handle(self, source: str, event: Event | None) -> None:
         self.heard.append(event)
+        if event == "saving":
+            self.wait_on()
 
     def outcome(self, ended: bool) -> str | None:
         return "ended" if ended else None
@@ -77,7 +79,6 @@ def test_an_order_that_says_that_it_saves_is_waited_for_from_then_on() -> None:
     times_s = iter((0.0, 4.0, 4.0, 8.0, 10.0))
     life = Recorded(presses=1, clock=lambda: next(times_s))
     life.signals.events.put(("tx1", "saving"))
-    life.handle = lambda source, event: life.wait_on()  # type: ignore[method-assign]
     assert life.watch() == "late"
     assert next(times_s, None) is None
 
