@@ -63,8 +63,9 @@ def known_job(
         return image_job(module, shape, outputs)
     description = models.described(model, input_shape, classes)
     module = layers.build(description.layers, description.input_shape)
-    job = image_job(module, description.input_shape, description.classes)
-    return job._replace(initial_weights=models.initial_weights(description, seed))
+    weights = torch.from_numpy(models.initial_weights(description, seed))
+    nn.utils.vector_to_parameters(weights, module.parameters())
+    return image_job(module, description.input_shape, description.classes)
 
 
 def load_job(load: Callable[[], UserJob], seed: int, threads: int) -> LoadedJob:

@@ -1,48 +1,36 @@
 """A PyTorch replica keeps parameters, gradients and state as views into flat tensors."""
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 import torch
 
-from backends.frameworks.base import NO_GRADIENT, Replica
 from backends.frameworks.layout import Variable, consecutive
 from backends.frameworks.optimizer import OWN, OptimizerSettings, Slots
-from backends.jobs.failure import refusal
 from backends.jobs.job import Job
-from backends.pytorch.jobs import as_tensors
-from backends.pytorch.mixed_precision import LossScale, autocast, require
-from backends.pytorch.own_optimizer import TorchOptimizer
+from backends.pytorch.mixed_precision import LossScale, require
+from backends.pytorch.module_replica import ModuleReplica, Named, changing_buffers, frozen, trained
 from backends.pytorch.ready_shares import ready_shares
 from backends.pytorch.updates import FlatUpdate
-from profilers.mixed_precision import FP16, FP32
+from profilers.mixed_precision import FP16
 
 
-class TorchReplica(Replica):
+class TorchReplica(ModuleReplica):
     """A torch module whose parameters, gradients and state are views into flat tensors.
 
-    The job's forward and loss get the batch's arrays as tensors on the device that computes.
     State holds frozen parameters and floating-point buffers; those with infinities are constants.
     training_loss: what gradients are taken of, ``loss`` or a module around it.
     """
 
     def __init__(self, job: Job) -> None:
-        self._job = job
-        self.input_shape, self.classes = job.input_shape or (), job.classes or 0
-        self.higher_is_better = job.higher_is_better
-        self.accelerator = "cuda" if torch.cuda.is_available() else "cpu"
-        self._device = torch.device(self.accelerator)
-        self.module = module = job.model.to(self._device).train()
-        trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
-        named_state: List[Tuple[str, torch.Tensor]] = [
-            (name, value) for name, value in module.named_parameters() if not value.requires_grad
-        ]
-        named_state += [(name, value) for name, value in module.named_buffers() if _changes(value)]
-        self._trained = [value for _, value in trained]
-        self._weights, self.variables = _flatten(trained, self._device)
-        self._state, self.state_variables = _flatten(named_state, self._device)
+        super().__init__(job)
+        module = job.model.to(self._device).train()
+        named = trained(module)
+        self._trained = [value for _, value in named]
+        self._weights, self.variables = flatten(named, self._device)
+        self._state, self.state_variables = flatten(frozen(module) + changing_buffers(module), self._device)
         self._gradients = torch.zeros_like(self._weights)
-        for (_, parameter), place in zip(trained, self.variables):
+        for (_, parameter), place in zip(named, self.variables):
             parameter.grad = self._gradients[place.part].view(place.shape)
         self.training_loss: Callable[[Any], torch.Tensor] = self.loss
         self._update = FlatUpdate(self._weights, self._gradients)
@@ -53,10 +41,7 @@ class TorchReplica(Replica):
         self.gradients = self._host_gradients.numpy()
         self.state = self._host_state.numpy()
         self._updated = False
-        self._precision = FP32
         self._loss_scale: Optional[LossScale] = None
-        if job.initial_weights is not None:
-            self.set_weights(job.initial_weights)
 
     def compute_in(self, precision: str) -> None:
         require(precision, self.accelerator)
@@ -119,19 +104,6 @@ class TorchReplica(Replica):
             self._gradients.add_(self._weights, alpha=decay)
         self._synchronise()
 
-    def loss(self, batch: Any) -> torch.Tensor:
-        """The mean loss of a batch."""
-        if self._precision == FP32:
-            return self._loss(batch)
-        with autocast(self._precision, self.accelerator):
-            return self._loss(batch).float()
-
-    def _loss(self, batch: Any) -> torch.Tensor:
-        found: torch.Tensor = self._job.loss(*self._job.forward(self.module, as_tensors(batch, self._device)))
-        if not found.requires_grad:
-            raise refusal(NO_GRADIENT)
-        return found
-
     def fetch(self) -> None:
         if self.accelerator == "cpu":
             return
@@ -171,16 +143,6 @@ class TorchReplica(Replica):
         self._updated = True
         self._synchronise()
 
-    def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
-        self.module.eval()
-        try:
-            with torch.no_grad():
-                found = self._job.forward(self.module, as_tensors(batch, self._device))
-                metrics = {name: float(metric.function(*found)) for name, metric in self._job.metrics.items()}
-                return float(self._job.loss(*found)), metrics
-        finally:
-            self.module.train()
-
     def slots(self, kind: str) -> Slots:
         return self._update.slots(kind)
 
@@ -193,23 +155,9 @@ class TorchReplica(Replica):
         self._own_optimizer().step()
         weights[:] = self._weights.cpu().numpy()
 
-    def _make_own_optimizer(self) -> TorchOptimizer:
-        return TorchOptimizer(self._job, [each for each in self.module.parameters() if each.requires_grad])
 
-    def _synchronise(self) -> None:
-        if self.accelerator == "cuda":
-            torch.cuda.synchronize(self._device)
-
-
-def _changes(buffer: torch.Tensor) -> bool:
-    return buffer.is_floating_point() and bool(torch.isfinite(buffer).all())
-
-
-def _flatten(
-    named: Iterable[Tuple[str, torch.Tensor]], device: torch.device
-) -> Tuple[torch.Tensor, Tuple[Variable, ...]]:
+def flatten(named: Named, device: torch.device) -> Tuple[torch.Tensor, Tuple[Variable, ...]]:
     """Move tensors into one flat tensor; each becomes a view of it."""
-    named = list(named)
     flat = torch.empty(sum(tensor.numel() for _, tensor in named), dtype=torch.float32, device=device)
     variables = consecutive((name, tensor.shape) for name, tensor in named)
     for (_, tensor), variable in zip(named, variables):

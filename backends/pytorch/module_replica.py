@@ -1,0 +1,87 @@
+"""What every replica of a torch module has in common: the job's loss, metrics and optimizer."""
+
+from typing import Any, Dict, List, Tuple
+
+import torch
+
+from backends.frameworks.base import NO_GRADIENT, Replica
+from backends.jobs.failure import refusal
+from backends.jobs.job import Job
+from backends.pytorch.jobs import as_tensors
+from backends.pytorch.mixed_precision import autocast
+from backends.pytorch.own_optimizer import TorchOptimizer
+from profilers.mixed_precision import FP32
+
+Named = List[Tuple[str, torch.Tensor]]
+
+
+class ModuleReplica(Replica):
+    """A job's module on the device that computes.
+
+    The job's forward and loss get the batch's arrays as tensors there.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.input_shape, self.classes = job.input_shape or (), job.classes or 0
+        self.higher_is_better = job.higher_is_better
+        self.accelerator = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = torch.device(self.accelerator)
+        self.module = job.model
+        self._precision = FP32
+
+    def loss(self, batch: Any) -> torch.Tensor:
+        """The mean loss of a batch."""
+        if self._precision == FP32:
+            return self._loss(batch)
+        with autocast(self._precision, self.accelerator):
+            return self._loss(batch).float()
+
+    def _loss(self, batch: Any) -> torch.Tensor:
+        found: torch.Tensor = self._job.loss(*self._job.forward(self.module, as_tensors(batch, self._device)))
+        if not found.requires_grad:
+            raise refusal(NO_GRADIENT)
+        return found
+
+    def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
+        self.module.eval()
+        try:
+            with torch.no_grad():
+                return self._scores(batch)
+        finally:
+            self.module.train()
+
+    def _scores(self, batch: Any) -> Tuple[float, Dict[str, float]]:
+        found = self._job.forward(self.module, as_tensors(batch, self._device))
+        metrics = {name: float(metric.function(*found)) for name, metric in self._job.metrics.items()}
+        return float(self._job.loss(*found)), metrics
+
+    def _make_own_optimizer(self) -> TorchOptimizer:
+        return TorchOptimizer(self._job, self._parameters())
+
+    def _parameters(self) -> List[torch.nn.Parameter]:
+        """Those that are trained."""
+        return [each for each in self.module.parameters() if each.requires_grad]
+
+    def _synchronise(self) -> None:
+        if self.accelerator == "cuda":
+            torch.cuda.synchronize(self._device)
+
+
+def trained(module: torch.nn.Module) -> Named:
+    """The parameters that are trained, by name."""
+    return [(name, value) for name, value in module.named_parameters() if value.requires_grad]
+
+
+def frozen(module: torch.nn.Module) -> Named:
+    """The parameters that are not trained, which are part of the state."""
+    return [(name, value) for name, value in module.named_parameters() if not value.requires_grad]
+
+
+def changing_buffers(module: torch.nn.Module) -> Named:
+    """The floating-point buffers but for those with infinities, which are constants."""
+    return [(name, value) for name, value in module.named_buffers() if _changes(value)]
+
+
+def _changes(buffer: torch.Tensor) -> bool:
+    return buffer.is_floating_point() and bool(torch.isfinite(buffer).all())
