@@ -52,7 +52,7 @@ def _prepare(task: Any, member: MemberSpec) -> Tuple[Workload, MemberData]:
     loaded = workload(member.replica)
     with code_of(member.replica), limited("reading its data"):
         own = member_data(member, loaded, files.fetch, _claimed)
-    task.emit(Ready(own.labels, own.division))
+    task.emit(Ready(own.labels, own.division, loaded.metrics))
     task.await_go()
     return loaded, own.data
 

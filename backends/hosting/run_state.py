@@ -20,7 +20,6 @@ from backends.protocol.events import (
     MemberProgress,
     Progress,
     RunAccount,
-    TargetUnknown,
 )
 from backends.protocol.frames import EVALUATE, Scores, Share
 from backends.protocol.json_messages import record
@@ -123,11 +122,8 @@ class RunState(abc.ABC):
         evaluated = Evaluated(step, name, *scores)
         with self._lock:
             self.evaluations.append(evaluated)
-            rule, known = self.spec.stop_rule, self._earlier_evaluations + self.evaluations
-            reason, unknown = rule.reason(known), rule.unknown_metric(known)
+            reason = self.spec.stop_rule.reason(self._earlier_evaluations + self.evaluations)
         self.emit(evaluated)
-        if unknown is not None and len(self.evaluations) == 1:
-            self.emit(TargetUnknown(unknown))
         self.step_queue.complete(name)
         if reason is not None and not self.finished:
             self.stop(reason)

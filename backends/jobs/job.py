@@ -2,15 +2,20 @@
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
+from backends.jobs.metric_names import HIGHER, direction_of
+
 #: The metric of known models: the share of right answers.
 ACCURACY = "accuracy"
 
 
 class Metric(NamedTuple):
-    """A mean over the samples of a batch, of a model's outputs and the targets."""
+    """A mean over the samples of a batch, of a model's outputs and the targets.
+
+    direction: HIGHER or LOWER, as the job states it; empty where its name is to tell.
+    """
 
     function: Callable[[Any, Any], Any]
-    higher_is_better: bool = True
+    direction: str = ""
 
 
 class Job(NamedTuple):
@@ -38,7 +43,8 @@ class Job(NamedTuple):
     @property
     def higher_is_better(self) -> Tuple[str, ...]:
         """Names of the metrics of which this holds."""
-        return tuple(sorted(name for name, metric in self.metrics.items() if metric.higher_is_better))
+        directions = {name: metric.direction or direction_of(name) for name, metric in self.metrics.items()}
+        return tuple(sorted(name for name, direction in directions.items() if direction == HIGHER))
 
 
 class LoadedJob(NamedTuple):

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from backends.jobs.job import Metric
+from backends.jobs.metric_names import HIGHER, LOWER
 from backends.protocol.member_specs import JobSpec
 
 #: The variable that holds the folder with the data set on a device, as its fleet file names it.
@@ -28,8 +29,6 @@ ARGUMENTS = {
 }
 #: Keywords besides, for functions that take them.
 KEYWORDS = {"forward": ("training",)}
-#: Words in a metric's name by which lower values are better.
-LOWER = ("loss", "error", "mae", "mse", "rmse", "perplexity", "wer", "cer")
 
 #: The project whose modules this process can import, if any.
 _entered: List[str] = []
@@ -111,14 +110,12 @@ def _metrics(given: Any) -> Dict[str, Metric]:
 
 def _metric(name: str, value: Any) -> Metric:
     function, better = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-    if not callable(function) or better not in (None, "higher", "lower"):
+    if not callable(function) or better not in (None, HIGHER, LOWER):
         raise ValueError(
             'its metric %s must be a function of outputs and targets, or (function, "higher" or "lower")' % name
         )
     require_arguments("its metric %s" % name, function, ARGUMENTS["loss"])
-    if better is None:
-        better = "lower" if any(word in name.lower() for word in LOWER) else "higher"
-    return Metric(function, better == "higher")
+    return Metric(function, better or "")
 
 
 def _check_classes(classes: Any) -> None:

@@ -39,10 +39,12 @@ class Ready(NamedTuple):
     labels: its training samples by label, where these are known.
     division: a digest of how all samples were divided, where it has divided them itself by label;
         equal for all members.
+    metrics: by name, "higher" or "lower" where the job states that it is better, else empty.
     """
 
     labels: Dict[str, int] = {}
     division: str = ""
+    metrics: Dict[str, str] = {}
 
 
 class Built(NamedTuple):
@@ -123,12 +125,6 @@ class Diverged(NamedTuple):
     member: str
     step: int
     loss: str
-
-
-class TargetUnknown(NamedTuple):
-    """An evaluation lacks the metric of the target, so that the run goes on to its last step."""
-
-    reason: str
 
 
 class CheckpointWritten(NamedTuple):
@@ -214,7 +210,6 @@ EVENTS = (
     Refused,
     Evaluated,
     Diverged,
-    TargetUnknown,
     CheckpointWritten,
     CheckpointFailed,
     Saving,

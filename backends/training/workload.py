@@ -13,7 +13,8 @@ from backends.data.partition import counted, own_samples
 from backends.frameworks.base import Replica, framework, usable_threads
 from backends.jobs import user_job
 from backends.jobs.failure import JobFailure, own_code, refusal
-from backends.jobs.job import Job, LoadedJob
+from backends.jobs.job import ACCURACY, Job, LoadedJob
+from backends.jobs.metric_names import HIGHER
 from backends.network import sample_frames
 from backends.protocol.member_specs import IID, DataPart, InjectionOrder, MemberSpec, ReplicaSpec, StreamOrder
 from backends.strategies.data_injection import InjectionSpec
@@ -79,6 +80,13 @@ class Workload(NamedTuple):
             return None
         known: Optional[int] = self.brought.train.count()
         return known
+
+    @property
+    def metrics(self) -> Dict[str, str]:
+        """As in ``Ready``."""
+        if self.brought is None:
+            return {ACCURACY: HIGHER}
+        return {name: metric.direction for name, metric in self.brought.job.metrics.items()}
 
 
 def workload(spec: ReplicaSpec) -> Workload:

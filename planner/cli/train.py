@@ -43,7 +43,8 @@ def train(
     heartbeat: Annotated[float | None, Option(help="Seconds of silence after which a worker is dropped [10].")] = None,
     allow_plaintext: options.AllowPlaintext = False,
     target: Annotated[
-        str | None, Option(help="METRIC=VALUE: end the run when an evaluation reaches it, as in accuracy=0.9.")
+        str | None,
+        Option(help="End the run when an evaluation reaches METRIC=VALUE, as accuracy=0.9, or METRIC=VALUE:lower."),
     ] = None,
     patience: Annotated[
         int | None, Option(min=1, help="End the run after so many evaluations in a row without a better value.")

@@ -19,7 +19,9 @@ class Sending(NamedTuple):
 
 
 class Started(NamedTuple):
-    """All members begin."""
+    """All members begin. until: as ``StopRule.text``."""
+
+    until: str = ""
 
 
 class Stopping(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from backends.data.partition import Partition
 from backends.frameworks.optimizer import MOMENTUM, SLOT_NAMES
-from backends.jobs.job import ACCURACY
+from backends.jobs.metric_names import HIGHER, LOWER
 from backends.protocol.member_specs import IID, HostAddress, InjectionOrder, MemberSpec, StreamOrder
 from backends.strategies.data_injection import InjectionSpec
 from backends.strategies.local_updates import EVERY, SECONDS
@@ -18,7 +18,7 @@ from backends.training.lr_schedule import KINDS, RateSchedule
 from backends.training.run_orders import RunPeer, RunRank, RunWorker
 from backends.training.run_spec import Checkpoints, RunSpec
 from backends.training.step_watch import first_limit_s
-from backends.training.stopping import LOSS, MetricTarget, StopRule
+from backends.training.stopping import MetricTarget, StopRule
 from planner.errors import PlanError, suggest
 from planner.plan.file import Plan, PlannedWorker
 from planner.train.training_data import Placed, TrainingData
@@ -43,7 +43,7 @@ class Options(NamedTuple):
     keep_weights: without it, no checkpoint is written.
     rate, weight_decay: None for the optimizer's default.
     partition: how samples are divided among devices, text of a ``data.partition.Partition``.
-    target: METRIC=VALUE, at which the run ends; None for none.
+    target: METRIC=VALUE or METRIC=VALUE:lower, at which the run ends; None for none.
     patience: evaluations without a better value after which it ends; 0 for no limit.
     inject: text of an ``InjectionSpec``, by which devices give one another samples; None for never.
     """
@@ -93,24 +93,31 @@ def stop_rule(options: Options) -> StopRule:
     """When the run ends before its last step. Raises PlanError for a target of another form."""
     if options.target is None:
         return StopRule(None, options.patience)
-    metric, equals, number = options.target.partition("=")
+    metric, equals, rest = options.target.partition("=")
+    number, colon, direction = rest.partition(":")
     try:
         value = float(number)
     except ValueError:
         value = math.nan
-    if not metric or not equals or not math.isfinite(value):
-        raise PlanError(f"--target {options.target}: write METRIC=VALUE, as in --target accuracy=0.9")
-    return StopRule(MetricTarget(metric, value), options.patience)
-
-
-def check_target(options: Options, of_job: bool) -> None:
-    """Raises PlanError for a metric that no evaluation gives; only a job has others."""
-    target = stop_rule(options).target
-    if target is not None and not of_job and target.metric not in (LOSS, ACCURACY):
+    if not metric or not equals or not math.isfinite(value) or (colon and direction not in (HIGHER, LOWER)):
         raise PlanError(
-            f"--target {options.target}: an evaluation gives no {target.metric}; it gives {LOSS}, {ACCURACY}, "
-            "and more with a --job of your own"
+            f"--target {options.target}: write METRIC=VALUE, as in accuracy=0.9, or METRIC=VALUE:{LOWER}, or :{HIGHER}"
         )
+    return StopRule(MetricTarget(metric, value, direction), options.patience)
+
+
+def settled_rule(options: Options, metrics: Mapping[str, str]) -> StopRule:
+    """The rule with the direction of its target.
+
+    metrics: as in ``Ready``. Raises PlanError for a target that cannot be judged by them.
+    """
+    rule = stop_rule(options)
+    if rule.target is None:
+        return rule
+    try:
+        return rule._replace(target=rule.target.settled(metrics))
+    except ValueError as error:
+        raise PlanError(f"--target {options.target}: {error}") from error
 
 
 def check_momentum(options: Options, strategy: Strategy) -> None:

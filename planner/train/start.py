@@ -117,12 +117,12 @@ class TrainingRun:
         try:
             run = orders.run_spec(self.plan, self.options, self.data, written, resumed)
             members = self._placed_members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
-            host = self._start_orders(agent, run, members, fetcher.hear)
+            host, until = self._start_orders(agent, run, members, fetcher.hear)
         except (PlannerError, KeyboardInterrupt):
             fetcher.remove(agent, files)  # nothing has been written to them yet
             raise
         self._signals.go.set()
-        self._reporter.report("planner", Started())
+        self._reporter.report("planner", Started(until))
         stops_all = self.plan.run.strategy.evaluation_stops_all(len(members))
         return ServerProcess(host, files, stops_all, self._has_ranks)
 
@@ -171,8 +171,12 @@ class TrainingRun:
 
     def _start_orders(
         self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec], on_event: Callable[[Event], None]
-    ) -> Supervisor:
-        """Start the host and the members, until all are ready to begin; returns the host."""
+    ) -> tuple[Supervisor, str]:
+        """Start the host and the members, until all are ready to begin.
+
+        Returns the host, and until when the run goes on. Raises PlanError for a target of a metric
+        that a member's job lacks.
+        """
         name, order, begins_with = self._host(run, members)
         host = Supervisor(name, agent, order, self._signals, begins_with, on_event=on_event, silence_s=SILENCE_S)
         if Listening in begins_with:
@@ -181,8 +185,9 @@ class TrainingRun:
                 if member.name != name:
                     self._start_member(member, run, port)
         hosting_member = {name: host} if Ready in begins_with else {}
-        self._keep_division(first_events({**hosting_member, **self._members}, Ready))
-        return host
+        ready = first_events({**hosting_member, **self._members}, Ready)
+        self._keep_division(ready)
+        return host, [orders.settled_rule(self.options, each.metrics).text for each in ready.values()][0]
 
     def _host(self, run: RunSpec, members: dict[str, MemberSpec]) -> tuple[str, Any, tuple[type, ...]]:
         """The host's name in events, its order, and the classes of its first events.

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from backends.jobs.job import ACCURACY
+from backends.jobs.metric_names import HIGHER
 from backends.protocol.events import RunAccount
 from backends.strategies.engine import TORCH
 from planner.console import OnProgress
@@ -78,7 +80,8 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     options = _options(request, before)
     orders.check(options)
     data = _data(request, options, before)
-    orders.check_target(options, data.job is not None)
+    if data.job is None:
+        orders.settled_rule(options, {ACCURACY: HIGHER})
     if request.first is not None:
         fleet = fleet or load_fleet(Path(FLEET))
         plan = plan_first(request.first, data, fleet, callbacks.on_profile, callbacks.on_note)
@@ -142,9 +145,7 @@ def _keep(result: dict[str, Any], folder: RunFolder) -> None:
 def _add_reports(result: dict[str, Any], run: TrainingRun, account: RunAccount) -> None:
     """Add how the run ended, and what is known of its start, its data and what it learnt."""
     plan = run.plan
-    result.update(end_of(account, rule := orders.stop_rule(run.options)))
-    if problem := rule.unknown_metric(account.evaluations):
-        result["problems"].append(f"--target {run.options.target}: {problem}")
+    result.update(end_of(account, orders.stop_rule(run.options)))
     if run.startup_s is not None:
         result["startup_s"] = run.startup_s
     if run.division.by_label:

@@ -21,7 +21,7 @@ from planner.console import Detail, device_output, ends, plain
 from planner.plan.file import Plan
 from planner.profile.power_readings import window_watts
 from planner.run.supervisor import MemberLost
-from planner.train.events import LogFailed, MemberGivenUp, SlowFetch
+from planner.train.events import LogFailed, MemberGivenUp, SlowFetch, Started
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, number, percent, seconds, watts
 from planner.views.samples import injection_columns, injection_table
@@ -42,7 +42,6 @@ EVENT_TEXTS = {
     events.Refused: "a connection was refused",
     events.CheckpointFailed: "the checkpoint could not be saved",
     LogFailed: "events could not be logged",
-    events.TargetUnknown: "the target cannot be reached, and the run goes on to its last step",
     events.Diverged: "the loss of {} diverged",
 }
 #: Seconds between lines of progress where standard error is no terminal.
@@ -111,6 +110,8 @@ class TrainingProgress:
                 self._injected[source] = event.injected
         elif isinstance(event, events.Evaluated):
             self.say(f"step {event.step:,}: loss {event.loss:.4f}{_scores(event.metrics)}")
+        elif isinstance(event, Started) and event.until:
+            self.say(event.until)
         elif isinstance(event, SlowFetch):
             self.say(
                 f"a checkpoint took {seconds(event.seconds)} to come from {event.device}: those here are "

@@ -10,7 +10,7 @@ from backends.data.loader import ArraySamples
 from backends.frameworks.optimizer import MOMENTUM, OptimizerSettings
 from backends.hosting.run_clock import RunClock
 from backends.hosting.single_device import SingleDevice
-from backends.protocol.events import CheckpointWritten, Diverged, TargetUnknown
+from backends.protocol.events import CheckpointWritten, Diverged
 from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, step
@@ -123,14 +123,6 @@ def test_it_ends_with_the_first_evaluation_at_its_target_and_saves_its_weights(t
     first = next(place for place, loss in enumerate(losses) if loss <= losses[1])
     assert (account.finished, account.reason, account.done) == (False, TARGET_REACHED, 5 * (first + 1))
     assert left.meta["step"] == account.done and len(account.evaluations) == first + 1
-
-
-def test_a_target_that_no_evaluation_gives_is_told_once_and_costs_no_step(tmp_path):
-    rule = StopRule(MetricTarget("f1", 0.5), patience=1)
-    account, _, events, left = train(run_spec(tmp_path, 20, evaluate_every=5, stop_rule=rule))
-    assert account.finished and left.meta["step"] == 20
-    told = [event.reason for event in events if isinstance(event, TargetUnknown)]
-    assert told == ["an evaluation gives no f1; it gives loss, accuracy"]
 
 
 class Clock:

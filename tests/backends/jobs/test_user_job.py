@@ -8,6 +8,7 @@ import pytest
 
 from backends.jobs import user_job
 from backends.jobs.failure import JobFailure, own_code, place_in
+from backends.jobs.job import Job
 from backends.protocol.member_specs import JobSpec
 
 
@@ -99,13 +100,15 @@ def test_what_must_be_a_function_is_one(name) -> None:
         ("accuracy", max, True),
         ("rmse", max, False),
         ("Validation Loss", max, False),
+        ("zork", max, False),
         ("error_rate", (max, "higher"), True),
         ("bleu", (max, "lower"), False),
     ],
 )
 def test_a_metric_has_a_direction_by_its_name_or_as_stated(name, value, higher) -> None:
-    metric = user_job.checked(whole(metrics={name: value})).metrics[name]
-    assert metric.function is max and metric.higher_is_better is higher
+    metrics = user_job.checked(whole(metrics={name: value})).metrics
+    assert metrics[name].function is max
+    assert Job(None, max, max, metrics).higher_is_better == ((name,) if higher else ())
 
 
 @pytest.mark.parametrize("metrics", [{"a": 1}, {"a": (max, "up")}, [max]])

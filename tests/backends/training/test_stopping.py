@@ -21,11 +21,58 @@ def test_a_target_is_reached_in_the_direction_of_its_metric(higher, value, reach
     assert rule.reason(course(value, higher=higher)) == (TARGET_REACHED if reached else None)
 
 
-def test_a_metric_that_is_not_there_ends_nothing_and_is_named_with_those_that_are() -> None:
-    rule, found = StopRule(MetricTarget("auc", 0.5), patience=1), course(0.1, 0.1, 0.1)
-    assert rule.reason(found) is None
-    assert rule.unknown_metric(found) == "an evaluation gives no auc; it gives loss, f1"
-    assert StopRule(MetricTarget("f1", 0.5)).unknown_metric(found) is None
+def test_evaluations_without_the_metric_end_nothing() -> None:
+    assert StopRule(MetricTarget("auc", 0.5), patience=1).reason(course(0.1, 0.1, 0.1)) is None
+
+
+def test_a_direction_that_is_stated_counts_more_than_that_of_the_evaluations() -> None:
+    rule = StopRule(MetricTarget("zork", 0.5, "lower"), patience=1)
+    assert rule.reason(course(0.4, metric="zork", higher=True)) == TARGET_REACHED
+    assert rule.reason(course(0.7, 0.8, metric="zork", higher=True)) == NO_IMPROVEMENT
+
+
+@pytest.mark.parametrize(
+    ("target", "stated", "direction"),
+    [
+        (MetricTarget("ppl", 25.0), {"ppl": ""}, "lower"),
+        (MetricTarget("ppl", 25.0), {"ppl": "higher"}, "higher"),
+        (MetricTarget("ppl", 25.0, "higher"), {"ppl": ""}, "higher"),
+        (MetricTarget("zork", 25.0), {"zork": "lower"}, "lower"),
+        (MetricTarget("zork", 25.0, "higher"), {"zork": ""}, "higher"),
+        (MetricTarget("loss", 0.5), {"loss": "higher"}, "lower"),
+    ],
+)
+def test_a_direction_is_that_of_the_job_or_the_operator_or_the_name(target, stated, direction) -> None:
+    assert target.settled(stated) == target._replace(direction=direction)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (MetricTarget("f1", 0.9), "an evaluation gives no f1; it gives loss, mae, zork"),
+        (MetricTarget("zork", 3.0), "whether a higher or a lower zork is better; write zork=3:lower, or :higher"),
+        (MetricTarget("mae", 3.0, "higher"), "the job says that mae is better when lower"),
+        (MetricTarget("loss", 3.0, "higher"), "loss is better when lower"),
+    ],
+)
+def test_a_target_that_cannot_be_judged_says_what_can(target, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        target.settled({"mae": "lower", "zork": ""})
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (StopRule(MetricTarget("ppl", 25.0, "lower")), "until ppl ≤ 25"),
+        (
+            StopRule(MetricTarget("f1", 0.9, "higher"), 3),
+            "until f1 ≥ 0.9, or until no evaluation of 3 in a row is better",
+        ),
+        (StopRule(), ""),
+    ],
+)
+def test_a_rule_says_until_when_a_run_goes_on(rule, text) -> None:
+    assert rule.text == text
 
 
 def test_evaluations_of_an_earlier_run_without_the_metric_do_not_count() -> None:

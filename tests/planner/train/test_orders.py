@@ -43,12 +43,17 @@ def test_an_option_out_of_range_is_named_with_what_would_do(changes: dict[str, A
         orders.check(Options("somewhere")._replace(**changes))
 
 
-def test_a_target_that_no_evaluation_gives_is_refused_where_only_a_job_has_others() -> None:
-    for known in ("accuracy=0.9", "loss=0.1", None):
-        orders.check_target(Options("somewhere", target=known), of_job=False)
-    orders.check_target(Options(target="mae=0.3"), of_job=True)
-    with pytest.raises(PlanError, match="--target foo=3: an evaluation gives no foo; it gives loss, accuracy"):
-        orders.check_target(Options("somewhere", target="foo=3"), of_job=False)
+def test_a_target_that_no_evaluation_gives_is_refused() -> None:
+    for known in ("accuracy=0.9", "loss=0.1:lower", None):
+        orders.settled_rule(Options("somewhere", target=known), {"accuracy": "higher"})
+    with pytest.raises(PlanError, match="--target foo=3: an evaluation gives no foo; it gives accuracy, loss"):
+        orders.settled_rule(Options("somewhere", target="foo=3"), {"accuracy": "higher"})
+
+
+@pytest.mark.parametrize("target", ["mae", "=3", "mae=", "mae=nan", "mae=3:", "mae=3:up", "mae=3:lower:"])
+def test_a_target_of_another_form_is_refused_with_the_forms_that_there_are(target: str) -> None:
+    with pytest.raises(PlanError, match=f"--target {target}: write METRIC=VALUE, as in accuracy=0.9, or METRIC=VALUE:"):
+        orders.check(Options("somewhere", target=target))
 
 
 def images(count: int) -> ShippedImages:

@@ -1,0 +1,69 @@
+"""A target is judged in its direction, or refused before training, whatever hosts the run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.installed import computes_with
+from tests.planner.pairs import left_files, one_line
+from tests.planner.plans import replan
+from tests.running import fleet_file, gone, plan_file, run
+
+pytestmark = [pytest.mark.e2e, *computes_with("torch")]
+
+NAMES = ("desktop", "tx2")
+#: Hosts of each kind: with a strategy (or an engine) on so many devices.
+KINDS = {
+    "server": ({"strategy": "parameter-server:sync=synchronous"}, NAMES),
+    "peers": ({"strategy": "allreduce"}, NAMES),
+    "ranks": ({"engine": "torch"}, NAMES),
+    "alone": ({}, NAMES[:1]),
+}
+#: Metrics are the loss by other names.
+JOB = """
+from types import SimpleNamespace
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+def job():
+    x = torch.randn(640, 4, generator=torch.Generator().manual_seed(1))
+    data = TensorDataset(x, x.sum(1, keepdim=True))
+    mse = nn.functional.mse_loss
+    metrics = {"ppl": mse, "zork": mse, "foo": (mse, "higher")}
+    return SimpleNamespace(model=nn.Linear(4, 1), train=data, test=data, loss=mse, metrics=metrics)
+"""
+
+
+def planned(folder: Path, kind: str) -> None:
+    settings, names = KINDS[kind]
+    (folder / "own.py").write_text(JOB)
+    fleet_file(folder, dict.fromkeys(NAMES, {}))
+    replan(plan_file(folder / "plan.json", f"{folder}/own.py:job", names, 20, "as it was"), job=True, **settings)
+
+
+@pytest.mark.parametrize("kind", ["peers", "alone"])
+def test_a_target_that_cannot_be_judged_is_refused_before_training(tmp_path: Path, kind: str) -> None:
+    planned(tmp_path, kind)
+    command = run(tmp_path, "train", "--target", "f1=0.9")
+    assert command.popen.returncode != 0
+    assert one_line(command) == "planner: --target f1=0.9: an evaluation gives no f1; it gives foo, loss, ppl, zork"
+    assert "step" not in command.errors.replace("20 steps", "")
+    assert not left_files(tmp_path)
+    gone(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "says"),
+    [
+        ("server", "ppl=1000", "until ppl ≤ 1000"),
+        ("ranks", "zork=0:higher", "until zork ≥ 0"),
+    ],
+)
+def test_a_run_says_its_target_and_ends_there(tmp_path: Path, kind: str, target: str, says: str) -> None:
+    planned(tmp_path, kind)
+    command = run(tmp_path, "train", "--target", target, "--evaluate-every", "5", "--json")
+    assert command.popen.returncode == 0, command.errors
+    assert says in command.errors.splitlines()
+    assert json.loads(command.output)["target"]["reached"]
