@@ -18,6 +18,7 @@ FRAMEWORKS = {"torch": "backends.pytorch", "tensorflow": "backends.tensorflow"}
 #: What a member keeps of its job's own optimizer, among its arrays in a checkpoint.
 OWN_STATE = "optimizer"
 NO_OPTIMIZER = "the job has no optimizer of its own; choose one with --optimizer"
+NO_CHECKPOINTING = "--activation-checkpointing needs torch; profile it with --framework torch, or leave the option out"
 #: Said of a loss that does not know how it was computed.
 NO_GRADIENT = (
     "the loss does not depend on the trained parameters; compute it of the model's outputs, "
@@ -66,6 +67,13 @@ class Replica(abc.ABC):
         Evaluations stay float32, too. Raises ValueError where the framework cannot do so here.
         """
         raise ValueError("%s is not computed here; profile it with --precision fp32" % precision)
+
+    def checkpoint_activations(self) -> None:
+        """Let later gradients keep the inputs of the model's blocks only, and compute these again.
+
+        Raises ValueError where the model has no blocks, or the framework cannot do so here.
+        """
+        raise ValueError(NO_CHECKPOINTING)
 
     @abc.abstractmethod
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:

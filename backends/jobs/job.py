@@ -1,6 +1,6 @@
 """A job holds a model with its loss and metrics; known models become jobs as well."""
 
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from backends.jobs.metric_names import HIGHER, direction_of
 
@@ -26,6 +26,7 @@ class Job(NamedTuple):
         whether it is called in training, and the number of the step.
     loss: of outputs and targets, a mean over the samples of the batch.
     optimizer: of the trained parameters. scheduler: of the optimizer; makes a step after each.
+    blocks: parts of the model for activation checkpointing; none for those that are found in it.
     initial_weights: (parameters,) float32 that a replica begins with, the same in every framework;
         None for those of the model.
     """
@@ -39,6 +40,7 @@ class Job(NamedTuple):
     optimizer: Optional[Callable[[Any], Any]] = None
     scheduler: Optional[Callable[[Any], Any]] = None
     initial_weights: Optional[Any] = None
+    blocks: Sequence[Any] = ()
 
     @property
     def higher_is_better(self) -> Tuple[str, ...]:

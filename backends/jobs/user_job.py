@@ -18,7 +18,7 @@ from backends.protocol.member_specs import JobSpec
 #: The variable that holds the folder with the data set on a device, as its fleet file names it.
 DATA_VARIABLE = "PLANNER_DATA"
 REQUIRED = ("model", "train", "test", "loss")
-OPTIONAL = ("metrics", "optimizer", "scheduler", "collate", "forward", "classes")
+OPTIONAL = ("metrics", "optimizer", "scheduler", "collate", "forward", "classes", "blocks")
 #: What the functions of a job are called with.
 ARGUMENTS = {
     "loss": ("outputs", "targets"),
@@ -40,6 +40,7 @@ class UserJob(NamedTuple):
     forward: of model and batch; gives outputs and targets. TensorFlow's may take ``training``.
     collate: of a list of samples; gives a batch.
     optimizer: of the model's parameters. scheduler: of the optimizer.
+    blocks: modules of the model, for activation checkpointing.
     """
 
     model: Any
@@ -52,6 +53,7 @@ class UserJob(NamedTuple):
     collate: Optional[Callable[[Any], Any]] = None
     forward: Optional[Callable[..., Any]] = None
     classes: Any = None
+    blocks: Any = None
 
     @property
     def class_names(self) -> Tuple[str, ...]:

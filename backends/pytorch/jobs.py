@@ -42,7 +42,7 @@ def load_job(user: UserJob) -> LoadedJob:
     train, test = (_samples(name, data, user.collate) for name, data in (("train", user.train), ("test", user.test)))
     job = Job(
         user.model, user.forward or _forward, user.loss, user.metrics,
-        optimizer=user.optimizer, scheduler=user.scheduler,
+        optimizer=user.optimizer, scheduler=user.scheduler, blocks=_blocks(user),
     )  # fmt: skip
     if user.scheduler is not None and user.optimizer is None:
         raise ValueError("it has a scheduler and no optimizer for it; add the optimizer, or use --schedule")
@@ -51,6 +51,19 @@ def load_job(user: UserJob) -> LoadedJob:
     if not any(parameter.requires_grad for parameter in user.model.parameters()):
         raise ValueError("its model has no parameter that is trained: requires_grad is false for all, or there is none")
     return LoadedJob(job, train, test, user.class_names)
+
+
+def _blocks(user: UserJob) -> List[nn.Module]:
+    """Raises ValueError for what is no module of the model."""
+    own = list(user.model.modules())
+    given = user.blocks if isinstance(user.blocks, (list, tuple, nn.ModuleList, nn.Sequential)) else [user.blocks]
+    blocks = [] if user.blocks is None else list(given)
+    for block in blocks:
+        if not any(block is each for each in own):
+            raise ValueError(
+                "its blocks hold %s; give modules of the model, as in blocks=list(model.layers)" % type_in_words(block)
+            )
+    return blocks
 
 
 def _samples(name: str, data: Any, collate: Optional[Callable[[List[Any]], Any]]) -> Any:

@@ -7,6 +7,7 @@ import torch
 from backends.frameworks.base import NO_GRADIENT, Replica
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
+from backends.pytorch.checkpointing import checkpoint_blocks
 from backends.pytorch.jobs import as_tensors
 from backends.pytorch.mixed_precision import autocast
 from backends.pytorch.own_optimizer import TorchOptimizer
@@ -29,6 +30,9 @@ class ModuleReplica(Replica):
         self._device = torch.device(self.accelerator)
         self.module = job.model
         self._precision = FP32
+
+    def checkpoint_activations(self) -> None:
+        checkpoint_blocks(self.module, self._job.blocks)
 
     def loss(self, batch: Any) -> torch.Tensor:
         """The mean loss of a batch."""

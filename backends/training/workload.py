@@ -60,7 +60,8 @@ class Workload(NamedTuple):
     def build(self) -> BuiltReplica:
         """Build the replica and time it; a slowed device builds as slowly as it steps.
 
-        Raises ValueError for a precision that the framework does not compute in here.
+        Raises ValueError for a precision that the framework does not compute in here, and where the
+        model has no blocks whose activations need not be kept.
         """
         spec, backend = self.spec, framework(self.spec.framework)
         backend.accelerator()  # initialises the GPU, which is not part of building a model
@@ -70,6 +71,8 @@ class Workload(NamedTuple):
             replica = backend.replica(job)
             if spec.compute.precision != FP32:
                 replica.compute_in(spec.compute.precision)
+            if spec.compute.activation_checkpointing:
+                replica.checkpoint_activations()
         clock_of(replica).slowdown = spec.slowdown
         return BuiltReplica(replica, job, time.perf_counter() - began, _threads(spec))
 

@@ -55,6 +55,14 @@ Precision = Annotated[
     str | None,
     Option(help="Forward and backward passes in fp32, bf16 or fp16; weights and gradients stay fp32 [fp32]."),
 ]
+ActivationCheckpointing = Annotated[
+    bool | None,
+    Option(
+        "--activation-checkpointing",
+        help="Keep only the inputs of the model's blocks, and compute these again in the backward pass: less memory, "
+        "more time (docs/training.md) [no].",
+    ),
+]
 AllowPlaintext = Annotated[
     bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
 ]
@@ -85,7 +93,9 @@ def model_of(job: str | None, model: str | None) -> str | None:
     return job or model
 
 
-def compute_settings(micro_batch: int | None, precision: str | None, *batches: int | None) -> "ComputeSettings":
+def compute_settings(
+    micro_batch: int | None, precision: str | None, checkpointing: bool | None, *batches: int | None
+) -> "ComputeSettings":
     """How replicas compute these batches, where they are given.
 
     Raises PlanError for an unknown precision, or a part of one sample.
@@ -100,7 +110,7 @@ def compute_settings(micro_batch: int | None, precision: str | None, *batches: i
             f"--micro-batch 2 leaves one sample of {odd} alone, from which batch normalisation cannot learn; "
             "give another --batch-size, or parts of 3 or more"
         )
-    return ComputeSettings(micro_batch or 0, precision or FP32)
+    return ComputeSettings(micro_batch or 0, precision or FP32, bool(checkpointing))
 
 
 def detail(quiet: bool, verbose: bool) -> "Detail":

@@ -35,6 +35,7 @@ def profile(
     job: options.Job = None,
     micro_batch: options.MicroBatch = None,
     precision: options.Precision = None,
+    activation_checkpointing: options.ActivationCheckpointing = None,
     stream: Annotated[
         str | None,
         Option(
@@ -81,7 +82,7 @@ def profile(
     options.check_known("--protocol", protocol, PROTOCOLS)
     options.check_known("--framework", framework, FRAMEWORKS)
     timed = batch_size, batch_size // 2, batch_size // 4
-    compute = options.compute_settings(micro_batch, precision, *timed)
+    compute = options.compute_settings(micro_batch, precision, activation_checkpointing, *timed)
     devices = load_fleet(fleet)
     shape, classes = options.shape_of(data)
     own = None if job is None else find_job(job)

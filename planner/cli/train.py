@@ -102,6 +102,10 @@ def train(
     precision: Annotated[
         str | None, Option(help="With --metric: forward and backward passes in fp32, bf16 or fp16.")
     ] = None,
+    activation_checkpointing: Annotated[
+        bool | None,
+        Option("--activation-checkpointing", help="With --metric: keep only the inputs of the model's blocks."),
+    ] = None,
     stream: Annotated[
         str | None,
         Option(help="With --metric: samples arrive while it trains (docs/streams.md)."),
@@ -136,7 +140,7 @@ def train(
         _need_metric({
             "model": model, "batch-size": batch_size, "framework": framework, "strategy": strategy, "engine": engine,
             "optimizer": optimizer, "clip-norm": clip_norm, "micro-batch": micro_batch, "precision": precision,
-            "stream": stream,
+            "activation-checkpointing": activation_checkpointing, "stream": stream,
         })  # fmt: skip
     elif plan is not None or resume is not None:
         raise PlanError(f"--metric {metric} makes a plan; leave it out to train {plan or f'on from {resume}'}")
@@ -144,7 +148,7 @@ def train(
         options.check_known("--framework", framework, FRAMEWORKS)
         run = RunSettings(
             model or "", steps=steps or 0, batch=batch_size or 0, clip_norm=clip_norm,
-            compute=options.compute_settings(micro_batch, precision, batch_size),
+            compute=options.compute_settings(micro_batch, precision, activation_checkpointing, batch_size),
             stream=None if stream is None else parse_stream(stream), rates_seed=seed or 0,
         )  # fmt: skip
         asked = RecommendRequest(
@@ -170,7 +174,8 @@ def _need_metric(given: dict[str, Any]) -> None:
     """Raises PlanError for an option of `planner recommend` where a plan is there."""
     for name, value in given.items():
         if value is not None:
+            given_as = f"--{name}" if value is True else f"--{name} {value}"
             raise PlanError(
-                f"--{name} {value}: a plan has its own, and is what is trained; make another one with "
+                f"{given_as}: a plan has its own, and is what is trained; make another one with "
                 "`planner recommend`, or here with --metric"
             )

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from backends import models
-from backends.frameworks.base import FRAMEWORKS
+from backends.frameworks.base import FRAMEWORKS, NO_CHECKPOINTING
 from backends.strategies.engine import TORCH
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError
@@ -58,6 +58,8 @@ class ProfileRequest(NamedTuple):
                         f"{FP16} needs torch, which scales the loss; profile it with --framework torch or "
                         f"--precision {FP32}"
                     )
+                if self.compute.activation_checkpointing and name != TORCH:
+                    raise PlanError(NO_CHECKPOINTING)
                 return name
         reasons = "; ".join(str(state["error"]) for state in installed.values())
         raise PlanError(f"{reasons}; `planner check` tells what to install")

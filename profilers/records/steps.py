@@ -119,10 +119,13 @@ class ComputeSettings(NamedTuple):
 
     micro_batch: most samples that are computed at once; 0 for whole batches.
     precision: of the forward and backward pass.
+    activation_checkpointing: the model's blocks keep their inputs only, and are computed once more
+        in the backward pass.
     """
 
     micro_batch: int = 0
     precision: str = "fp32"
+    activation_checkpointing: bool = False
 
 
 class StepSetup(NamedTuple):

@@ -65,9 +65,10 @@ def test_all_begin_with_the_weights_of_the_first(tmp_path):
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("clip_norm", [None, 0.5])
-def test_batches_in_parts_come_to_the_same_and_clipping_is_of_the_mean_gradient(tmp_path, clip_norm):
-    codes, _, left = members(tmp_path, (3, 13), most=4, clip_norm=clip_norm)
+@pytest.mark.parametrize(("clip_norm", "checkpointing"), [(None, True), (0.5, False)])
+def test_batches_in_parts_come_to_the_same_and_clipping_is_of_the_mean_gradient(tmp_path, clip_norm, checkpointing):
+    """Also where blocks of the model are computed again in the backward pass."""
+    codes, _, left = members(tmp_path, (3, 13), most=4, clip_norm=clip_norm, checkpointing=checkpointing)
     assert codes == [0, 0]
     np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
     np.testing.assert_allclose(left[0]["weights"], learnt_alone((3, 13), clip_norm), rtol=1e-4, atol=1e-5)

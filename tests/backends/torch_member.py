@@ -3,6 +3,7 @@
 It makes steps on its own batches and leaves what it learnt in a file. ``leaves_after``: it ends
 without a word after so many steps, as one that is killed. ``shards``: numbers of samples of each
 member, which takes its batches from these as a run does; without it batches are drawn.
+``checkpointing``: of activations.
 """
 
 import functools
@@ -32,6 +33,8 @@ def main() -> None:
     rank, batches = given["rank"], given["batches"]
     require_process_group()
     replica = small_replica("torch", MODELS[given.get("model", "plain")])
+    if given.get("checkpointing"):
+        replica.checkpoint_activations()
     if rank:
         replica.weights += 1.0  # of no importance: all begin with the first member's
         replica.load()

@@ -1,0 +1,188 @@
+"""Activation checkpointing: blocks of a model keep their inputs, and compute the rest once more.
+
+Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, by torch.utils.checkpoint. The
+backward pass calls a block again; random numbers and autocast are as in its first call. Buffers,
+such as running statistics, are then those of before the first call, and what the second one makes
+of them is dropped.
+"""
+
+import functools
+import inspect
+import itertools
+import math
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from backends.jobs.failure import refusal
+
+NO_BLOCKS = (
+    "--activation-checkpointing found no blocks in the model: no nn.Sequential, and no nn.ModuleList of modules with "
+    "parts; name them in the job, as in blocks=list(model.layers), or leave the option out"
+)
+CHANGED = (
+    "--activation-checkpointing cannot compute %s again: its input was changed in place; let the model change a copy, "
+    "name other blocks in the job (blocks=...), or leave the option out"
+)
+#: Torch 1.10 has only the kind that takes the gradients of a block in a backward pass of its own.
+_HAS_OTHER_KIND = "use_reentrant" in inspect.signature(checkpoint).parameters
+
+Forward = Callable[..., Any]
+Buffers = Dict[str, Optional[torch.Tensor]]
+
+
+def checkpoint_blocks(model: nn.Module, named: Sequence[nn.Module] = ()) -> None:
+    """Let the blocks of a model keep their inputs only.
+
+    named: the blocks; without any, what the model's sequences and lists hold.
+    Raises ValueError where there is none.
+    """
+    for block in named:
+        block.forward = _recomputed([block], block.forward)  # type: ignore[method-assign]
+    if not named and not _checkpoint_within(model):
+        raise ValueError(NO_BLOCKS)
+    for config in [getattr(module, "config", None) for module in model.modules()]:
+        if getattr(config, "use_cache", False):  # transformers' keys and values, to which a second call would add
+            config.use_cache = False  # type: ignore[union-attr]
+
+
+def _checkpoint_within(module: nn.Module) -> int:
+    """Checkpoint the blocks of a module's outermost sequences and lists; returns their number."""
+    if _is_sequence(module):
+        return _checkpoint_sequence(module)
+    if isinstance(module, nn.ModuleList):
+        return sum(_checkpoint_element(each) for each in module if _is_compound(each))
+    return sum(map(_checkpoint_within, module.children()))
+
+
+def _checkpoint_element(element: nn.Module) -> int:
+    if _is_sequence(element) or isinstance(element, (nn.ModuleList, nn.ModuleDict)):
+        return _checkpoint_within(element)
+    element.forward = _recomputed([element], element.forward)  # type: ignore[method-assign]
+    return 1
+
+
+def _checkpoint_sequence(sequence: nn.Module) -> int:
+    """Where one module has most of the parameters, it has the blocks; returns their number."""
+    layers = list(sequence.children())
+    largest = max(layers, key=_elements, default=sequence)
+    if _is_compound(largest) and 2 * _elements(largest) > _elements(sequence):
+        within = _checkpoint_within(largest)
+        if within:
+            return within
+    segments = _segments(layers)
+    sequence.forward = _in_turn([_of_segment(each) for each in segments])  # type: ignore[method-assign]
+    return len(segments)
+
+
+def _of_segment(layers: List[nn.Module]) -> Forward:
+    """A sequence within a sequence has blocks of its own."""
+    if _is_sequence(layers[0]):
+        _checkpoint_sequence(layers[0])
+        return _in_turn(layers)
+    return _recomputed(layers, _in_turn(layers))
+
+
+def _segments(layers: Sequence[nn.Module]) -> List[List[nn.Module]]:
+    """A module with parts is a block; of n single layers in a row, about √n are one together.
+
+    A layer that changes its input in place belongs to the one before it, whose output that is.
+    """
+    units: List[List[nn.Module]] = []
+    for layer in layers:
+        if units and getattr(layer, "inplace", False):
+            units[-1].append(layer)
+        else:
+            units.append([layer])
+    segments: List[List[nn.Module]] = []
+    for with_parts, run in itertools.groupby(units, lambda unit: _is_compound(unit[0])):
+        alike = list(run)
+        size = 1 if with_parts else math.ceil(len(alike) / math.ceil(math.sqrt(len(alike))))
+        for start in range(0, len(alike), size):
+            segments.append([layer for unit in alike[start : start + size] for layer in unit])
+    return segments
+
+
+def _is_sequence(module: nn.Module) -> bool:
+    return isinstance(module, nn.Sequential) and type(module).forward is nn.Sequential.forward
+
+
+def _elements(module: nn.Module) -> int:
+    return sum(each.numel() for each in module.parameters())
+
+
+def _is_compound(module: nn.Module) -> bool:
+    return next(module.children(), None) is not None
+
+
+def _in_turn(functions: Sequence[Forward]) -> Forward:
+    """As nn.Sequential calls its modules."""
+
+    def forward(given: Any) -> Any:
+        for function in functions:
+            given = function(given)
+        return given
+
+    return forward
+
+
+def _recomputed(modules: Sequence[nn.Module], forward: Forward) -> Forward:
+    """A function of these modules that keeps its inputs, where gradients are to be taken."""
+    buffers = [each._buffers for module in modules for each in module.modules()]
+
+    def call(*args: Any, **named: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return forward(*args, **named)
+        block = _Block(type(modules[0]).__name__, buffers, functools.partial(forward, **named), args)
+        if _HAS_OTHER_KIND:
+            return checkpoint(functools.partial(block, *args), use_reentrant=False)
+        # That kind takes no gradient where none of the inputs has one.
+        return checkpoint(lambda _, *given: block(*given), torch.zeros((), requires_grad=True), *args)
+
+    return call
+
+
+class _Block:
+    """A function that is called in the forward pass, and again in the backward pass.
+
+    buffers: of the modules that it calls, by name.
+    """
+
+    def __init__(self, name: str, buffers: Sequence[Buffers], forward: Forward, inputs: Sequence[Any]) -> None:
+        self._name = name
+        self._places = [(own, key) for own in buffers for key, buffer in own.items() if buffer is not None]
+        self._forward = forward
+        self._inputs = [each for each in inputs if isinstance(each, torch.Tensor)]
+        self._versions = [each._version for each in self._inputs]
+        self._before: List[Optional[torch.Tensor]] = []
+        self._called = False
+
+    def __call__(self, *given: Any) -> Any:
+        if self._called:
+            return self._again(given)
+        self._called = True
+        before = [(buffer, buffer._version, buffer.clone()) for buffer in self._buffers()]
+        outputs = self._forward(*given)
+        self._before = [
+            None if now is buffer and now._version == version else values
+            for (buffer, version, values), now in zip(before, self._buffers())
+        ]
+        return outputs
+
+    def _again(self, given: Sequence[Any]) -> Any:
+        if [each._version for each in self._inputs] != self._versions:
+            raise refusal(CHANGED % self._name)
+        now = self._buffers()
+        for (own, key), buffer, before in zip(self._places, now, self._before):
+            # Batch normalisation changes its statistics unseen; what they were makes no difference.
+            own[key] = (buffer if before is None else before).clone()
+        try:
+            return self._forward(*given)
+        finally:
+            for (own, key), buffer in zip(self._places, now):
+                own[key] = buffer
+
+    def _buffers(self) -> List[torch.Tensor]:
+        return [own[key] for own, key in self._places]  # type: ignore[misc]
