@@ -14,7 +14,7 @@ Other machines have none. With several GPUs, the first in CUDA_VISIBLE_DEVICES i
 import functools
 from typing import Callable, Dict, List, Tuple
 
-from profilers import procfs, tegra, tegrastats
+from profilers import bsd_counters, procfs, tegra, tegrastats
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 
@@ -37,11 +37,14 @@ class Counters:
         self._tegrastats = tegrastats.shared(tree.root)
         self.readers: Dict[str, Reader] = {}
         self.reasons: Dict[str, str] = {}
+        self._bsd = bsd_counters.BsdCounters()
         self._choose(procfs.candidates(tree) + tegra.candidates(tree) + nvml.candidates(tree))
+        if tree.is_own and "u_cpu" not in self.readers:
+            self._choose(self._bsd.candidates())
         if tegra.is_tegra(tree):
             names = ("f_gpu", "u_gpu", "f_emc")
             self._choose([(name, functools.partial(self._tegrastats.read, name)) for name in names])
-            self.close()
+        self.close()
         for name in ("f_cp", "u_cp", "c_cp"):
             if name not in self.readers:
                 self.reasons.setdefault(name, "no second cluster of cores is online")
@@ -49,6 +52,7 @@ class Counters:
     def close(self) -> None:
         """Stop the background programs; the next read starts them again."""
         self._tegrastats.close()
+        self._bsd.close()
 
     def _choose(self, candidates: List[Tuple[str, Reader]]) -> None:
         for name, reader in candidates:

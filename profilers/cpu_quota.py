@@ -6,7 +6,7 @@ Affinity and the quotas of the process's cgroups and their ancestors limit the c
 import os
 from typing import Optional
 
-from profilers import cgroups
+from profilers import bsd, cgroups
 from profilers.file_tree import FileTree, Unavailable
 
 
@@ -35,10 +35,13 @@ def usable_cores(root: str = "/") -> float:
 
 
 def affinity() -> int:
-    """Cores on which the scheduler may run the process."""
+    """Cores on which the scheduler may run the process; of an Apple processor the faster ones.
+
+    To these torch keeps as well: a thread on a slow core would hold up the others.
+    """
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return bsd.host().performance_cores or os.cpu_count() or 1
 
 
 def _quota(tree: FileTree, folder: str, is_v2: bool) -> Optional[float]:

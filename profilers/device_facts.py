@@ -9,15 +9,12 @@ import os
 import platform
 import re
 import shutil
-import subprocess
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
-from profilers import cpu_quota, mixed_precision, process_memory, procfs, sensors, tegra
+from profilers import bsd, commands, cpu_quota, mixed_precision, process_memory, procfs, sensors, tegra
 from profilers.file_tree import FileTree, Unavailable
 from profilers.records.device import Facts, HostMemory, Processor
 from profilers.sensors import nvml
-
-COMMAND_LIMIT_S = 10.0
 
 
 def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
@@ -38,10 +35,10 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
         disk_free_bytes=disk_free(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~")),
         frameworks={name: framework(name) for name in frameworks},
         gpus=gpus(tree),
-        iperf3=parse_iperf3(command_output(["iperf3", "--version"])),
+        iperf3=parse_iperf3(commands.output(["iperf3", "--version"])),
         sensors=tuple(sensor.name for sensor in sensors.discover(None if tree.is_own else root).sensors),
-        precisions=mixed_precision.supported(tree),
-        boot_id=tree.first_text("proc/sys/kernel/random/boot_id") or None,
+        precisions=mixed_precision.supported(tree, _bsd(tree).has_bf16),
+        boot_id=tree.first_text("proc/sys/kernel/random/boot_id") or _bsd(tree).boot_id,
     )
 
 
@@ -76,35 +73,48 @@ def parse_distribution(name: str, files: Iterable[str]) -> Optional[str]:
 
 
 def board(tree: FileTree) -> Optional[str]:
-    """The device tree's model (Jetsons), else the product name of the firmware (PCs)."""
-    return tree.first_text("proc/device-tree/model", "sys/class/dmi/id/product_name") or None
+    """The device tree's model (Jetsons), a PC's product name in its firmware, or a Mac's model."""
+    return tree.first_text("proc/device-tree/model", "sys/class/dmi/id/product_name") or _bsd(tree).board
 
 
 def processor(tree: FileTree) -> Optional[str]:
     """The processor's name; None where it is unknown."""
-    return parse_processor(tree.first_text("proc/cpuinfo"))
+    return parse_processor(tree.first_text("proc/cpuinfo")) or _bsd(tree).processor
 
 
 def system(tree: FileTree) -> str:
     """Distribution and kernel."""
     name = parse_os_release(tree.first_text("etc/os-release", "usr/lib/os-release"))
-    return "%s, %s %s" % (name or "unknown distribution", platform.system(), platform.release())
+    name = name or _bsd(tree).system or "unknown distribution"
+    return "%s, %s %s" % (name, platform.system(), platform.release())
 
 
 def memory(tree: FileTree, groups: FileTree) -> HostMemory:
-    """Total and available bytes of main memory, from /proc/meminfo, else from POSIX.
+    """Total and available bytes of main memory.
 
     groups: the tree with this process's control groups, whose limits count as well.
     """
     rows = procfs.parse_meminfo(tree.first_text("proc/meminfo"))
-    page = os.sysconf("SC_PAGE_SIZE")
-    total, available = page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
     if "MemTotal" in rows and "MemAvailable" in rows:
         total, available = rows["MemTotal"], rows["MemAvailable"]
+    else:
+        total, available = (bsd.memory() if tree.is_own else None) or _memory_by_posix()
     limit = process_memory.limit(groups)
     if limit is not None:
         total, available = min(total, limit.most_bytes), min(available, limit.left_bytes)
     return HostMemory(total, min(total, available))
+
+
+def _memory_by_posix() -> Tuple[int, int]:
+    """Total bytes and free ones, which not every system tells; then all count as such."""
+    page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+    free = os.sysconf("SC_AVPHYS_PAGES") if "SC_AVPHYS_PAGES" in os.sysconf_names else pages
+    return page * pages, page * free
+
+
+def _bsd(tree: FileTree) -> bsd.Host:
+    """Facts of this machine where Linux's files do not tell them; none of a recorded one."""
+    return bsd.host() if tree.is_own else bsd.Host()
 
 
 def online_cores() -> int:
@@ -144,18 +154,6 @@ def gpus(tree: FileTree) -> Tuple[str, ...]:
         return ("integrated " + os.path.basename(tegra.gpu_folder(tree)),)
     except Unavailable:
         return ()
-
-
-def command_output(command: List[str]) -> str:
-    """The output of a program; "" where it is absent, hangs or cannot be run."""
-    nowhere = subprocess.DEVNULL
-    try:
-        done = subprocess.run(
-            command, check=False, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere, timeout=COMMAND_LIMIT_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace")
 
 
 def package_versions(names: Sequence[str]) -> Dict[str, Optional[str]]:

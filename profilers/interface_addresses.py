@@ -1,13 +1,17 @@
-"""All addresses of this device's network interfaces, of both families, as Linux lists them.
+"""All addresses of this device's network interfaces, of both families.
 
-An interface has any number of them. The older question (SIOCGIFADDR) tells one IPv4 address only.
+An interface has any number of them. Linux lists them itself, where the older question (SIOCGIFADDR)
+tells one IPv4 address only; elsewhere ``ifconfig`` does.
 """
 
 import array
 import fcntl
+import platform
 import socket
 import struct
 from typing import Iterator, List, NamedTuple, Tuple
+
+from profilers import commands, ifconfig
 
 # netdevice(7)
 _SIOCGIFCONF = 0x8912
@@ -19,6 +23,9 @@ _IPV6 = "/proc/net/if_inet6"
 _OF_LINK = 0x20
 _TEMPORARY = 0x01 | 0x20  # the latter: its network has given up an address
 _UNUSABLE = 0x08 | 0x40  # addresses that are doubled, or not yet checked for it
+# The same in words of ifconfig(8)
+_TEMPORARY_WORDS = frozenset(("temporary", "deprecated"))
+_UNUSABLE_WORDS = frozenset(("duplicated", "tentative", "detached"))
 
 
 class InterfaceAddress(NamedTuple):
@@ -38,7 +45,7 @@ class InterfaceAddress(NamedTuple):
 
 def interface_addresses() -> List[InterfaceAddress]:
     """Those of an interface with primary ones first. Raises OSError where the system tells none."""
-    return [*_ipv4(), *_ipv6()]
+    return [*_ipv4(), *_ipv6()] if platform.system() == "Linux" else list(_of_ifconfig())
 
 
 def best(addresses: List[InterfaceAddress]) -> List[str]:
@@ -52,6 +59,13 @@ def best(addresses: List[InterfaceAddress]) -> List[str]:
 
 def _rank(each: InterfaceAddress) -> Tuple[bool, bool, bool]:
     return each.is_link_local, ":" in each.address, each.is_temporary
+
+
+def _of_ifconfig() -> Iterator[InterfaceAddress]:
+    for interface, address, words in ifconfig.parse(commands.output(["ifconfig", "-a"])):
+        if not words & _UNUSABLE_WORDS:
+            is_of_link = address.startswith(("169.254.", "fe80:"))
+            yield InterfaceAddress(interface, address, bool(words & _TEMPORARY_WORDS), is_of_link)
 
 
 def _ipv4() -> Iterator[InterfaceAddress]:

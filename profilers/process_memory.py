@@ -5,11 +5,12 @@ dropped by the kernel and read again, so they do not.
 """
 
 import ctypes
+import os
 import platform
 import resource
 from typing import Dict, NamedTuple, Optional
 
-from profilers import cgroups, procfs
+from profilers import cgroups, commands, procfs
 from profilers.file_tree import FileTree, Unavailable
 
 STATUS = "proc/self/status"
@@ -60,8 +61,8 @@ def _limit(tree: FileTree, folder: str, is_v2: bool) -> Optional[MemoryLimit]:
 class PeakMemory:
     """The most memory of its own that this process has had since ``restart``.
 
-    Linux forgets a peak through /proc/self/clear_refs. Where that cannot be written, only a new
-    peak of the whole process is seen.
+    Linux forgets a peak through /proc/self/clear_refs. Where that cannot be written, as on a Mac,
+    only a new peak of the whole process is seen.
     """
 
     def __init__(self, tree: FileTree, clear_refs: str = CLEAR_REFS) -> None:
@@ -75,7 +76,7 @@ class PeakMemory:
         self._forgotten = self._forget()
         self._former_peak = _peak_bytes(self._status())
         status = self._status()
-        self._resident = status.get("VmRSS", 0)
+        self._resident = status.get("VmRSS") or _resident_bytes()
         # Kernels before 4.5 do not tell these apart.
         self._own = status.get("RssAnon", self._resident) + status.get("RssShmem", 0)
 
@@ -83,7 +84,7 @@ class PeakMemory:
         """The peak. Raises Unavailable where it is hidden behind an earlier one."""
         peak = _peak_bytes(self._status())
         if not self._forgotten and peak <= self._former_peak:
-            raise Unavailable("the peak cannot be measured: %s cannot be written" % self._clear_refs)
+            raise Unavailable("an earlier peak hides it, which cannot be forgotten without %s" % self._clear_refs)
         return self._own + max(0, peak - self._resident)
 
     def _forget(self) -> bool:
@@ -106,4 +107,11 @@ def release_freed() -> None:
 
 def _peak_bytes(status: Dict[str, int]) -> int:
     """The peak of the resident set, of files too."""
-    return status.get("VmHWM", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * procfs.KIB)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return status.get("VmHWM", most if platform.system() == "Darwin" else most * procfs.KIB)
+
+
+def _resident_bytes() -> int:
+    """What ps(1) tells of this process; 0 where it tells nothing."""
+    told = commands.output(["ps", "-o", "rss=", "-p", str(os.getpid())]).strip()
+    return int(told) * procfs.KIB if told.isdigit() else 0

@@ -5,16 +5,12 @@ Fields differ between boards, releases and users; unknown ones are skipped.
 
 import functools
 import re
-import subprocess
-import threading
-import time
-from typing import IO, Dict, NamedTuple, Optional, Tuple
+from typing import Dict, NamedTuple, Optional
 
 from profilers.file_tree import FileTree, Unavailable
+from profilers.running_program import RunningProgram
 
 INTERVAL_MS = 100
-#: A program that says nothing for so long hangs.
-SILENCE_S = 3.0
 
 _CLOCKED = r"(?<!\S)%s(?:_FREQ)? (?:(\d{1,9})%%)?(?:@\[?([\d,]{1,99})\]?)?"
 _MEMORY_CONTROLLER = re.compile(_CLOCKED % "EMC")
@@ -63,30 +59,19 @@ def _hz(megahertz: str) -> Optional[float]:
     return 1e6 * sum(running) / len(running) if running else None
 
 
-class Tegrastats:
-    """The program: the first read starts it, ``close`` ends it."""
+class Tegrastats(RunningProgram):
+    """The program; each value is a ``Line``."""
 
     def __init__(self, tree: FileTree, program: str = "tegrastats") -> None:
+        super().__init__([program, "--interval", str(INTERVAL_MS)], parse)
         self._tree = tree
-        self._program = program
-        self._lock = threading.Lock()
-        self._process: Optional["subprocess.Popen[str]"] = None
-        self._newest: Optional[Tuple[float, Line]] = None
-        self._first = threading.Event()
 
     def newest(self) -> Line:
         """The newest line. Waits only for the first one. Raises Unavailable."""
         if not self._tree.is_own:
             raise Unavailable("tegrastats reads no other file tree than the machine's own")
-        with self._lock:
-            if self._process is None:
-                self._process = self._start()
-            process = self._process
-        self._first.wait(SILENCE_S)
-        newest = self._newest
-        if newest is None or process.poll() is not None or time.monotonic() - newest[0] > SILENCE_S:
-            raise Unavailable("tegrastats has ended or stays silent")
-        return newest[1]
+        line: Line = super().newest()
+        return line
 
     def read(self, counter: str) -> float:
         """A counter of the newest line. Raises Unavailable."""
@@ -94,40 +79,6 @@ class Tegrastats:
             return self.newest().counters[counter]
         except KeyError:
             raise Unavailable("tegrastats does not state it (without root it leaves clocks out)") from None
-
-    def close(self) -> None:
-        """End the program. Idempotent."""
-        with self._lock:
-            process, self._process = self._process, None
-            if process is not None:
-                process.kill()
-                process.wait()
-                self._first.clear()
-                self._newest = None
-
-    def _start(self) -> "subprocess.Popen[str]":
-        try:
-            process = subprocess.Popen(
-                [self._program, "--interval", str(INTERVAL_MS)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                universal_newlines=True,
-                errors="replace",
-            )
-        except OSError as error:
-            raise Unavailable("tegrastats cannot be run: %s" % error.strerror) from None
-        threading.Thread(target=self._follow, args=(process, process.stdout), daemon=True).start()
-        return process
-
-    def _follow(self, process: "subprocess.Popen[str]", lines: IO[str]) -> None:
-        with lines:
-            for line in lines:
-                with self._lock:
-                    if self._process is not process:
-                        return  # closed since
-                    self._newest = (time.monotonic(), parse(line))
-                    self._first.set()
 
 
 @functools.lru_cache(maxsize=None)

@@ -13,6 +13,7 @@ import sys
 
 ROOT = 0
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
+PROGRAMS = ("/opt/homebrew/bin", "/usr/local/bin")
 
 
 def say(text):
@@ -165,13 +166,17 @@ def settle():
     # type: () -> None
     """Tell the agent, and what it runs, the cache, and a home and a name where there are none.
 
-    In the locale C, Python 3.6 takes names of files for ASCII.
+    In the locale C, Python 3.6 takes names of files for ASCII. A Mac's sshd leaves out of PATH
+    where Homebrew puts programs.
     """
     import pwd
 
     if not names_any_file():
         os.environ["LC_ALL"], os.environ["PYTHONUTF8"] = "C.UTF-8", "1"
 
+    known = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    more = [folder for folder in PROGRAMS if folder not in known and os.path.isdir(folder)]
+    os.environ["PATH"] = os.pathsep.join(known + more)
     cache = os.environ["XDG_CACHE_HOME"] = cache_home()
     if not os.path.isabs(os.path.expanduser("~")):
         os.environ["HOME"] = cache

@@ -33,7 +33,7 @@ def adopt():
     It also continues this process when its parent has ended, should it be stopped.
     """
     ask_kernel(PR_SET_PDEATHSIG, signal.SIGCONT)
-    return ask_kernel(PR_SET_CHILD_SUBREAPER, 1)
+    return os.path.exists("/proc/self/stat") and ask_kernel(PR_SET_CHILD_SUBREAPER, 1)  # else none is found
 
 
 def guard(agent, adopts):
@@ -56,8 +56,9 @@ def guard(agent, adopts):
         os.dup2(nowhere, descriptor)
     poll = select.poll()
     poll.register(woken, select.POLLIN)
-    # Tells that it is closed, a socket also by half; what comes is the agent's to read.
-    poll.register(0, getattr(select, "POLLRDHUP", 0))
+    # Tells that it is closed, a socket also by half; what comes is the agent's to read. A Mac tells
+    # what it is asked for alone.
+    poll.register(0, getattr(select, "POLLRDHUP", select.POLLHUP))
     end_s = None
     while not reap(agent):
         closed = [found for found, _ in poll.poll(None if end_s is None else 100) if found == 0]

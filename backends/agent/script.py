@@ -48,7 +48,10 @@ def run_script(task: Any, order: RunScript) -> int:
     printing = [pass_on(task, process.stdout, "out"), pass_on(task, process.stderr, "err")]
     ended = threading.Event()
     threading.Thread(target=_end_when_told, args=(task, process.pid, ended), daemon=True).start()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # until it is reaped no other group has its number
+    if hasattr(os, "waitid"):  # until it is reaped no other group has its number
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    else:  # a Mac before Python 3.13
+        process.wait()
     _signal(process.pid, signal.SIGKILL)
     ended.set()
     _groups.discard(process.pid)

@@ -24,8 +24,10 @@ def keep(
     """Keep what is written in the first of the folders that has room; returns its path.
 
     is_wanted: asked when all is written, before it takes the place of the older one.
-    Raises OSError where no folder has room, or it is not wanted.
+    Raises OSError where no folder has room, without /proc, or where it is not wanted.
     """
+    if not os.path.isdir(os.path.dirname(_shown(0))):  # a Mac
+        raise OSError("this system opens no file without a name to other processes")
     failed: Optional[OSError] = None
     for folder in folders:
         try:
@@ -45,4 +47,8 @@ def _hold(descriptor: int) -> str:
         _descriptor = os.dup(descriptor)
     else:
         os.dup2(descriptor, _descriptor, inheritable=False)
-    return "/proc/%d/fd/%d" % (os.getpid(), _descriptor)
+    return _shown(_descriptor)
+
+
+def _shown(descriptor: int) -> str:
+    return "/proc/%d/fd/%d" % (os.getpid(), descriptor)

@@ -155,10 +155,12 @@ class Connection:
 
     def quiet_s(self) -> float:
         """Seconds since the peer acknowledged anything; 0 where the system cannot tell."""
+        if not hasattr(socket, "TCP_INFO"):
+            return 0.0
         try:
             info = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK_BYTE + 4)
             return float(struct.unpack_from("I", info, _LAST_ACK_BYTE)[0]) / 1e3
-        except (OSError, AttributeError, struct.error):  # it is closed, or no such system
+        except (OSError, struct.error):  # it is closed, or no such system
             return 0.0
 
     def settimeout(self, timeout_s: Optional[float]) -> None:

@@ -31,9 +31,9 @@ class MemoryProbe:
         self._host = host
         self._found: List[BatchMemory] = []
         self._too_large: Optional[int] = None
-        self._reason: Optional[str] = None
         self._begin()
         self._available_bytes = available_bytes + (self._host_bytes() or 0)
+        self._reason: Optional[str] = None
         told = backend.accelerator_memory()
         self._is_shared = told is not None and told.is_shared
         self._accelerator_available_bytes = None if told is None else told.available_bytes

@@ -6,10 +6,19 @@ To add a kind, write its ``discover(tree)`` and name its module in KINDS.
 from typing import List, Optional
 
 from profilers.file_tree import FileTree
-from profilers.sensors import battery, external_meters, nvidia_smi, nvml, power_monitors, rapl, tegrastats
+from profilers.sensors import (
+    battery,
+    external_meters,
+    nvidia_smi,
+    nvml,
+    power_monitors,
+    powermetrics,
+    rapl,
+    tegrastats,
+)
 from profilers.sensors.base import DiscoveredSensors
 
-KINDS = (power_monitors, tegrastats, rapl, nvml, nvidia_smi, battery, external_meters)
+KINDS = (power_monitors, tegrastats, rapl, powermetrics, nvml, nvidia_smi, battery, external_meters)
 
 
 def discover(root: Optional[str] = None) -> DiscoveredSensors:

@@ -3,9 +3,10 @@
 import collections
 import threading
 import time
-from typing import Any, Callable, Deque, List, Optional, Tuple
+from typing import Any, Callable, Deque, List, Optional, Tuple, Union
 
 from profilers.file_tree import Unavailable
+from profilers.running_program import RunningProgram
 from profilers.sensors.base import Sensor
 
 PERIOD_S = 1.0
@@ -75,9 +76,11 @@ class Poller:
 
 
 class PolledSensor(Sensor):
-    """Watts that ``watts`` extracts from answers of a poller, which sensors may share."""
+    """Watts that ``watts`` extracts from answers of a poller or program, which others may share."""
 
-    def __init__(self, name: str, covers: str, poller: Poller, watts: Callable[[Any], float]) -> None:
+    def __init__(
+        self, name: str, covers: str, poller: Union[Poller, RunningProgram], watts: Callable[[Any], float]
+    ) -> None:
         super().__init__(name, covers, lambda: watts(poller.newest()))
         self._poller = poller
         self._watts = watts

@@ -5,7 +5,7 @@ from importlib import metadata
 
 import pytest
 
-from profilers import device_facts
+from profilers import commands, device_facts
 from profilers.records.json_values import json_value
 
 FLEET = ("json", "no_such_framework")
@@ -91,8 +91,8 @@ def test_the_free_space_of_a_folder_that_does_not_exist_is_that_of_its_parent(tm
 
 def test_the_output_of_an_absent_or_failing_program_is_empty(tmp_path):
     (tmp_path / "not_executable").write_text("")
-    assert device_facts.command_output([str(tmp_path / "none")]) == ""
-    assert device_facts.command_output([str(tmp_path / "not_executable")]) == ""
+    assert commands.output([str(tmp_path / "none")]) == ""
+    assert commands.output([str(tmp_path / "not_executable")]) == ""
 
 
 def test_installed_packages_have_their_version_and_others_none():

@@ -6,10 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from profilers.addresses_and_ports import interface_address, interface_with
 from profilers.interface_addresses import InterfaceAddress, interface_addresses
+from tests.profilers import macs
 
 SECOND = """
 import subprocess
@@ -28,6 +31,23 @@ print([tuple(each) for each in interface_addresses()], {name: interface_address(
 
 def test_loopback_has_its_addresses() -> None:
     assert InterfaceAddress("lo", "127.0.0.1", False, False, "lo") in interface_addresses()
+
+
+def test_elsewhere_ifconfig_lists_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{macs.plant(tmp_path)}:{os.environ['PATH']}")
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    assert interface_addresses() == [
+        InterfaceAddress("lo0", "127.0.0.1", False, False),
+        InterfaceAddress("lo0", "::1", False, False),
+        InterfaceAddress("lo0", "fe80::1", False, True),
+        InterfaceAddress("en0", "fe80::451:fde8:31fc:cb02", False, True),
+        InterfaceAddress("en0", "2001:db8::f86a:2677:f8bd:58a2", True, False),
+        InterfaceAddress("en0", "2001:db8::14c8:a203:4bc2:9d99", False, False),
+        InterfaceAddress("en0", "192.0.2.56", False, False),
+        InterfaceAddress("utun3", "198.51.100.2", False, False),
+    ]
+    assert interface_address(None, "en0") == "192.0.2.56"
+    assert interface_with("192.0.2.56") == "en0"
 
 
 @pytest.mark.skipif(shutil.which("ip") is None, reason="ip(8) not installed")

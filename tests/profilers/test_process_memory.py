@@ -3,12 +3,14 @@
 import mmap
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from profilers import process_memory
 from profilers.file_tree import FileTree, Unavailable
 from profilers.process_memory import MemoryLimit, PeakMemory
+from tests.profilers import macs
 
 MIB = 1 << 20
 V2_MOUNT = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -78,10 +80,22 @@ def test_the_peak_is_what_the_process_had_of_its_own_and_how_far_it_grew(plant: 
 def test_where_a_peak_cannot_be_forgotten_only_a_new_one_is_seen(plant: Plant, tmp_path: Path) -> None:
     tree = plant({"proc/self/status": STATUS.format(peak=900, resident=300, own=100)})
     probe = PeakMemory(tree, str(tmp_path / "absent" / "clear_refs"))
-    with pytest.raises(Unavailable, match="clear_refs cannot be written"):
+    with pytest.raises(Unavailable, match="an earlier peak hides it, .* without .*clear_refs"):
         probe.bytes()
     plant({"proc/self/status": STATUS.format(peak=1000, resident=300, own=100)})
     assert probe.bytes() == (100 + 700) * 1024
+
+
+@pytest.mark.parametrize("system, unit", [("Darwin", 1), ("FreeBSD", 1024)])
+def test_without_proc_getrusage_tells_peaks_and_ps_what_it_has(
+    plant: Plant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str, unit: int
+) -> None:
+    monkeypatch.setenv("PATH", str(macs.plant(tmp_path / "programs")) + ":/usr/bin:/bin")
+    monkeypatch.setattr("platform.system", lambda: system)
+    peaks = iter((200 * MIB, 300 * MIB))
+    monkeypatch.setattr("resource.getrusage", lambda whose: SimpleNamespace(ru_maxrss=next(peaks) // unit))
+    probe = PeakMemory(plant({}), str(tmp_path / "absent" / "clear_refs"))
+    assert probe.bytes() == 300 * MIB
 
 
 def test_the_peak_of_this_process_counts_pages_that_are_gone_by_now() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilers import tegrastats
+from profilers import running_program, tegrastats
 from profilers.file_tree import FileTree, Unavailable
 from profilers.tegrastats import parse
 
@@ -146,7 +146,7 @@ def test_a_silent_program_is_unavailable(tmp_path, monkeypatch):
     path.chmod(0o755)
     live = tegrastats.Tegrastats(FileTree("/"), str(path))
     assert live.newest().rails["VDD_IN"] == 3.177
-    monkeypatch.setattr(tegrastats, "SILENCE_S", 0.05)
+    monkeypatch.setattr(running_program, "SILENCE_S", 0.05)
     time.sleep(0.1)
     with pytest.raises(Unavailable, match="stays silent"):
         live.newest()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from backends.agent import guardian
 from backends.protocol.orders import RunScript
 from planner.agents import bundle
 from planner.agents.client import AgentClient
@@ -106,6 +107,12 @@ def test_an_agent_without_its_guardian_ends_with_its_input_and_leaves_nothing(
     assert lives(family.agent.pid)
     family.agent.close()
     family.gone()
+
+
+def test_where_children_cannot_be_listed_nobody_is_adopted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guardian, "ask_kernel", lambda option, value: True)
+    monkeypatch.setattr(os.path, "exists", lambda path: not path.startswith("/proc"))
+    assert not guardian.adopt()
 
 
 def test_an_agent_that_is_stopped_while_it_starts_is_ended(tmp_path: Path) -> None:

@@ -45,6 +45,12 @@ def test_memory_is_there_where_no_folder_takes_temporary_files(monkeypatch):
         assert stream.read() == b"x"
 
 
+def test_where_no_other_process_could_open_it_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "isdir", lambda path: False)  # a Mac has no /proc
+    with pytest.raises(OSError, match="this system opens no file without a name to other processes"):
+        spare_place.keep(lambda stream: pytest.fail("it was written"), lambda: True, [str(tmp_path)])
+
+
 def test_what_is_no_longer_wanted_does_not_take_the_place_of_the_older(tmp_path):
     path = spare_place.keep(text(b"older"), lambda: True, [str(tmp_path)])
     with pytest.raises(OSError, match="not wanted"):
