@@ -3,11 +3,14 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
 from planner.agents.project import Project
 from planner.errors import PlanError, suggest
+from planner.jobs.imports import imported_modules, imports, parsed
+from planner.jobs.step_code import is_dynamic, step_code
 
 #: Frameworks by the packages that a job imports.
 IMPORTED = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow"}
@@ -26,30 +29,42 @@ class JobReference:
     module: str
     function: str
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that change with any Python file of the project."""
-        sources = [(file.path, file.digest) for file in self.project.files if file.path.endswith(".py")]
-        return sha256(repr((self.module, self.function, sorted(sources))).encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that change with the Python code that its steps depend on.
+
+        That is of the modules that it imports; of all in the project where they are not known.
+        """
+        trees = self._trees
+        if is_dynamic(trees.values()):
+            trees = dict(self._all_trees())
+        code = sorted(step_code(trees, self.function).items())
+        return sha256(repr((self.module, self.function, code)).encode()).hexdigest()[:12]
 
     @property
     def framework(self) -> str | None:
         """The framework that its sources import; None where that is none or both."""
-        found = {IMPORTED[name] for name in self._imports() if name in IMPORTED}
+        packages = {name.partition(".")[0] for path, tree in self._trees.items() for name in imports(path, tree)}
+        found = {IMPORTED[name] for name in packages if name in IMPORTED}
         return found.pop() if len(found) == 1 else None
 
-    def _imports(self) -> Iterator[str]:
-        """The packages that its module imports, and those of the project that it imports itself."""
-        waiting, seen = [self.module], set[str]()
-        while waiting:
-            module = waiting.pop()
-            path = _file_of(self.project.folder, module)
-            if module in seen or path is None:
-                continue
-            seen.add(module)
-            for name in _imported(path, module):
-                yield name.partition(".")[0]
-                waiting.append(name)
+    @property
+    def _sources(self) -> dict[str, bytes]:
+        files = (file for file in self.project.files if file.path.endswith(".py"))
+        return {file.path: self.project.contents[file.digest] for file in files}
+
+    @property
+    def _trees(self) -> dict[str, ast.Module]:
+        """The syntax trees of its modules, made anew."""
+        return imported_modules(self._sources, self.module, self.project.folder)
+
+    def _all_trees(self) -> Iterator[tuple[str, ast.Module]]:
+        """Those of all files; a file that is not of this Python counts as it is."""
+        for path, content in self._sources.items():
+            try:
+                yield path, parsed(content, self.project.folder / path)
+            except PlanError:
+                yield path, ast.Module([ast.Expr(ast.Constant(content))], [])
 
 
 def find_job(text: str, here: Path | None = None) -> JobReference:
@@ -89,16 +104,9 @@ def _file_of(folder: Path, module: str) -> Path | None:
     return next((each for each in candidates if each.is_file()), None)
 
 
-def _parsed(path: Path) -> ast.Module:
-    try:
-        return ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError) as error:
-        raise PlanError(f"{path}:{getattr(error, 'lineno', None) or 1}: not Python: {error}") from error
-
-
 def _require_function(path: Path, function: str, text: str) -> None:
     """Raises PlanError where a module's own text binds no such name."""
-    names, tree = set[str](), _parsed(path)
+    names, tree = set[str](), parsed(path.read_bytes(), path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
@@ -109,16 +117,3 @@ def _require_function(path: Path, function: str, text: str) -> None:
     if function not in names and "*" not in names:
         functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         raise PlanError(f"--job {text}: {path} has no function {function}; {suggest(function, functions)}")
-
-
-def _imported(path: Path, module: str) -> Iterator[str]:
-    """The modules that a file's import statements name."""
-    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    for node in ast.walk(_parsed(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else []
-            stem = [*above, *(node.module.split(".") if node.module else [])]
-            yield ".".join(stem)
-            yield from (".".join([*stem, alias.name]) for alias in node.names)

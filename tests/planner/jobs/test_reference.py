@@ -73,13 +73,33 @@ def test_its_framework_is_the_one_that_it_imports(tmp_path, files, framework) ->
     assert find_job("task.py:job", write(tmp_path, files)).framework == framework
 
 
-def test_its_fingerprint_changes_with_its_sources_only(tmp_path) -> None:
+def test_its_fingerprint_changes_with_the_code_that_it_imports_only(tmp_path) -> None:
     def fingerprint() -> str:
         return find_job("task.py:job", tmp_path).fingerprint
 
-    write(tmp_path, {"task.py": JOB, "beside.py": "A = 1\n", "notes.txt": "one"})
+    write(tmp_path, {"task.py": f"from net import layers\n{JOB}    layers.A\n", "notes.txt": "one"})
+    write(tmp_path, {"net/__init__.py": "", "net/layers.py": "A = 1\n", "beside.py": "A = 1\n"})
     first = fingerprint()
-    write(tmp_path, {"notes.txt": "two"})
+    write(tmp_path, {"notes.txt": "two", "beside.py": "A = 2\n", "broken.py": "def (\n"})
     assert fingerprint() == first
-    write(tmp_path, {"beside.py": "A = 2\n"})
-    assert fingerprint() != first
+    write(tmp_path, {"net/layers.py": "A = 2\n"})
+    second = fingerprint()
+    write(tmp_path, {"net/__init__.py": "import torch\ntorch.manual_seed(1)\n"})
+    assert len({first, second, fingerprint()}) == 3
+
+
+@pytest.mark.parametrize(
+    "reached",
+    ["import importlib\nimportlib.import_module(name)\n", "import sys\nsys.path.insert(0, 'net')\n", "exec(text)\n"],
+)
+def test_where_modules_are_found_at_run_time_all_of_the_project_counts(tmp_path, reached) -> None:
+    def fingerprint() -> str:
+        return find_job("task.py:job", tmp_path).fingerprint
+
+    write(tmp_path, {"task.py": reached + JOB, "net/layers.py": "A = 1\n", "broken.py": "def (\n"})
+    seen = [fingerprint()]
+    write(tmp_path, {"net/layers.py": "A = 2\n"})
+    seen.append(fingerprint())
+    write(tmp_path, {"broken.py": "def [\n"})
+    seen.append(fingerprint())
+    assert len(set(seen)) == 3
