@@ -131,9 +131,16 @@ class Replica(abc.ABC):
         A scheduler of the job's own makes a step as well.
         """
 
+    def begin_evaluation(self) -> None:  # noqa: B027 - some keep nothing
+        """The batches evaluated from here on are of one test set."""
+
     @abc.abstractmethod
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
         """Mean loss and metrics over the samples of a batch, without learning from them."""
+
+    def end_evaluation(self, means: Dict[str, float]) -> Dict[str, float]:
+        """The metrics of the whole test set. means: over its samples, of what ``evaluate`` gave."""
+        return means
 
     @abc.abstractmethod
     def slots(self, kind: str) -> Slots:

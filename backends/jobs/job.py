@@ -1,5 +1,6 @@
 """A job holds a model with its loss and metrics; known models become jobs as well."""
 
+import math
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from backends.jobs.metric_names import HIGHER, direction_of
@@ -12,10 +13,21 @@ class Metric(NamedTuple):
     """A mean over the samples of a batch, of a model's outputs and the targets.
 
     direction: HIGHER or LOWER, as the job states it; empty where its name is to tell.
+    of_whole: the function takes the outputs and targets of the whole test set at once instead.
+    finish: a function of the mean, as exp is for a perplexity.
     """
 
     function: Callable[[Any, Any], Any]
     direction: str = ""
+    of_whole: bool = False
+    finish: Optional[Callable[[float], float]] = None
+
+    def of_mean(self, mean: float) -> float:
+        """The metric, of its mean over all samples; infinite where that is no number any more."""
+        try:
+            return mean if self.finish is None else float(self.finish(mean))
+        except OverflowError:
+            return math.inf
 
 
 class Job(NamedTuple):
@@ -41,6 +53,11 @@ class Job(NamedTuple):
     scheduler: Optional[Callable[[Any], Any]] = None
     initial_weights: Optional[Any] = None
     blocks: Sequence[Any] = ()
+
+    @property
+    def of_batches(self) -> Dict[str, Callable[[Any, Any], Any]]:
+        """The functions of the metrics that are computed of each batch."""
+        return {name: metric.function for name, metric in self.metrics.items() if not metric.of_whole}
 
     @property
     def higher_is_better(self) -> Tuple[str, ...]:

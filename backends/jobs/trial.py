@@ -3,8 +3,10 @@
 All functions raise ValueError.
 """
 
-from typing import Any, Optional
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
+from backends.jobs.job import Metric
+from backends.jobs.kept_outputs import KeptOutputs
 from backends.jobs.user_job import type_in_words
 
 #: Samples of the batch that a job is tried with: batch normalisation cannot learn from one.
@@ -30,6 +32,45 @@ def require_tensor(loss: Any, is_tensor: bool) -> None:
     """A loss is a tensor of the framework, from which gradients are taken."""
     if not is_tensor:
         raise ValueError("its loss gives %s; it must give a tensor, the mean over the samples" % type_in_words(loss))
+
+
+#: How many numbers a value of a framework is; None where it is none at all.
+Elements = Callable[[Any], Optional[int]]
+
+
+def require_metrics(metrics: Dict[str, Metric], found: Tuple[Any, Any], elements: Elements) -> None:
+    """Metrics of a batch are one number each, which a function of the mean takes.
+
+    found: outputs and targets.
+    """
+    for name, metric in metrics.items():
+        if not metric.of_whole:
+            value = metric.function(*found)
+            require_one(value, elements(value), "metric %s" % name)
+            try:
+                metric.of_mean(float(value))
+            except TypeError as error:
+                raise ValueError(
+                    "the function of the mean of its metric %s takes no number (%s); give one as math.exp is"
+                    % (name, str(error).splitlines()[0])
+                ) from error
+
+
+def require_whole(kept: KeptOutputs, results: Iterable[Tuple[Any, Any]], elements: Elements) -> None:
+    """Metrics of the whole test set are one number each, of a few samples at least.
+
+    results: outputs and targets of batches of different sizes, whose parts must fit together.
+    """
+    if not kept.is_needed:
+        return
+    for outputs, targets in results:
+        kept.add(outputs, targets)
+    try:
+        found = kept.of_whole()
+    except ValueError:  # few samples may be too few, as those of one class are for an AUC
+        return
+    for name, value in found.items():
+        require_one(value, elements(value), "metric %s" % name)
 
 
 def require_one(value: Any, elements: Optional[int], what: str) -> None:

@@ -30,6 +30,9 @@ ARGUMENTS = {
 #: Keywords besides, for functions that take them.
 KEYWORDS = {"forward": ("training",)}
 
+#: The third of a metric's tuple: its function takes the outputs and targets of all test samples.
+WHOLE = "epoch"
+
 #: The project whose modules this process can import, if any.
 _entered: List[str] = []
 
@@ -102,7 +105,7 @@ def checked(returned: Any) -> UserJob:
 
 
 def _metrics(given: Any) -> Dict[str, Metric]:
-    """Metrics by name from functions, or from pairs of a function and "higher" or "lower"."""
+    """Metrics by name from functions, or from tuples with a direction and what they are of."""
     if given is None:
         return {}
     if not isinstance(given, dict):
@@ -111,13 +114,16 @@ def _metrics(given: Any) -> Dict[str, Metric]:
 
 
 def _metric(name: str, value: Any) -> Metric:
-    function, better = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-    if not callable(function) or better not in (None, HIGHER, LOWER):
+    given = value if isinstance(value, tuple) else (value,)
+    function, better, of = (given + (None, None, None))[:3]
+    is_known = len(given) <= 3 and better in (None, HIGHER, LOWER) and (of in (None, WHOLE) or callable(of))
+    if not callable(function) or not is_known:
         raise ValueError(
-            'its metric %s must be a function of outputs and targets, or (function, "higher" or "lower")' % name
+            'its metric %s must be a function of outputs and targets, or (function, "higher" or "lower"), '
+            'with "%s" or a function of the mean as the third' % (name, WHOLE)
         )
     require_arguments("its metric %s" % name, function, ARGUMENTS["loss"])
-    return Metric(function, better or "")
+    return Metric(function, better or "", of == WHOLE, of if callable(of) else None)
 
 
 def _check_classes(classes: Any) -> None:

@@ -1,6 +1,7 @@
 """A user's job in PyTorch: a module, its data sets, a loss and metrics."""
 
 import functools
+import itertools
 import random
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -14,7 +15,16 @@ from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.sequential_samples import SampleStream
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job, LoadedJob
-from backends.jobs.trial import TRIED, require_batch, require_one, require_pair, require_tensor
+from backends.jobs.kept_outputs import KeptOutputs
+from backends.jobs.trial import (
+    TRIED,
+    require_batch,
+    require_metrics,
+    require_one,
+    require_pair,
+    require_tensor,
+    require_whole,
+)
 from backends.jobs.user_job import ARGUMENTS, UserJob, require_arguments, type_in_words
 from backends.pytorch.labels import labels_of
 
@@ -115,9 +125,29 @@ def _try(job: Job, name: str, data: Any) -> None:
         loss = job.loss(*found)
         require_tensor(loss, isinstance(loss, torch.Tensor))
         require_one(loss, _elements(loss), "loss")
-        for metric_name, metric in job.metrics.items():
-            value = metric.function(*found)
-            require_one(value, _elements(value), "metric %s" % metric_name)
+        require_metrics(job.metrics, found, _elements)
+        batches = [batch for size in (TRIED, 1) for _, batch in itertools.islice(data.batches(size), 1)]
+        results = (job.forward(job.model, as_tensors(batch)) for batch in batches)
+        require_whole(KeptOutputs(job.metrics, joined), results, _elements)
+
+
+def joined(parts: List[Any]) -> Any:
+    """Values of all batches as one: tensors along their first axis, others as a list.
+
+    Raises ValueError for tensors of shapes that do not fit.
+    """
+    first = parts[0]
+    if isinstance(first, dict):
+        return {key: joined([part[key] for part in parts]) for key in first}
+    if isinstance(first, (tuple, list)) and any(isinstance(each, (torch.Tensor, dict, tuple, list)) for each in first):
+        return tuple(joined(list(values)) for values in zip(*parts))
+    if not isinstance(first, torch.Tensor) or not first.dim():
+        return parts
+    try:
+        return torch.cat(parts)
+    except RuntimeError as error:
+        shapes = " and ".join(sorted({str(tuple(part.shape)) for part in parts}))
+        raise ValueError("tensors of %s do not fit" % shapes) from error
 
 
 def _elements(value: Any) -> Optional[int]:

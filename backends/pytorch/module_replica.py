@@ -1,14 +1,15 @@
 """What every replica of a torch module has in common: the job's loss, metrics and optimizer."""
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
 from backends.frameworks.base import NO_GRADIENT, Replica
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
+from backends.jobs.kept_outputs import KeptOutputs
 from backends.pytorch.checkpointing import checkpoint_blocks
-from backends.pytorch.jobs import as_tensors
+from backends.pytorch.jobs import as_tensors, joined
 from backends.pytorch.mixed_precision import autocast
 from backends.pytorch.own_optimizer import TorchOptimizer
 from profilers.mixed_precision import FP32
@@ -30,6 +31,7 @@ class ModuleReplica(Replica):
         self._device = torch.device(self.accelerator)
         self.module = job.model
         self._precision = FP32
+        self._kept_outputs: Optional[KeptOutputs] = None
 
     def checkpoint_activations(self) -> None:
         checkpoint_blocks(self.module, self._job.blocks)
@@ -47,6 +49,9 @@ class ModuleReplica(Replica):
             raise refusal(NO_GRADIENT)
         return found
 
+    def begin_evaluation(self) -> None:
+        self._kept_outputs = KeptOutputs(self._job.metrics, joined)
+
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
         self.module.eval()
         try:
@@ -57,8 +62,15 @@ class ModuleReplica(Replica):
 
     def _scores(self, batch: Any) -> Tuple[float, Dict[str, float]]:
         found = self._job.forward(self.module, as_tensors(batch, self._device))
-        metrics = {name: float(metric.function(*found)) for name, metric in self._job.metrics.items()}
+        if self._kept_outputs is not None and self._kept_outputs.is_needed:
+            self._kept_outputs.add(*as_tensors(list(found), torch.device("cpu")))
+        metrics = {name: float(function(*found)) for name, function in self._job.of_batches.items()}
         return float(self._job.loss(*found)), metrics
+
+    def end_evaluation(self, means: Dict[str, float]) -> Dict[str, float]:
+        assert self._kept_outputs is not None, "it has begun"
+        ended, self._kept_outputs = self._kept_outputs, None
+        return ended.figures(means)
 
     def _make_own_optimizer(self) -> TorchOptimizer:
         return TorchOptimizer(self._job, self._parameters())

@@ -1,13 +1,24 @@
 """A user's job in TensorFlow: a model, its data sets, a loss and metrics."""
 
+import functools
 import inspect
-from typing import Any, Callable, Dict, Optional, Tuple
+import itertools
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 
 from backends.jobs.job import Job, LoadedJob, Metric
-from backends.jobs.trial import TRIED, require_batch, require_one, require_pair, require_tensor
-from backends.jobs.user_job import UserJob, type_in_words
+from backends.jobs.kept_outputs import KeptOutputs
+from backends.jobs.trial import (
+    TRIED,
+    require_batch,
+    require_metrics,
+    require_one,
+    require_pair,
+    require_tensor,
+    require_whole,
+)
+from backends.jobs.user_job import WHOLE, UserJob, type_in_words
 from backends.tensorflow.datasets import DatasetSamples
 from backends.tensorflow.user_model import UserNetwork, call_arguments, is_module
 
@@ -25,7 +36,10 @@ def load_job(user: UserJob) -> LoadedJob:
     if user.collate is not None:
         raise ValueError("it has a collate, which tf.data.Datasets have no use for; map or pad in the data set instead")
     train, test = (_samples(name, data) for name, data in (("train", user.train), ("test", user.test)))
-    metrics = {name: metric._replace(function=_in_order(metric.function)) for name, metric in user.metrics.items()}
+    metrics = {
+        name: metric._replace(function=_in_order(metric.function, metric.of_whole))
+        for name, metric in user.metrics.items()
+    }
     loss = _in_order(user.loss)
     for data in (train, test):
         _try(user, data, loss, metrics)
@@ -51,13 +65,41 @@ def _samples(name: str, data: Any) -> DatasetSamples:
     return samples
 
 
-def _in_order(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+def _in_order(function: Callable[..., Any], of_whole: bool = False) -> Callable[[Any, Any], Any]:
     """A function of outputs and targets; Keras's own take the targets first."""
     if isinstance(function, tf.keras.metrics.Metric):
-        raise ValueError("its metric %s keeps a state; give a function of outputs and targets" % function.name)
+        if not of_whole:
+            raise ValueError(
+                'its metric %s keeps a state; give (metric, "higher" or "lower", "%s")' % (function.name, WHOLE)
+            )
+        return functools.partial(_anew, function)
     if isinstance(function, tf.keras.losses.Loss) or getattr(function, "__module__", "").startswith("keras."):
         return lambda outputs, targets: tf.reduce_mean(function(targets, outputs))
     return function
+
+
+def _anew(metric: tf.keras.metrics.Metric, outputs: Any, targets: Any) -> Any:
+    """The value of a metric of Keras, without what it has seen before."""
+    (metric.reset_state if hasattr(metric, "reset_state") else metric.reset_states)()
+    metric.update_state(targets, outputs)
+    return metric.result()
+
+
+def joined(parts: List[Any]) -> Any:
+    """Tensors of all batches as one, along their first axis and in main memory.
+
+    Raises ValueError for shapes that do not fit.
+    """
+
+    def concatenated(*tensors: Any) -> Any:
+        return tf.concat(tensors, 0) if tensors[0].shape.rank else list(tensors)
+
+    try:
+        with tf.device("CPU"):
+            return tf.nest.map_structure(concatenated, *parts)
+    except tf.errors.InvalidArgumentError as error:
+        shapes = {str(tuple(each.shape)) for part in parts for each in tf.nest.flatten(part)}
+        raise ValueError("tensors of %s do not fit" % " and ".join(sorted(shapes))) from error
 
 
 def _forward_in_graph(user: UserJob) -> Callable[..., Tuple[Any, Any]]:
@@ -87,13 +129,12 @@ def _try(user: UserJob, data: DatasetSamples, loss: Callable[[Any, Any], Any], m
     first = next(batch for _, batch in data.batches(TRIED))
     found = _forward(user)(first, False)
     require_pair(found)
-    outputs, targets = found
-    found_loss = loss(outputs, targets)
+    found_loss = loss(*found)
     require_tensor(found_loss, tf.is_tensor(found_loss))
     require_one(found_loss, _elements(found_loss), "loss")
-    for name, metric in metrics.items():
-        value = metric.function(outputs, targets)
-        require_one(value, _elements(value), "metric %s" % name)
+    require_metrics(metrics, found, _elements)
+    batches = [batch for size in (TRIED, 1) for _, batch in itertools.islice(data.batches(size), 1)]
+    require_whole(KeptOutputs(metrics, joined), (_forward(user)(batch, False) for batch in batches), _elements)
 
 
 def _elements(value: Any) -> Optional[int]:

@@ -9,7 +9,9 @@ import tensorflow as tf
 from backends.frameworks.base import Replica
 from backends.frameworks.optimizer import OWN, OptimizerSettings, Slots
 from backends.jobs.job import Job
+from backends.jobs.kept_outputs import KeptOutputs
 from backends.tensorflow.buffers import ConcatenatedCopies, PerVariableCopies, aligned, end, places
+from backends.tensorflow.jobs import joined
 from backends.tensorflow.mixed_precision import computing_in, require
 from backends.tensorflow.own_optimizer import KerasOptimizer
 from backends.tensorflow.updates import Update
@@ -45,6 +47,7 @@ class TensorFlowReplica(Replica):
         self._updated = False
         self._steps = 0
         self._precision = FP32
+        self._kept_outputs: Optional[KeptOutputs] = None
         self._learn = tf.function(self._trace_gradient, autograph=False)
         self._combine = tf.function(_combined, autograph=False)
         self._judge = tf.function(self._trace_evaluation, autograph=False)
@@ -116,9 +119,19 @@ class TensorFlowReplica(Replica):
             self._update(self._packed, optimizer)
         self._updated = True
 
+    def begin_evaluation(self) -> None:
+        self._kept_outputs = KeptOutputs(self._job.metrics, joined)
+
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
-        loss, metrics = self._judge(batch)
+        loss, metrics, found = self._judge(batch)
+        if self._kept_outputs is not None and self._kept_outputs.is_needed:
+            self._kept_outputs.add(*found)
         return float(loss), {name: float(value) for name, value in metrics.items()}
+
+    def end_evaluation(self, means: Dict[str, float]) -> Dict[str, float]:
+        assert self._kept_outputs is not None, "it has begun"
+        ended, self._kept_outputs = self._kept_outputs, None
+        return ended.figures(means)
 
     def slots(self, kind: str) -> Slots:
         return self._update.slots(kind)
@@ -150,8 +163,8 @@ class TensorFlowReplica(Replica):
 
     def _trace_evaluation(self, batch: Any) -> Any:
         found = self._job.forward(self._job.model, batch, False, tf.constant(0))
-        metrics = {name: metric.function(*found) for name, metric in self._job.metrics.items()}
-        return self._job.loss(*found), metrics
+        metrics = {name: function(*found) for name, function in self._job.of_batches.items()}
+        return self._job.loss(*found), metrics, found
 
 
 def _combined(first: List[tf.Tensor], second: List[tf.Tensor], factor: tf.Tensor, other: tf.Tensor) -> List[tf.Tensor]:

@@ -100,6 +100,7 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
     clock = clock_of(replica)
     clock.begin(EVALUATION)
     try:
+        replica.begin_evaluation()
         for samples, batch in test.batches(test.most_at_once):
             part_loss, part_metrics = replica.evaluate(batch)
             count += samples
@@ -107,10 +108,11 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
             for name, value in part_metrics.items():
                 metrics[name] += samples * value
             clock.begin(EVALUATION)
+        figures = replica.end_evaluation({name: total / count for name, total in metrics.items()})
     finally:
         clock.end()
-    means = {name: total / count for name, total in metrics.items() if math.isfinite(total)}
-    return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better, count)
+    finite = {name: value for name, value in figures.items() if math.isfinite(value)}
+    return Scores(loss / count, finite, time.perf_counter() - began, replica.higher_is_better, count)
 
 
 def require_test_samples(test: EvaluationSet) -> None:

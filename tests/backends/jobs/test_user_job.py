@@ -8,7 +8,7 @@ import pytest
 
 from backends.jobs import user_job
 from backends.jobs.failure import JobFailure, own_code, place_in
-from backends.jobs.job import Job
+from backends.jobs.job import Job, Metric
 from backends.protocol.member_specs import JobSpec
 
 
@@ -111,7 +111,16 @@ def test_a_metric_has_a_direction_by_its_name_or_as_stated(name, value, higher) 
     assert Job(None, max, max, metrics).higher_is_better == ((name,) if higher else ())
 
 
-@pytest.mark.parametrize("metrics", [{"a": 1}, {"a": (max, "up")}, [max]])
+def test_a_metric_may_be_of_the_whole_test_set_or_a_function_of_the_mean() -> None:
+    given = {"f1": (max, "higher", "epoch"), "ppl": (max, None, abs)}
+    found = user_job.checked(whole(metrics=given)).metrics
+    assert found == {"f1": Metric(max, "higher", of_whole=True), "ppl": Metric(max, finish=abs)}
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [{"a": 1}, {"a": (max, "up")}, {"a": (max, "lower", "all")}, {"a": (max, "lower", abs, 1)}, {"a": ()}, [max]],
+)
 def test_metrics_of_another_form_are_refused(metrics) -> None:
     with pytest.raises(ValueError, match="metric"):
         user_job.checked(whole(metrics=metrics))

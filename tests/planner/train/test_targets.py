@@ -31,7 +31,7 @@ def job():
     x = torch.randn(640, 4, generator=torch.Generator().manual_seed(1))
     data = TensorDataset(x, x.sum(1, keepdim=True))
     mse = nn.functional.mse_loss
-    metrics = {"ppl": mse, "zork": mse, "foo": (mse, "higher")}
+    metrics = {"ppl": (mse, "lower", "epoch"), "zork": mse, "foo": (mse, "higher", float)}
     return SimpleNamespace(model=nn.Linear(4, 1), train=data, test=data, loss=mse, metrics=metrics)
 """
 
@@ -58,6 +58,7 @@ def test_a_target_that_cannot_be_judged_is_refused_before_training(tmp_path: Pat
     ("kind", "target", "says"),
     [
         ("server", "ppl=1000", "until ppl ≤ 1000"),
+        ("peers", "foo=0", "until foo ≥ 0"),
         ("ranks", "zork=0:higher", "until zork ≥ 0"),
     ],
 )
@@ -66,4 +67,7 @@ def test_a_run_says_its_target_and_ends_there(tmp_path: Path, kind: str, target:
     command = run(tmp_path, "train", "--target", target, "--evaluate-every", "5", "--json")
     assert command.popen.returncode == 0, command.errors
     assert says in command.errors.splitlines()
-    assert json.loads(command.output)["target"]["reached"]
+    result = json.loads(command.output)
+    assert result["target"]["reached"]
+    for each in result["evaluations"]:
+        assert each["metrics"] == pytest.approx(dict.fromkeys(("foo", "ppl", "zork"), each["loss"]), rel=1e-5)
