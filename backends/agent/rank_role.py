@@ -13,6 +13,7 @@ from backends.agent.member_life import alive
 from backends.frameworks.base import framework
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.hosting.rank import Rank
+from backends.hosting.sharded_rank import ShardedRank
 from backends.hosting.silent_members import RankHeartbeats
 from backends.network import framing
 from backends.protocol.events import Listening, MemberAccount, RunAccount, TimeSpent
@@ -40,9 +41,11 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
     engine = order.spec.run.engine
     settings = GroupSettings(
         place, len(order.names), interface, order.store_address, port, order.spec.heartbeat_s, order.wait_s,
-        engine.backend, engine.hook, engine.rank, engine.start,
+        engine.backend, engine.hook, engine.rank, engine.start, engine.is_sharded,
     )  # fmt: skip
-    with alive(task, order.member, order.spec.heartbeat_s) as member:
+    kind = ShardedRank if engine.is_sharded else Rank
+    spec = order.member._replace(replica=order.member.replica._replace(is_sharded=engine.is_sharded))
+    with alive(task, spec, order.spec.heartbeat_s) as member:
         batches, test = member.data
         ranks: List[Rank] = []  # this one, when it is there
 
@@ -50,7 +53,7 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
             group = backend.process_group(settings, listener)
             heartbeats = RankHeartbeats(group, order.names, order.spec.heartbeat_s, on_lost)
             try:
-                rank = Rank(order.spec, member.replica, group, order.names, batches, task.emit, on_end=heartbeats.close)
+                rank = kind(order.spec, member.replica, group, order.names, batches, task.emit, on_end=heartbeats.close)
                 ranks.append(rank)
                 return rank.train(test, task.stopping.is_set, member.telemetry.on_step, member.began_s), rank.spent
             finally:

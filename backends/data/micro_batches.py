@@ -23,6 +23,11 @@ def parts_of(batch: Any) -> Tuple[BatchPart, ...]:
     return batch.parts if isinstance(batch, SplitBatch) else (BatchPart(1, batch),)
 
 
+def padded(batch: SplitBatch, count: int) -> SplitBatch:
+    """The batch with so many parts: the last one follows again, and does not count."""
+    return SplitBatch(batch.parts + (BatchPart(0, batch.parts[-1].batch),) * (count - len(batch.parts)))
+
+
 class MicroBatchLoader(BatchSource):
     """The batches of a source in parts of at most ``most`` samples, as equal as they can be."""
 

@@ -186,7 +186,7 @@ def framework(name: str) -> Any:
     """The backend module of a framework. Raises ValueError for an unknown name.
 
     It offers ``version() -> str``, ``accelerator() -> (kind, device name)``, ``collectives()``, the
-    backends of torch.distributed that it has here, and
+    backends of torch.distributed that it has here and SHARDING, if it has that, and
     ``known_job(model, input_shape, classes, seed, threads) -> Job``, which raises ValueError where
     model and data do not fit, and for errors of a user's file:
 
@@ -198,7 +198,8 @@ def framework(name: str) -> Any:
     ``load_job(load, seed, threads) -> LoadedJob`` calls ``load``, which returns a ``UserJob``, and
     tries what it holds. It raises ValueError where that is of no use for the framework.
     ``replica(job) -> Replica`` puts the job's model on the first GPU or else on the CPU;
-    ``build``, with the arguments of ``known_job``, is a replica of one.
+    ``build``, with the arguments of ``known_job``, is a replica of one. ``sharded_replica(job)``
+    is one of which each member of a group holds a share, where SHARDING is among ``collectives()``.
 
     ``accelerator_memory() -> AcceleratorMemory``, None without an accelerator, tells the peak since
     ``forget_peak_memory()``, which frees memory of the accelerator that no array uses.

@@ -89,20 +89,21 @@ class NativeUpdate(abc.ABC):
     """The update of one device in the framework's own arrays, which keeps its slots there.
 
     A slot is made on its first use: a worker whose server makes the updates needs none.
+    updates: that were made, where the optimizer counts them.
     """
 
-    _updates = 0
+    updates = 0
 
     def slots(self, kind: str) -> Slots:
         """Host copies of what an optimizer keeps."""
-        updates = np.full(1, self._updates, np.float32)
+        updates = np.full(1, self.updates, np.float32)
         return {name: updates if name == UPDATES else self._read(name) for name in SLOT_NAMES[kind]}
 
     def set_slots(self, slots: Slots) -> None:
         """Go on from what an optimizer kept."""
         for name, values in slots.items():
             if name == UPDATES:
-                self._updates = int(values[0])
+                self.updates = int(values[0])
             else:
                 self._write(name, np.array(values, np.float32))
 

@@ -10,6 +10,9 @@ from backends.frameworks.base import Replica
 #: How the message of a member begins whose exchange broke off: another member is the cause.
 BROKEN = "the exchange with the other members broke off"
 
+#: Named among ``collectives()`` where members can hold shares of a model.
+SHARDING = "fully_shard"
+
 #: Told whether this member waits for others from here on, or computes.
 OnWait = Callable[[bool], None]
 
@@ -27,6 +30,7 @@ class GroupSettings(NamedTuple):
     limit_s: seconds without an answer after which a member counts as lost.
     wait_s: longest wait for the others at one place, as while they build or evaluate.
     backend, hook, matrix_rank, start: as in ``strategies.engine.Engine``.
+    is_sharded: whether the replicas are shares of one model.
     """
 
     rank: int
@@ -40,6 +44,7 @@ class GroupSettings(NamedTuple):
     hook: str = "none"
     matrix_rank: int = 1
     start: int = 1000
+    is_sharded: bool = False
 
 
 class ExchangeTime(NamedTuple):

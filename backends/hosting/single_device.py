@@ -6,7 +6,7 @@ from typing import Any, Callable, ContextManager, Dict, Optional
 
 from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import OWN_STATE, Replica, layout_of
+from backends.frameworks.base import OWN_STATE, Arrays, Replica, layout_of
 from backends.frameworks.optimizer import LARS, OWN, Slots
 from backends.frameworks.process_group import ExchangeTime
 from backends.hosting.run_clock import regularly
@@ -56,14 +56,21 @@ class SingleDevice(RunState):
         """Go on from the checkpoint to resume from, if there is one."""
         if self.spec.checkpoints.resume is None:
             return
-        saved = checkpoint.read_for(self.spec.checkpoints.resume, layout_of(self._replica))
+        saved = self._saved(self.spec.checkpoints.resume)
+        self._restore(saved, self._resume(saved).get(OWN_STATE, ()))
+
+    def _saved(self, path: str) -> checkpoint.Checkpoint:
+        """The checkpoint in a file."""
+        return checkpoint.read_for(path, layout_of(self._replica))
+
+    def _restore(self, saved: checkpoint.Checkpoint, own_state: Arrays) -> None:
+        """Take what is in a checkpoint, and what the job's own optimizer kept."""
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
         self._replica.load()
-        states = self._resume(saved)
         self._set_slots(saved.slots)
-        if self.spec.optimizer.kind == OWN and OWN_STATE in states:
-            self._replica.set_own_state(states[OWN_STATE][0])
+        if self.spec.optimizer.kind == OWN and own_state:
+            self._replica.set_own_state(own_state[0])
 
     def _slots(self) -> Slots:
         """What the optimizer keeps."""

@@ -38,7 +38,8 @@ class Job(NamedTuple):
         whether it is called in training, and the number of the step.
     loss: of outputs and targets, a mean over the samples of the batch.
     optimizer: of the trained parameters. scheduler: of the optimizer; makes a step after each.
-    blocks: parts of the model for activation checkpointing; none for those that are found in it.
+    blocks: parts of the model for activation checkpointing and for shares; none for those that are
+        found in it.
     initial_weights: (parameters,) float32 that a replica begins with, the same in every framework;
         None for those of the model.
     """

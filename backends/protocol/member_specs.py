@@ -29,7 +29,10 @@ class JobSpec(NamedTuple):
 
 
 class ReplicaSpec(NamedTuple):
-    """A model to build: a known one, one of a user's file, or that of a user's job."""
+    """A model to build: a known one, one of a user's file, or that of a user's job.
+
+    is_sharded: a member holds a share of the model.
+    """
 
     framework: str
     model: str
@@ -39,6 +42,7 @@ class ReplicaSpec(NamedTuple):
     slowdown: float = 1.0  # how many times slower than it is the device computes
     job: Optional[JobSpec] = None
     compute: ComputeSettings = ComputeSettings()
+    is_sharded: bool = False
 
 
 #: The partition in which all devices' samples are drawn alike.

@@ -1,5 +1,6 @@
 """The PyTorch backend builds described models natively, in flat buffers (torch 1.10 or later)."""
 
+import importlib
 import platform
 import socket
 from typing import Any, Callable, Optional, Tuple, Union
@@ -8,7 +9,8 @@ import torch
 from torch import distributed, nn
 
 from backends import models
-from backends.frameworks.process_group import GroupSettings, ProcessGroup
+from backends.frameworks.base import Replica
+from backends.frameworks.process_group import SHARDING, GroupSettings, ProcessGroup
 from backends.jobs.job import Job, LoadedJob
 from backends.jobs.user_job import UserJob
 from backends.models import user
@@ -36,11 +38,18 @@ def accelerator() -> Tuple[str, str]:
 
 
 def collectives() -> Tuple[str, ...]:
-    """Backends of torch.distributed: none in NVIDIA's wheels for Jetsons, which lack it."""
+    """What torch.distributed has: nothing in NVIDIA's wheels for Jetsons, which lack it."""
     if not distributed.is_available():
         return ()
-    nccl = torch.cuda.is_available() and distributed.is_nccl_available()
-    return ("gloo", "nccl") if nccl else ("gloo",)
+    nccl = ("nccl",) if torch.cuda.is_available() and distributed.is_nccl_available() else ()
+    return ("gloo",) + nccl + ((SHARDING,) if _has_fully_shard() else ())
+
+
+def _has_fully_shard() -> bool:
+    try:
+        return hasattr(importlib.import_module("torch.distributed.fsdp"), "fully_shard")
+    except ImportError:  # before torch 1.12
+        return False
 
 
 def known_job(
@@ -80,6 +89,17 @@ def replica(job: Job) -> TorchReplica:
     return TorchReplica(job)
 
 
+def sharded_replica(job: Job) -> Replica:
+    """A replica of a job of which each member of a ``process_group`` holds a share.
+
+    Raises ValueError where this torch cannot.
+    """
+    require_sharding()
+    from backends.pytorch.sharded_replica import ShardedReplica
+
+    return ShardedReplica(job)
+
+
 def build(*arguments: Any, **named: Any) -> TorchReplica:
     """A replica of a ``known_job``, with the arguments of that."""
     return replica(known_job(*arguments, **named))
@@ -95,6 +115,15 @@ def require_process_group() -> None:
     from backends.pytorch.torch_group import rehearse
 
     rehearse()
+
+
+def require_sharding() -> None:
+    """Raises ValueError where this torch has no FSDP2, of which members hold shares of a model."""
+    if SHARDING not in collectives():
+        raise ValueError(
+            "this torch (%s) has no torch.distributed.fsdp.fully_shard, which came with 2.6; "
+            "leave shard=full out, or plan without this device" % version()
+        )
 
 
 def group_cpu_s(replica: TorchReplica, draw: Callable[[], Callable[[Any], Any]]) -> Optional[float]:
@@ -113,6 +142,10 @@ def group_cpu_s(replica: TorchReplica, draw: Callable[[], Callable[[Any], Any]])
 
 def process_group(settings: GroupSettings, listener: Optional[socket.socket] = None) -> ProcessGroup:
     """Join the other members, see ``TorchGroup``; after ``require_process_group``."""
+    if settings.is_sharded:
+        from backends.pytorch.sharded_group import ShardedGroup
+
+        return ShardedGroup(settings, listener)
     from backends.pytorch.torch_group import TorchGroup
 
     return TorchGroup(settings, listener)

@@ -23,6 +23,8 @@ class ModuleReplica(Replica):
     The job's forward and loss get the batch's arrays as tensors there.
     """
 
+    _trained: List[Any]  # the parameters that are trained
+
     def __init__(self, job: Job) -> None:
         self._job = job
         self.input_shape, self.classes = job.input_shape or (), job.classes or 0
@@ -73,11 +75,7 @@ class ModuleReplica(Replica):
         return ended.figures(means)
 
     def _make_own_optimizer(self) -> TorchOptimizer:
-        return TorchOptimizer(self._job, self._parameters())
-
-    def _parameters(self) -> List[torch.nn.Parameter]:
-        """Those that are trained."""
-        return [each for each in self.module.parameters() if each.requires_grad]
+        return TorchOptimizer(self._job, self._trained)
 
     def _synchronise(self) -> None:
         if self.accelerator == "cuda":

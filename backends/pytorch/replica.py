@@ -33,7 +33,7 @@ class TorchReplica(ModuleReplica):
         for (_, parameter), place in zip(named, self.variables):
             parameter.grad = self._gradients[place.part].view(place.shape)
         self.training_loss: Callable[[Any], torch.Tensor] = self.loss
-        self._update = FlatUpdate(self._weights, self._gradients)
+        self._update = FlatUpdate(self._weights)
         self._host_weights, self._host_gradients, self._host_state = (
             _host(tensor) for tensor in (self._weights, self._gradients, self._state)
         )
@@ -139,7 +139,7 @@ class TorchReplica(ModuleReplica):
         if optimizer.kind == OWN:
             self._own_optimizer().step()
         else:
-            self._update(optimizer)
+            self._update(optimizer, self._gradients)
         self._updated = True
         self._synchronise()
 

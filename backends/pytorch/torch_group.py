@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from typing import Any, Dict, Iterator, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 import torch
@@ -17,8 +17,9 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
-from backends.frameworks.process_group import BROKEN, ExchangeTime, GroupError, GroupSettings, OnWait, ProcessGroup
+from backends.frameworks.process_group import ExchangeTime, GroupSettings, OnWait, ProcessGroup
 from backends.pytorch import group_backend
+from backends.pytorch.broken_exchange import as_group_error
 from backends.pytorch.bucket_reduction import BucketReduction, hook_of, reduce_bucket
 from backends.pytorch.replica import TorchReplica
 from profilers import thread_times
@@ -30,8 +31,6 @@ LEAVE_S = 10.0
 #: Seconds after which an ended group is freed. That joins its threads while it holds the lock of
 #: the interpreter, and just after the last work one of them may still be waiting for this lock.
 FREED_AFTER_S = 1.0
-#: Parts of the messages of errors that come from the exchange and not from the model.
-_SOURCES = ("gloo", "NCCL", "ProcessGroup", "c10d", "TCPStore", "socket")
 
 
 def rehearse() -> None:
@@ -76,12 +75,12 @@ class TorchGroup(ProcessGroup):
         os.environ["GLOO_SOCKET_IFNAME"] = settings.interface
         os.environ["NCCL_SOCKET_IFNAME"] = "=" + settings.interface  # without the sign, also eth01 for eth0
         where = "cannot reach the first member at %s:%d" % (settings.address, settings.port)
-        with _broken(where):
+        with as_group_error(where):
             store = _store(settings, listener)
             self._beats = _client(settings, settings.limit_s)
             self.backend = group_backend.agree(settings, store)
         before = thread_times.thread_ids()
-        with _broken("cannot reach the other members over %s of this device" % settings.interface):
+        with as_group_error("cannot reach the other members over %s of this device" % settings.interface):
             dist.init_process_group(
                 self.backend, store=store, rank=self.rank, world_size=self.size, timeout=_seconds(settings.wait_s)
             )
@@ -95,7 +94,7 @@ class TorchGroup(ProcessGroup):
         on_gpu = replica.accelerator == "cuda"
         hook = hook_of(self._settings, self.backend)
         self._reduction = BucketReduction(hook, weight, on_gpu, self._threads, on_wait)
-        with _broken():
+        with as_group_error():
             module = wrapped(TrainingLoss(replica, on_wait))
             # Before its second forward pass it tells all members the order of its buckets.
             module.register_forward_pre_hook(lambda *_: on_wait(True))
@@ -114,7 +113,7 @@ class TorchGroup(ProcessGroup):
         assert self._reduction is not None, "its gradients are averaged"
         if is_last:
             self._reduction.begin()
-        with _broken():
+        with as_group_error():
             return gradient_of_part(replica, batch, rate, weight_decay, adds, is_last)
 
     def exchange(self) -> ExchangeTime:
@@ -124,23 +123,23 @@ class TorchGroup(ProcessGroup):
     def gather(self, row: Sequence[float]) -> np.ndarray:
         own = torch.tensor(list(row), dtype=torch.float64)
         rows = [torch.empty_like(own) for _ in range(self.size)]
-        with _broken():
+        with as_group_error():
             dist.all_gather(rows, own, group=self._control)
         return np.array(torch.stack(rows).numpy())
 
     def broadcast(self, values: np.ndarray) -> None:
-        with _broken():
+        with as_group_error():
             dist.broadcast(torch.from_numpy(values), 0, group=self._control)
 
     def average(self, values: np.ndarray) -> None:
         # In double precision, so that the mean of equal values is their value.
         total = torch.from_numpy(values.astype(np.float64))
-        with _broken():
+        with as_group_error():
             dist.all_reduce(total, group=self._control)
         values[:] = total.numpy() / self.size
 
     def beat(self, rank: int, by: int = 1) -> int:
-        with _broken():
+        with as_group_error():
             return int(self._beats.add("beats/%d" % rank, by))
 
     def close(self) -> None:
@@ -206,23 +205,3 @@ def _client(settings: GroupSettings, connect_s: float, then_s: Optional[float] =
 
 def _seconds(seconds: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=seconds)
-
-
-@contextlib.contextmanager
-def _broken(what: str = BROKEN) -> Iterator[None]:
-    """Raise GroupError for an error of the exchange; torch has no class of its own for all."""
-    try:
-        yield
-    except RuntimeError as error:
-        text = str(error)
-        if not any(source in text for source in _SOURCES):
-            raise
-        raise GroupError("%s: %s" % (what, _first_sentence(text))) from error
-
-
-def _first_sentence(text: str) -> str:
-    """The part of an error of torch that tells what happened: without its place in the source."""
-    line = text.strip().splitlines()[0]
-    if line.startswith("["):
-        line = line.partition("] ")[2] or line
-    return line.partition(". ")[0]

@@ -23,26 +23,27 @@ BLOCK = 1 << 17
 
 
 class FlatUpdate(NativeUpdate):
-    """SGD with momentum, or Adam, on the flat tensors of weights and gradients."""
+    """SGD with momentum, or Adam, on tensors of weights and gradients, of any shape."""
 
-    def __init__(self, weights: torch.Tensor, gradients: torch.Tensor) -> None:
-        self._weights, self._gradients = weights, gradients
+    def __init__(self, weights: torch.Tensor) -> None:
+        self._weights = weights
         self._slots: Dict[str, torch.Tensor] = {}
 
-    def __call__(self, optimizer: OptimizerSettings) -> None:
-        """One step with the gradients at hand."""
+    def __call__(self, optimizer: OptimizerSettings, gradients: torch.Tensor) -> None:
+        """One step with these gradients."""
         if optimizer.kind != SGD:
-            self._adam(optimizer)
+            self._adam(optimizer, gradients)
         elif optimizer.momentum:
-            self._weights.sub_(self._slot(MOMENTUM).mul_(optimizer.momentum).add_(self._gradients))
+            self._weights.sub_(self.slot(MOMENTUM).mul_(optimizer.momentum).add_(gradients))
         else:
-            self._weights.sub_(self._gradients)
+            self._weights.sub_(gradients)
 
-    def _adam(self, optimizer: OptimizerSettings) -> None:
+    def _adam(self, optimizer: OptimizerSettings, gradients: torch.Tensor) -> None:
         """As ``backends.optimizers.adam``; on a GPU as one block."""
-        self._updates += 1
-        made = factors(optimizer, self._updates)
-        flat = (self._weights, self._gradients, self._slot(FIRST_MOMENT), self._slot(SECOND_MOMENT))
+        self.updates += 1
+        made = factors(optimizer, self.updates)
+        held = (self._weights, gradients, self.slot(FIRST_MOMENT), self.slot(SECOND_MOMENT))
+        flat = [tensor.view(-1) for tensor in held]
         size = self._weights.numel()
         block = size if self._weights.is_cuda else BLOCK
         for start in range(0, size, max(1, block)):
@@ -55,14 +56,15 @@ class FlatUpdate(NativeUpdate):
             v.mul_(optimizer.beta2).addcmul_(g, g, value=1.0 - optimizer.beta2)
             w.addcdiv_(m, v.sqrt().add_(made.epsilon), value=-made.step)
 
-    def _slot(self, name: str) -> torch.Tensor:
+    def slot(self, name: str) -> torch.Tensor:
+        """What is kept under a name, of the weights' shape; made on its first use."""
         if name not in self._slots:
             self._slots[name] = torch.zeros_like(self._weights)
         return self._slots[name]
 
     def _read(self, name: str) -> np.ndarray:
-        copied: np.ndarray = self._slot(name).cpu().clone().numpy()
+        copied: np.ndarray = self.slot(name).cpu().clone().numpy()
         return copied
 
     def _write(self, name: str, values: np.ndarray) -> None:
-        self._slot(name).copy_(torch.from_numpy(values))
+        self.slot(name).copy_(torch.from_numpy(values))

@@ -13,6 +13,8 @@ HOOKS = ("none", "bf16", "fp16", "powersgd")
 BACKENDS = ("auto", "gloo", "nccl")
 #: Batches as planned, or as many samples as a stream delivers in a second.
 BATCHINGS = ("fixed", "stream")
+#: What members share among them: nothing, or parameters, gradients and what the optimizer keeps.
+SHARDS = ("none", "full")
 
 
 class Engine(NamedTuple):
@@ -23,6 +25,7 @@ class Engine(NamedTuple):
     backend: of torch.distributed; auto for NCCL where every member has it and a GPU of its own,
         else gloo.
     batching: one of BATCHINGS. With ``stream`` gradients are weighed by rates, as in ScaDLES.
+    shard: one of SHARDS; ``full`` is FSDP2 (torch.distributed.fsdp.fully_shard), ZeRO's stage 3.
     """
 
     name: str = OWN
@@ -31,7 +34,13 @@ class Engine(NamedTuple):
     start: int = 1000
     backend: str = "auto"
     batching: str = "fixed"
+    shard: str = "none"
     text: str = OWN
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each member holds a share of the model, and gathers the rest block by block."""
+        return self.shard == "full"
 
     def as_text(self) -> str:
         """The text for files and orders."""
@@ -48,6 +57,8 @@ class Engine(NamedTuple):
         for key in ("rank", "start"):
             if key in values and hook != "powersgd":
                 raise ValueError("%s: %s belongs to hook=powersgd; leave it out, or add the hook" % (text, key))
+        if values.get("shard") == "full" and hook != "none":
+            raise ValueError("%s: shard=full sends gradients as they are; leave hook=%s out" % (text, hook))
         return cls(name=name, text=text, **values)
 
 
@@ -62,4 +73,5 @@ _READERS: Dict[str, Callable[[str], Any]] = {
     "start": whole_from(2),
     "backend": word_of(BACKENDS),
     "batching": word_of(BATCHINGS),
+    "shard": word_of(SHARDS),
 }

@@ -35,10 +35,10 @@ class Update(NativeUpdate):
     def __call__(self, packed: Sequence[tf.Tensor], optimizer: OptimizerSettings) -> None:
         """One step with the gradients that a graph has returned."""
         if optimizer.kind != SGD:
-            self._updates += 1
+            self.updates += 1
             for name in (FIRST_MOMENT, SECOND_MOMENT):
                 self._slot(name)  # a graph cannot make variables
-            numbers = (optimizer.beta1, optimizer.beta2, *factors(optimizer, self._updates))
+            numbers = (optimizer.beta1, optimizer.beta2, *factors(optimizer, self.updates))
             self._adapt(packed, tf.constant(numbers, tf.float32))
         elif optimizer.momentum:
             self._slot(MOMENTUM)

@@ -12,13 +12,13 @@ Nothing is ever unpickled.
 
 import contextlib
 import json
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from backends.data.archives import open_npz
 from backends.frameworks.base import Arrays
-from backends.frameworks.layout import Layout, Variable
+from backends.frameworks.layout import Layout, Variable, consecutive
 from backends.frameworks.optimizer import OPTIMIZERS, SGD, SLOT_NAMES, UPDATES, Slots
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Evaluated
@@ -86,26 +86,37 @@ def _named_arrays(checkpoint: Checkpoint) -> Dict[str, Any]:
     return arrays
 
 
-def read(path: str) -> Checkpoint:
-    """The checkpoint in a file.
+#: Puts arrays one after the other, (n,) float32.
+Join = Callable[[Iterable[np.ndarray]], np.ndarray]
+
+
+def in_memory(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    """The arrays one after the other, (n,) float32."""
+    return np.concatenate(
+        [np.empty(0, np.float32), *(np.ravel(each).astype(np.float32, copy=False) for each in arrays)]
+    )
+
+
+def read(path: str, join: Join = in_memory) -> Checkpoint:
+    """The checkpoint in a file. join: makes the arrays of a model.
 
     Raises ValueError where the file is damaged, OSError where there is none.
     """
     with _opened(path) as arrays:
         meta = _meta(arrays)
-        weights, variables = _flat(arrays, "weights")
-        slots = {name: _slot(arrays, name, variables) for name in SLOT_NAMES[optimizer_of(meta)]}
-        state, state_variables = _flat(arrays, "state")
+        weights, variables = _flat(arrays, "weights", join)
+        slots = {name: _slot(arrays, name, variables, join) for name in SLOT_NAMES[optimizer_of(meta)]}
+        state, state_variables = _flat(arrays, "state", join)
         member_states = _member_states(arrays)
     return Checkpoint(weights, slots, state, meta, Layout(variables, state_variables), member_states)
 
 
-def read_for(path: str, layout: Layout) -> Checkpoint:
-    """A checkpoint of a model with this layout.
+def read_for(path: str, layout: Layout, join: Join = in_memory) -> Checkpoint:
+    """A checkpoint of a model with this layout. join: as for ``read``.
 
     Raises as ``read`` does, and ValueError where the checkpoint is of another model.
     """
-    saved = read(path)
+    saved = read(path, join)
     found = saved.layout
     if found != layout:
         raise ValueError(
@@ -183,25 +194,25 @@ def _meta(arrays: Any) -> Dict[str, Any]:
     return meta
 
 
-def _flat(arrays: Any, kind: str) -> Tuple[np.ndarray, Tuple[Variable, ...]]:
+def _flat(arrays: Any, kind: str, join: Join) -> Tuple[np.ndarray, Tuple[Variable, ...]]:
     """All arrays of one kind as one (n,) float32, in file order, and their variables."""
-    variables: List[Variable] = []
-    values = [np.empty(0, np.float32)]
-    start = 0
-    for name in arrays.files:
-        if name.startswith(kind + "/"):
-            array = arrays[name]
-            variables.append(Variable(name[len(kind) + 1 :], array.shape, start, array.size))
-            values.append(array.astype(np.float32, copy=False).ravel())
-            start += array.size
-    return np.concatenate(values), tuple(variables)
+    shapes: List[Tuple[str, Tuple[int, ...]]] = []
+
+    def read_one_by_one() -> Iterator[np.ndarray]:
+        for name in arrays.files:
+            if name.startswith(kind + "/"):
+                array = arrays[name]
+                shapes.append((name[len(kind) + 1 :], array.shape))
+                yield array
+
+    return join(read_one_by_one()), consecutive(shapes)
 
 
-def _slot(arrays: Any, name: str, variables: Tuple[Variable, ...]) -> np.ndarray:
+def _slot(arrays: Any, name: str, variables: Tuple[Variable, ...], join: Join) -> np.ndarray:
     """What an optimizer keeps under a name; KeyError where it is missing."""
     if name == UPDATES:
         return np.array(arrays[UPDATES], np.float32)
-    values, same = _flat(arrays, name)
+    values, same = _flat(arrays, name, join)
     if same != variables:
         raise ValueError("weights and %s do not match" % name)
     return values

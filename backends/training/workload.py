@@ -68,7 +68,7 @@ class Workload(NamedTuple):
         began = time.perf_counter()
         with ComputeClock(slowdown=spec.slowdown):
             job = self.make_job()
-            replica = backend.replica(job)
+            replica = backend.sharded_replica(job) if spec.is_sharded else backend.replica(job)
             if spec.compute.precision != FP32:
                 replica.compute_in(spec.compute.precision)
             if spec.compute.activation_checkpointing:

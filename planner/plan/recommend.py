@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from backends.frameworks.optimizer import ADAM, ADAMW, SGD
 from backends.strategies.engine import OWN, Engine
 from planner import units
 from planner.errors import PlanError, RecordError
@@ -27,6 +28,8 @@ from planner.predict.watts import idle_watts
 from planner.profile.file import Profile
 from profilers.records.json_values import SCHEMA, json_value
 
+#: Optimizers that update each element by itself.
+DIVISIBLE = (SGD, ADAM, ADAMW)
 #: Why nothing can be predicted, and what to do.
 STRANGE_NUMBERS = "the profile has times, rates or watts that cannot be; run `planner profile --fresh`"
 
@@ -35,6 +38,11 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     """Predict and rank every admissible cluster. PlanError tells what stands in the way."""
     request.check()
     strategy = with_optimizer(request.strategy, request.optimizer)
+    if request.settings.engine.is_sharded and strategy.optimizer.name not in DIVISIBLE:
+        raise PlanError(
+            f"--engine {request.settings.engine.text}: members hold parts of variables, which optimizer "
+            f"{strategy.optimizer.name} cannot update; choose --optimizer {', '.join(DIVISIBLE)}"
+        )
     if request.global_batch is not None and request.settings.engine.name == OWN:
         strategy = weighing_samples(strategy)
     inputs, training = prepare(profile, request.setting(strategy=strategy))

@@ -182,7 +182,7 @@ class StepCosts(NamedTuple):
     first_step_s: seconds that the first step takes longer than the second one.
     evaluation_s: seconds in which a sample of the test set is read and evaluated; None for an empty
         one.
-    collectives: backends of torch.distributed there.
+    collectives: backends of torch.distributed there, and whether it can shard a model.
     ready: share of a gradient's time after which each variable has its own; empty where the
         framework does not tell.
     group_cpu_s: processor seconds that a process group of its framework adds to a gradient, its

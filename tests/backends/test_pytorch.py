@@ -27,9 +27,13 @@ def pytorch(monkeypatch):
 def test_the_backends_of_torch_distributed_are_those_that_it_has(pytorch, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.distributed.is_nccl_available", lambda: True)
-    assert pytorch.collectives() == ("gloo", "nccl")
+    assert pytorch.collectives() == ("gloo", "nccl", "fully_shard")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert pytorch.collectives() == ("gloo", "fully_shard")
+    monkeypatch.delattr("torch.distributed.fsdp.fully_shard")
     assert pytorch.collectives() == ("gloo",)
+    with pytest.raises(ValueError, match=r"has no torch\.distributed\.fsdp\.fully_shard, which came with 2\.6"):
+        pytorch.require_sharding()
     monkeypatch.setattr("torch.distributed.is_available", lambda: False)
     assert pytorch.collectives() == ()
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.optimizer import GradientSettings, OptimizerSettings
+from backends.models.layers import Model
 from backends.network import framing
 from backends.training.step import gradient
 from tests.backends.rank_run import drawn
-from tests.backends.replicas import small_replica
+from tests.backends.replicas import PLAIN, WIDE, small_replica
+from tests.backends.torch_member import learning
 from tests.installed import computes_with
 from tests.running import HANG_S, ROOT
 
@@ -34,13 +35,16 @@ def members(folder: Path, batches: tuple[int, ...], **given):
     return [process.returncode for process in started], said, left
 
 
-def learnt_alone(batches: tuple[int, ...], clip_norm: float | None = None) -> np.ndarray:
+def learnt_alone(
+    batches: tuple[int, ...], clip_norm: float | None = None, model: Model = PLAIN, kind: str = "sgd"
+) -> np.ndarray:
     """The weights of one replica whose batches are those of all members together."""
-    replica, sources = small_replica("torch"), [drawn(rank, size) for rank, size in enumerate(batches)]
+    learnt = learning(kind, clip_norm)
+    replica, sources = small_replica("torch", model), [drawn(rank, size) for rank, size in enumerate(batches)]
     for _ in range(STEPS):
         together = tuple(map(np.concatenate, zip(*(next(each) for each in sources), strict=True)))
-        gradient(replica, together, GradientSettings(0.05, 0.01, clip_norm))
-        replica.update(OptimizerSettings(momentum=0.5))
+        gradient(replica, together, learnt.in_gradients)
+        replica.update(learnt)
     replica.fetch()
     return replica.weights
 
@@ -160,3 +164,30 @@ def test_groups_of_one_end_however_often_they_are_made():
     command = [sys.executable, "-c", GROUPS_OF_ONE]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S)
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("kind", "batches"), [("sgd", (8, 8)), ("sgd", (3, 13)), ("adamw", (3, 8, 5))])
+def test_members_that_hold_shares_come_to_what_one_replica_learns_from_all_samples(tmp_path, kind, batches):
+    """Of blocks that are gathered one by one, and of rows that members cannot share equally."""
+    codes, _, left = members(tmp_path, batches, sharded=True, model="wide", optimizer=kind)
+    assert codes == [0] * len(batches)
+    np.testing.assert_allclose(left[0]["weights"], learnt_alone(batches, model=WIDE, kind=kind), rtol=1e-4, atol=1e-5)
+    assert (left[0]["exchange_s"] > 0).all()
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("given", [{"checkpointing": True}, {"most": 4, "clip_norm": 0.5}])
+def test_shares_with_activation_checkpointing_or_unlike_numbers_of_parts_come_to_the_same(tmp_path, given):
+    codes, _, left = members(tmp_path, (3, 13), sharded=True, model="wide", **given)
+    assert codes == [0, 0]
+    alone = learnt_alone((3, 13), given.get("clip_norm"), model=WIDE)
+    np.testing.assert_allclose(left[0]["weights"], alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.chaos
+def test_a_member_with_shares_that_is_killed_ends_the_others_with_one_line(tmp_path):
+    codes, said, _ = members(tmp_path, (8, 8, 8), leaves_after=3, sharded=True)
+    assert codes == [3, 3, -9]
+    for line in said[:2]:
+        assert line.startswith("the exchange with the other members broke off: ") and line.count("\n") == 1

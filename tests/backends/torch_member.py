@@ -16,58 +16,77 @@ from collections.abc import Iterator
 import numpy as np
 
 from backends.data import loader
-from backends.frameworks.optimizer import GradientSettings, OptimizerSettings
+from backends.data.micro_batches import padded
+from backends.frameworks.base import Replica
+from backends.frameworks.model_share import ModelShare
+from backends.frameworks.optimizer import OptimizerSettings
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
-from backends.pytorch import process_group, require_process_group
+from backends.pytorch import known_job, process_group, require_process_group, sharded_replica
+from backends.pytorch.replica import TorchReplica
 from backends.training.step import combine_parts
 from tests.backends.fakes import images, split
 from tests.backends.rank_run import drawn
-from tests.backends.replicas import NORMALISED, PLAIN, WIDE, small_replica
+from tests.backends.replicas import NORMALISED, PLAIN, WIDE
 
 MODELS = {"plain": PLAIN, "normalised": NORMALISED, "wide": WIDE}
+
+
+def learning(kind: str, clip_norm: float | None) -> OptimizerSettings:
+    """epsilon: so large that Adam does not magnify the rounding of gradients near 0."""
+    return OptimizerSettings(0.05, 0.5, 0.01, kind, epsilon=1e-2, clip_norm=clip_norm)
 
 
 def main() -> None:
     given = json.loads(sys.argv[1])
     rank, batches = given["rank"], given["batches"]
     require_process_group()
-    replica = small_replica("torch", MODELS[given.get("model", "plain")])
-    if given.get("checkpointing"):
-        replica.checkpoint_activations()
-    if rank:
-        replica.weights += 1.0  # of no importance: all begin with the first member's
-        replica.load()
+    replica = _replica(given)
     listener = framing.listen("127.0.0.1", given["port"]) if rank == 0 else None
     settings = GroupSettings(
-        rank, len(batches), "lo", "127.0.0.1", given["port"], 60.0, 300.0, hook=given.get("hook", "none"), start=2
-    )
+        rank, len(batches), "lo", "127.0.0.1", given["port"], 60.0, 300.0, hook=given.get("hook", "none"), start=2,
+        is_sharded=given.get("sharded", False),
+    )  # fmt: skip
     group = process_group(settings, listener)
     samples = _samples(given, rank, batches[rank])
     exchanges = []
-    learnt = GradientSettings(0.05, 0.01, given.get("clip_norm"))
+    learnt = learning(given.get("optimizer", "sgd"), given.get("clip_norm"))
     try:
         group.average_gradients(replica, batches[rank], lambda waits: None)
         for step in range(given["steps"]):
             if step == given.get("leaves_after") and rank == len(batches) - 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             batch = split(next(samples), given.get("most", 1000))
-            combine_parts(replica, batch, learnt, functools.partial(group.gradient, replica))
+            if "most" in given:
+                batch = padded(batch, int(group.gather((len(batch.parts),)).max()))
+            combine_parts(replica, batch, learnt.in_gradients, functools.partial(group.gradient, replica))
             exchanges.append(group.exchange())
-            replica.update(OptimizerSettings(momentum=0.5))
+            replica.update(learnt)
     except GroupError as error:
         print(error, flush=True)
         os._exit(3)  # what is left of the exchange may wait
     replica.fetch()
     group.average(replica.state)
+    weights = replica.whole_weights() if isinstance(replica, ModelShare) else replica.weights
     rows = group.gather((rank, group.beat(rank)))
     np.savez(
-        given["left"], weights=replica.weights, state=replica.state, rows=rows,
+        given["left"], weights=weights, state=replica.state, rows=rows,
         exchange_s=[each.exposed_s for each in exchanges],
         hidden_cpu_s=[each.hidden_cpu_s for each in exchanges],
         loss=replica.evaluate(next(samples))[0],
     )  # fmt: skip
     group.close()
+
+
+def _replica(given: dict) -> Replica:
+    job = known_job(MODELS[given.get("model", "plain")], seed=1)
+    if given["rank"]:
+        for each in job.model.parameters():
+            each.data += 1.0  # of no importance: all begin with the first member's
+    replica = sharded_replica(job) if given.get("sharded") else TorchReplica(job)
+    if given.get("checkpointing"):
+        replica.checkpoint_activations()
+    return replica
 
 
 def _samples(given: dict, rank: int, batch: int) -> Iterator[tuple[np.ndarray, ...]]:

@@ -18,6 +18,7 @@ from backends.strategies.engine import OWN, TORCH, Engine
             "torch:hook=powersgd,rank=4,start=50",
             Engine(TORCH, hook="powersgd", rank=4, start=50, text="torch:hook=powersgd,rank=4,start=50"),
         ),
+        ("torch:shard=full", Engine(TORCH, shard="full", text="torch:shard=full")),
     ],
 )
 def test_an_engine_is_written_as_a_name_with_options(text, expected):
@@ -35,6 +36,7 @@ def test_an_engine_is_written_as_a_name_with_options(text, expected):
         ("torch:hook=powersgd,rank=0", "a whole number from 1 on"),
         ("torch:hook=powersgd,start=1", "a whole number from 2 on"),
         ("torch:speed=9", "not key=value with a key of hook, rank, start, backend"),
+        ("torch:shard=full,hook=fp16", "sends gradients as they are; leave hook=fp16 out"),
         ("planner:hook=fp16", "key of none"),
     ],
 )

@@ -82,10 +82,13 @@ def test_all_make_the_same_steps_and_a_run_goes_on_with_either_engine(three: Pat
 
     hooked = str(replan(three, engine="torch:hook=fp16", steps=60))
     assert result_of(run(three, *training(hooked, "--resume", str(folder), "--json")))["steps_made"] == 30
-    own = str(replan(three, engine="planner", steps=90))
+    shared = str(replan(three, engine="torch:shard=full", steps=90))
+    third = result_of(run(three, *training(shared, "--resume", str(run_folders(three)[-1]), "--json")))
+    assert third["steps_made"] == 30 and third["evaluations"][-1]["loss"] < first["evaluations"][0]["loss"]
+    own = str(replan(three, engine="planner", steps=120))
     last = result_of(run(three, *training(own, "--resume", str(run_folders(three)[-1]), "--json")))
     assert last["engine"] == "planner" and last["evaluations"][-1]["loss"] < first["evaluations"][0]["loss"]
-    assert saved_step(run_folders(three)[-1]) == 90
+    assert saved_step(run_folders(three)[-1]) == 120
     assert not left_files(three)
     gone(three)
 
