@@ -3,7 +3,7 @@
 import hashlib
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -70,6 +70,12 @@ class Project:
         digests = {path: hashlib.sha256(content).hexdigest() for path, content in read.items()}
         files = tuple(ProjectFile(path, digests[path], _mode(found[path])) for path in read)
         return cls(folder, files, {digests[path]: content for path, content in read.items()}, tuple(walk.outside))
+
+    def with_file(self, path: str, content: bytes) -> "Project":
+        """With one more file, which is not in its folder."""
+        digest = hashlib.sha256(content).hexdigest()
+        files = (*self.files, ProjectFile(path, digest, 0o644))
+        return replace(self, files=files, contents={**self.contents, digest: content})
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,8 +1,9 @@
 """`planner launch` checks that a script can be started as asked, and starts it or says how."""
 
 import platform
+import shlex
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from planner.agents.project import Project
@@ -16,6 +17,8 @@ from planner.launch.script_run import LaunchCallbacks, ScriptRun
 from planner.plan.file import load_plan
 
 TORCHRUN, SLURM = "torchrun", "slurm"
+#: From it a script takes the batches of its plan.
+BATCHES = Path(__file__).with_name("planner_batches.py")
 
 
 class LaunchRequest(NamedTuple):
@@ -47,15 +50,20 @@ def launch(request: LaunchRequest, callbacks: LaunchCallbacks) -> LaunchResult:
     _check_script(project, request.command)
     for path in project.outside:
         callbacks.on_note(f"{path} is a link that leads out of {project.folder}; it is not sent")
-    return ScriptRun(ranks, request.command, project, callbacks).run()
+    return ScriptRun(ranks, request.command, _with_batches(project, request.command), callbacks).run()
 
 
 def as_commands(request: LaunchRequest, scheduler: str) -> str:
     """The commands with which torchrun, or Slurm, starts the script. Nothing is contacted."""
     _, ranks = _ranks(request)
     if scheduler == TORCHRUN:
-        return commands.torchrun(ranks, request.command, platform.node())
-    return commands.slurm(ranks, request.command, platform.node(), str(request.project.resolve()))
+        text = commands.torchrun(ranks, request.command, platform.node())
+    else:
+        text = commands.slurm(ranks, request.command, platform.node(), str(request.project.resolve()))
+    if (request.project / BATCHES.name).exists():
+        return text
+    copy = f"cp {shlex.quote(str(BATCHES))} {shlex.quote(str(request.project))}"
+    return f"{text}\n# For a script that imports {BATCHES.stem}: {copy}"
 
 
 def _ranks(request: LaunchRequest) -> tuple[Fleet, tuple[PlacedRank, ...]]:
@@ -73,6 +81,14 @@ def _check_script(project: Project, command: Sequence[str]) -> None:
             f"{script} is not in {project.folder}, or is left out of what is sent; "
             "name the project's folder with --project, and the script relative to it"
         )
+
+
+def _with_batches(project: Project, command: Sequence[str]) -> Project:
+    """With ``planner_batches.py`` beside the script, unless there is one in the project."""
+    if any(PurePosixPath(file.path).name == BATCHES.name for file in project.files):
+        return project
+    folder = PurePosixPath(_script(command) or "").parent
+    return project.with_file((folder / BATCHES.name).as_posix(), BATCHES.read_bytes())
 
 
 def _script(command: Sequence[str]) -> str | None:

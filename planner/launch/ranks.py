@@ -88,6 +88,7 @@ def plan_variables(rank: PlacedRank, ranks: Sequence[PlacedRank]) -> dict[str, s
     return {
         **({} if rank.gpus is None else {GPUS: rank.gpus}),
         "PLANNER_BATCH_SIZE": str(rank.batch),
+        "PLANNER_BATCH_SIZES": ",".join(str(each.batch) for each in ranks),
         "PLANNER_RANK_WEIGHT": repr(rank.weight),
         "PLANNER_DEVICES": ",".join(each.name for each in ranks),
     }

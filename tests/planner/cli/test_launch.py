@@ -1,6 +1,8 @@
 """`planner launch`: what is refused before a device is contacted, and what is only printed."""
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,14 @@ def test_commands_for_torchrun_and_slurm_are_printed(planned: Planner) -> None:
     ] * 2
     ran = planned("launch", "plan.json", "--print", "slurm", "--", "python", "train.py")
     assert ran.out.startswith("#!/bin/bash\n#SBATCH ") and f"--chdir={Path.cwd()}\n" in ran.out
+
+
+def test_the_commands_are_followed_by_the_one_that_brings_the_file_of_batches(planned: Planner) -> None:
+    words = ("launch", "plan.json", "--print", "torchrun", "--", "python", "train.py")
+    copy = planned(*words).out.splitlines()[-1].rpartition(": ")[2]
+    subprocess.run(shlex.split(copy), check=True)
+    assert "ProportionalSampler" in Path("planner_batches.py").read_text()
+    assert copy not in planned(*words).out
 
 
 def test_an_unknown_scheduler_is_answered_with_those_that_are_known(planned: Planner) -> None:

@@ -31,12 +31,12 @@ def test_torchrun_has_a_line_a_node_with_as_many_processes_as_members() -> None:
     assert torchrun(found, TRAIN, "here").splitlines() == [
         "# Run each line on its node, in the folder of the project.",
         "# gpu0, gpu1 (big)",
-        "env CUDA_VISIBLE_DEVICES=0,1 PLANNER_BATCH_SIZE=32 PLANNER_RANK_WEIGHT=1.0 "
-        "PLANNER_DEVICES=gpu0,gpu1,nano torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 "
+        "env CUDA_VISIBLE_DEVICES=0,1 PLANNER_BATCH_SIZE=32 PLANNER_BATCH_SIZES=32,32,32 "
+        "PLANNER_RANK_WEIGHT=1.0 PLANNER_DEVICES=gpu0,gpu1,nano torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 "
         "--rdzv-backend=static --master-addr=big --master-port=29500 --max-restarts=0 train.py --epochs 3",
         "# nano (10.0.0.7:2222)",
-        "env PLANNER_BATCH_SIZE=32 PLANNER_RANK_WEIGHT=1.0 PLANNER_DEVICES=gpu0,gpu1,nano "
-        "torchrun --nnodes=2 --node-rank=1 --nproc-per-node=1 "
+        "env PLANNER_BATCH_SIZE=32 PLANNER_BATCH_SIZES=32,32,32 "
+        "PLANNER_RANK_WEIGHT=1.0 PLANNER_DEVICES=gpu0,gpu1,nano torchrun --nnodes=2 --node-rank=1 --nproc-per-node=1 "
         "--rdzv-backend=static --master-addr=big --master-port=29500 --max-restarts=0 train.py --epochs 3",
     ]
 
@@ -49,7 +49,7 @@ def test_what_the_fleet_file_says_of_a_device_is_kept() -> None:
         .splitlines()[-1]
         .startswith(
             "taskset -c 0-3 env OMP_NUM_THREADS=4 GLOO_SOCKET_IFNAME=eth1 NCCL_SOCKET_IFNAME==eth1 "
-            "PLANNER_BATCH_SIZE=32 PLANNER_RANK_WEIGHT=1.0 PLANNER_DEVICES=tx2 "
+            "PLANNER_BATCH_SIZE=32 PLANNER_BATCH_SIZES=32 PLANNER_RANK_WEIGHT=1.0 PLANNER_DEVICES=tx2 "
             "/opt/py/bin/python3 -m torch.distributed.run --nnodes=1 "
         )
     )

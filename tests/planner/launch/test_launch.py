@@ -64,6 +64,23 @@ def test_every_rank_runs_in_a_copy_of_the_project_and_knows_its_place(folder: Pa
     assert len(list(folder.glob("cache-*/planner/project-*/made"))) == 2
 
 
+@pytest.mark.parametrize(("its_own", "found"), [((), "src"), (("planner_batches.py",), ".")])
+def test_the_file_of_batches_is_beside_the_script_unless_the_project_has_one(
+    folder: Path, its_own: tuple[str, ...], found: str
+) -> None:
+    (folder / "net/src").mkdir()
+    (folder / "net/src/train.py").write_text(
+        "import os, pathlib\n"
+        "print(os.environ['PLANNER_BATCH_SIZES'], *(path.parent for path in pathlib.Path().rglob('*_batches.py')))"
+    )
+    for name in its_own:
+        (folder / "net" / name).touch()
+    command = run(folder, "launch", "plan.json", "--project", "net", "--", "python", "src/train.py")
+    assert sorted(command.output.splitlines()) == [f"[nano] 8,8 {found}", f"[tx2] 8,8 {found}"]
+    assert not (folder / "net/src/planner_batches.py").exists()
+    gone(folder)
+
+
 def test_the_first_rank_that_fails_ends_all_with_its_exit_code(folder: Path) -> None:
     command = launched(folder, WAIT, "sys.exit(7)", "--json")
     assert command.popen.returncode == 7

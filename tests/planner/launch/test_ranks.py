@@ -45,6 +45,7 @@ def test_the_variables_are_those_of_torch_distributed_and_of_the_plan() -> None:
         "NODE_RANK": "0",
         "CUDA_VISIBLE_DEVICES": "0,1",
         "PLANNER_BATCH_SIZE": "32",
+        "PLANNER_BATCH_SIZES": "32,32,32",
         "PLANNER_RANK_WEIGHT": "1.0",
         "PLANNER_DEVICES": "gpu0,gpu1,nano",
     }
