@@ -10,12 +10,13 @@ from torch import distributed, nn
 
 from backends import models
 from backends.frameworks.base import Replica
+from backends.frameworks.device import CUDA, MPS
 from backends.frameworks.process_group import SHARDING, GroupSettings, ProcessGroup
 from backends.jobs.job import Job, LoadedJob
 from backends.jobs.user_job import UserJob
 from backends.models import user
 from backends.models.layers import Model, Shape
-from backends.pytorch import jobs, layers
+from backends.pytorch import accelerators, jobs, layers
 from backends.pytorch.gpu_memory import accelerator_memory as accelerator_memory
 from backends.pytorch.gpu_memory import forget_peak_memory as forget_peak_memory
 from backends.pytorch.gpu_memory import is_out_of_memory as is_out_of_memory
@@ -31,17 +32,18 @@ def version() -> str:
 
 
 def accelerator() -> Tuple[str, str]:
-    """("cuda", GPU name) or ("cpu", processor name)."""
-    if torch.cuda.is_available():
-        return "cuda", torch.cuda.get_device_name(0)
-    return "cpu", device_facts.processor(FileTree("/")) or platform.machine()
+    """("cuda", GPU name), or ("mps" or "cpu", processor name)."""
+    kind = accelerators.kind()
+    if kind == CUDA:
+        return kind, torch.cuda.get_device_name(0)
+    return kind, device_facts.processor(FileTree("/")) or platform.machine()
 
 
 def collectives() -> Tuple[str, ...]:
-    """What torch.distributed has: nothing in NVIDIA's wheels for Jetsons, which lack it."""
-    if not distributed.is_available():
+    """What torch.distributed has: nothing on Apple GPUs or in NVIDIA's wheels, which lack it."""
+    if not distributed.is_available() or accelerators.kind() == MPS:
         return ()
-    nccl = ("nccl",) if torch.cuda.is_available() and distributed.is_nccl_available() else ()
+    nccl = ("nccl",) if accelerators.kind() == CUDA and distributed.is_nccl_available() else ()
     return ("gloo",) + nccl + ((SHARDING,) if _has_fully_shard() else ())
 
 
@@ -85,7 +87,7 @@ def load_job(load: Callable[[], UserJob], seed: int, threads: int) -> LoadedJob:
 
 
 def replica(job: Job) -> TorchReplica:
-    """A replica of a job on the first GPU or else on the CPU."""
+    """A replica of a job on the first GPU or else on the CPU, see ``accelerators``."""
     return TorchReplica(job)
 
 
@@ -111,6 +113,11 @@ def require_process_group() -> None:
         raise ValueError(
             "this torch (%s) was built without torch.distributed, as NVIDIA's wheels for Jetson are; "
             "leave --engine out, or plan without this device" % version()
+        )
+    if accelerators.kind() == MPS:
+        raise ValueError(
+            "torch.distributed does not exchange what an Apple GPU computes; leave --engine out, "
+            'or set device = "cpu" in the fleet file'
         )
     from backends.pytorch.torch_group import rehearse
 

@@ -6,6 +6,8 @@ from typing import Optional
 import torch
 
 from backends.frameworks.base import AcceleratorMemory
+from backends.frameworks.device import CUDA, MPS
+from backends.pytorch import accelerators
 from profilers import tegra
 from profilers.file_tree import FileTree
 
@@ -16,14 +18,24 @@ SHORT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory"
 def forget_peak_memory() -> None:
     """Return cached memory to the GPU and begin anew with its peak."""
     gc.collect()  # of what an exception or a former replica still holds
-    if torch.cuda.is_available():
+    kind = accelerators.kind()
+    if kind == CUDA:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
+    elif kind == MPS:
+        torch.mps.empty_cache()
 
 
 def accelerator_memory() -> Optional[AcceleratorMemory]:
-    """Memory of the first GPU, with the workspaces of convolutions; None without a GPU."""
-    if not torch.cuda.is_available():
+    """Memory of the first GPU, with the workspaces of convolutions; None without a GPU.
+
+    torch keeps what is freed on an Apple GPU, so what the driver has given to it is the peak.
+    """
+    kind = accelerators.kind()
+    if kind == MPS:
+        most = getattr(torch.mps, "recommended_max_memory", None)  # of torch 2.5
+        return AcceleratorMemory(torch.mps.driver_allocated_memory(), most and most(), True)
+    if kind != CUDA:
         return None
     return AcceleratorMemory(torch.cuda.max_memory_allocated(), _available_bytes(), _is_shared())
 

@@ -26,6 +26,7 @@ from backends.jobs.trial import (
     require_whole,
 )
 from backends.jobs.user_job import ARGUMENTS, UserJob, require_arguments, type_in_words
+from backends.pytorch import accelerators
 from backends.pytorch.labels import labels_of
 
 NO_DATA = "its %s is %s; give a torch.utils.data.Dataset or IterableDataset"
@@ -171,7 +172,7 @@ def as_tensors(batch: Any, device: Optional[torch.device] = None) -> Any:
     if isinstance(batch, np.ndarray):
         batch = torch.from_numpy(batch)
     if device is not None and hasattr(batch, "to"):
-        return batch.to(device)
+        return accelerators.placed(batch, device)
     if isinstance(batch, dict):
         placed: Dict[Any, Any] = {key: as_tensors(value, device) for key, value in batch.items()}
         return placed

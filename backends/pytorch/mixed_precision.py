@@ -3,10 +3,13 @@
 Micikevicius et al., Mixed Precision Training, 2018.
 """
 
+import warnings
 from typing import Any
 
 import torch
 
+from backends.frameworks.device import MPS
+from backends.pytorch.accelerators import torch_device
 from profilers.mixed_precision import BF16, BF16_CAPABILITY, FP16, FP16_CAPABILITY
 
 _TYPES = {BF16: torch.bfloat16, FP16: torch.float16}
@@ -19,9 +22,25 @@ def require(precision: str, accelerator: str) -> None:
         if precision == FP16:
             raise ValueError("fp16 needs a GPU, and torch computes on the processor here; " + remedy)
         return
+    if accelerator == MPS:
+        if precision == FP16 or not _autocasts():
+            raise ValueError("%s is not used on Apple GPUs, or needs a newer torch or macOS; %s" % (precision, remedy))
+        return
     capability = torch.cuda.get_device_capability()
     if capability < (FP16_CAPABILITY if precision == FP16 else BF16_CAPABILITY):
         raise ValueError("%s is slow on GPUs of compute capability %d.%d; %s" % ((precision,) + capability + (remedy,)))
+
+
+def _autocasts() -> bool:
+    """Whether torch computes in bfloat16 on the Apple GPU."""
+    ones = torch.ones(1, 1, device=torch_device(MPS))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where it cannot, it says so and goes on in float32
+            with autocast(BF16, MPS):
+                return bool(torch.mm(ones, ones).dtype == torch.bfloat16)
+    except (RuntimeError, TypeError):
+        return False
 
 
 def autocast(precision: str, accelerator: str) -> Any:

@@ -8,6 +8,7 @@ from backends.frameworks.base import NO_GRADIENT, Replica
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
 from backends.jobs.kept_outputs import KeptOutputs
+from backends.pytorch import accelerators
 from backends.pytorch.checkpointing import checkpoint_blocks
 from backends.pytorch.jobs import as_tensors, joined
 from backends.pytorch.mixed_precision import autocast
@@ -29,8 +30,8 @@ class ModuleReplica(Replica):
         self._job = job
         self.input_shape, self.classes = job.input_shape or (), job.classes or 0
         self.higher_is_better = job.higher_is_better
-        self.accelerator = "cuda" if torch.cuda.is_available() else "cpu"
-        self._device = torch.device(self.accelerator)
+        self.accelerator = accelerators.kind()
+        self._device = accelerators.torch_device(self.accelerator)
         self.module = job.model
         self._precision = FP32
         self._kept_outputs: Optional[KeptOutputs] = None
@@ -78,8 +79,7 @@ class ModuleReplica(Replica):
         return TorchOptimizer(self._job, self._trained)
 
     def _synchronise(self) -> None:
-        if self.accelerator == "cuda":
-            torch.cuda.synchronize(self._device)
+        accelerators.synchronise(self.accelerator)
 
 
 def trained(module: torch.nn.Module) -> Named:

@@ -58,7 +58,7 @@ class TorchOptimizer:
                 require_modest_members(stream)
             stream.seek(0)
             # Only tensors and plain values are read, no code.
-            saved = torch.load(stream, weights_only=True)
+            saved = torch.load(stream, map_location="cpu", weights_only=True)
         except TypeError as error:
             raise ValueError(UNREADABLE % "it takes torch 1.13 or later") from error
         except Exception as error:  # noqa: BLE001 - torch raises whatever damaged bytes lead to

@@ -5,9 +5,11 @@ from typing import Any, Callable, Optional, Tuple
 import numpy as np
 import torch
 
+from backends.frameworks.device import CPU, CUDA, MPS
 from backends.frameworks.layout import Variable, consecutive
 from backends.frameworks.optimizer import OWN, OptimizerSettings, Slots
 from backends.jobs.job import Job
+from backends.pytorch import accelerators
 from backends.pytorch.mixed_precision import LossScale, require
 from backends.pytorch.module_replica import ModuleReplica, Named, changing_buffers, frozen, trained
 from backends.pytorch.ready_shares import ready_shares
@@ -24,7 +26,7 @@ class TorchReplica(ModuleReplica):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        module = job.model.to(self._device).train()
+        module = accelerators.placed_module(job.model, self.accelerator).train()
         named = trained(module)
         self._trained = [value for _, value in named]
         self._weights, self.variables = flatten(named, self._device)
@@ -92,8 +94,10 @@ class TorchReplica(ModuleReplica):
         self._synchronise()
         return value
 
-    def ready_shares(self, compute: Callable[[], Any]) -> np.ndarray:
-        return ready_shares(self._trained, compute, self.accelerator == "cuda")
+    def ready_shares(self, compute: Callable[[], Any]) -> Optional[np.ndarray]:
+        if self.accelerator == MPS:  # which torch.distributed does not serve
+            return None
+        return ready_shares(self._trained, compute, self.accelerator == CUDA)
 
     def gradient_norm(self) -> float:
         return float(torch.norm(self._gradients).item())
@@ -105,12 +109,12 @@ class TorchReplica(ModuleReplica):
         self._synchronise()
 
     def fetch(self) -> None:
-        if self.accelerator == "cpu":
+        if self.accelerator == CPU:
             return
-        self._host_gradients.copy_(self._gradients, non_blocking=True)
-        self._host_state.copy_(self._state, non_blocking=True)
+        self._copy(self._gradients, self._host_gradients)
+        self._copy(self._state, self._host_state)
         if self._updated:
-            self._host_weights.copy_(self._weights, non_blocking=True)
+            self._copy(self._weights, self._host_weights)
             self._updated = False
         self._synchronise()
 
@@ -118,12 +122,16 @@ class TorchReplica(ModuleReplica):
         """The accelerator's weights were written, not by ``update``; ``fetch`` copies them."""
         self._updated = True
 
+    def _copy(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Between host and GPU; the host does not wait where its memory is page-locked."""
+        target.copy_(source, non_blocking=self.accelerator == CUDA)
+
     def load(self) -> None:
         """The host buffers may be overwritten as soon as it returns."""
-        if self.accelerator == "cpu":
+        if self.accelerator == CPU:
             return
-        self._weights.copy_(self._host_weights, non_blocking=True)
-        self._state.copy_(self._host_state, non_blocking=True)
+        self._copy(self._host_weights, self._weights)
+        self._copy(self._host_state, self._state)
         self._updated = False
         self._synchronise()
 
@@ -168,7 +176,7 @@ def flatten(named: Named, device: torch.device) -> Tuple[torch.Tensor, Tuple[Var
 
 
 def _host(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself on a CPU; else a page-locked copy, which the GPU accesses directly."""
-    if tensor.device.type == "cpu":
+    """The tensor itself on a CPU; else a copy, page-locked where a GPU can access that directly."""
+    if tensor.device.type == CPU:
         return tensor
-    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor)
+    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda).copy_(tensor)

@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from backends.frameworks.base import Replica
+from backends.frameworks.device import CUDA
 from backends.frameworks.process_group import ExchangeTime, GroupSettings, OnWait, ProcessGroup
 from backends.pytorch import group_backend
 from backends.pytorch.broken_exchange import as_group_error
@@ -91,7 +92,7 @@ class TorchGroup(ProcessGroup):
         assert isinstance(replica, TorchReplica), "torch's group is made for replicas of torch"
         batches = self.gather([batch])[:, 0]
         weight = float(batch * self.size / batches.sum())
-        on_gpu = replica.accelerator == "cuda"
+        on_gpu = replica.accelerator == CUDA
         hook = hook_of(self._settings, self.backend)
         self._reduction = BucketReduction(hook, weight, on_gpu, self._threads, on_wait)
         with as_group_error():

@@ -45,7 +45,7 @@ class FlatUpdate(NativeUpdate):
         held = (self._weights, gradients, self.slot(FIRST_MOMENT), self.slot(SECOND_MOMENT))
         flat = [tensor.view(-1) for tensor in held]
         size = self._weights.numel()
-        block = size if self._weights.is_cuda else BLOCK
+        block = BLOCK if self._weights.device.type == "cpu" else size
         for start in range(0, size, max(1, block)):
             w, g, m, v = (tensor[start : start + block] for tensor in flat)
             if made.decay:

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from backends import models
 from backends.frameworks.base import usable_threads
+from backends.frameworks.device import CPU, CUDA, chosen
 from backends.jobs.job import Job, LoadedJob
 from backends.jobs.user_job import UserJob
 from backends.models.layers import Model, Shape
@@ -40,12 +41,12 @@ def version() -> str:
 def accelerator() -> Tuple[str, str]:
     """("cuda", GPU name) or ("cpu", processor name). Initialises a GPU, which takes seconds."""
     gpus = tf.config.list_physical_devices("GPU")
-    if not gpus:
-        return "cpu", device_facts.processor(FileTree("/")) or platform.machine()
+    if chosen("TensorFlow", [CUDA, CPU] if gpus else [CPU]) == CPU:
+        return CPU, device_facts.processor(FileTree("/")) or platform.machine()
     _use_threads(usable_threads(cpu_quota.usable_cores()))  # the runtime starts here, and takes no other number later
     tf.zeros(()).numpy()
     details = tf.config.experimental.get_device_details(gpus[0])
-    return "cuda", str(details.get("device_name", gpus[0].name))
+    return CUDA, str(details.get("device_name", gpus[0].name))
 
 
 def collectives() -> Tuple[str, ...]:

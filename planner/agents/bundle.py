@@ -13,6 +13,7 @@ from typing import NamedTuple
 import backends
 import profilers
 from backends.agent import bootstrap, guardian
+from backends.frameworks.device import DEVICE_VARIABLE
 from planner.errors import DeviceLostError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process
@@ -86,7 +87,8 @@ def _bootstrap(device: Device) -> bytes:
     """ASCII alone, which the loader reads byte by byte."""
     archive = agent_archive()
     meters = {external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}
-    variables = {**meters, **device.interpreter.environment}
+    computes_on = {DEVICE_VARIABLE: device.computes_on} if device.computes_on else {}
+    variables = {**meters, **computes_on, **device.interpreter.environment}
     environment = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
     sources = [Path(str(module.__file__)).read_text(encoding="ascii") for module in (guardian, bootstrap)]
     start = f"main({archive.digest!r}, {len(archive.data)}, {environment!r})"

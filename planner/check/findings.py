@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from backends.frameworks.device import REMEDY
 from planner.errors import AgentError, HostKeyError, JobError, LoginError, PlannerError
 from planner.fleet.device import Device
 from planner.jobs.requirements import applicable, asks_for_vendors_build, is_vendors_build, pip_words, unmet
@@ -133,8 +134,12 @@ def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[st
     """
     able = {name: answer for name, answer in answers.items() if "error" not in answer}
     if not able:
-        reasons = "; ".join(answer["error"] for answer in answers.values())
-        return Finding(device.name, "framework", FAILED, reasons, install_remedy(device, facts, list(answers)))
+        asked = [name for name, answer in answers.items() if REMEDY in answer["error"]]
+        reasons = "; ".join(answer["error"].partition(REMEDY)[0] for answer in answers.values())
+        remedy = (
+            "correct or remove `device` in the fleet file" if asked else install_remedy(device, facts, list(answers))
+        )
+        return Finding(device.name, "framework", FAILED, reasons, remedy)
     where = ", ".join(
         [f"{name} {answer['version']} on {answer['accelerator']}" for name, answer in able.items()]
         + [f"{name} {found.get('version') or ''}".rstrip() + " installed, not started"

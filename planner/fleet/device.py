@@ -56,6 +56,7 @@ class Device:
     meters: addresses of external meters to read (profilers.sensors.external_meters).
     power_model: a fitted model of its watts.
     data: folder of a job's data set that is on it already.
+    computes_on: "cpu", "cuda" or "mps"; None for the best that its framework has.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Device:
     rate_bytes_per_s: float | None = None
     slowdown: float = 1.0
     data: str | None = None
+    computes_on: str | None = None
 
     @property
     def local(self) -> bool:

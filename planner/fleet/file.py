@@ -141,6 +141,7 @@ class _Entry(_Agent):
     """One ``[devices.NAME]``."""
 
     kind: _Text = "pc"
+    device: Literal["cpu", "cuda", "mps"] | None = None
     data: _Text | None = None
     data_address: _Text | None = None
     data_interface: _Text | None = None
@@ -185,6 +186,7 @@ def _device(name: str, entry: _Entry, file: _FleetFile) -> Device:
         meters=tuple(entry.meters),
         power_model=Path(entry.power_model) if entry.power_model else None,
         interpreter=Interpreter(_python(entry), tuple(entry.prefix), entry.environment),
+        computes_on=entry.device,
         rate_bytes_per_s=parse_rate(entry.rate) if entry.rate else None,
         **unchanged,
     )

@@ -238,10 +238,12 @@ def told(device: Device) -> bytes:
         return Path(f"/proc/{agent.pid}/environ").read_bytes()
 
 
-def test_a_device_is_told_of_its_meters(tmp_path: Path) -> None:
+def test_a_device_is_told_of_its_meters_and_what_to_compute_on(tmp_path: Path) -> None:
     interpreter = Interpreter(sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path)})
-    metered = Device(name="a", meters=("shelly://plug", "csv:///log.csv"), interpreter=interpreter)
-    assert b"PLANNER_METERS=shelly://plug csv:///log.csv" in told(metered).split(b"\0")
+    metered = Device(name="a", meters=("shelly://plug", "csv:///log.csv"), computes_on="cpu", interpreter=interpreter)
+    environment = told(metered).split(b"\0")
+    assert b"PLANNER_METERS=shelly://plug csv:///log.csv" in environment
+    assert b"PLANNER_DEVICE=cpu" in environment
 
 
 def test_what_the_fleet_file_sets_reaches_the_agent_and_stands_in_no_command_line(tmp_path: Path) -> None:

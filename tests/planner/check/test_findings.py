@@ -125,6 +125,13 @@ def test_a_device_with_no_framework_hears_how_to_install_either() -> None:
     assert none.remedy == "install it there: python3 -m pip install torch, or python3 -m pip install tensorflow"
 
 
+def test_what_the_fleet_file_asks_for_and_no_framework_has_is_a_mistake_there() -> None:
+    answers = {"torch": {"error": 'torch has no mps here; set `device` in the fleet file to "cpu", or remove it'}}
+    finding = findings.of_frameworks(DEVICE, FACTS, answers)
+    assert (finding.status, finding.detail) == ("failed", "torch has no mps here")
+    assert finding.remedy == "correct or remove `device` in the fleet file"
+
+
 def test_a_framework_that_is_there_and_does_not_start_is_a_warning_beside_one_that_does() -> None:
     facts = FACTS._replace(frameworks={"torch": {"version": "2.4"}, "tensorflow": {"version": "2.6.2"}})
     answers = {"torch": {"error": "libcudart.so.10.2: cannot open it"}, "tensorflow": ON_CPU}

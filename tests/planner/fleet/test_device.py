@@ -53,6 +53,7 @@ class TestMeaning:
             key = "keys/id"
             jump = "me@gate:22,inner"
             kind = "jetson-tx2"
+            device = "mps"
             data_address = "10.1.0.3"
             data_interface = "eth1"
             idle_watts = 5
@@ -78,6 +79,7 @@ class TestMeaning:
                 ssh_config=tmp_path / "config",
             ),
             kind="jetson-tx2",
+            computes_on="mps",
             data_address="10.1.0.3",
             data_interface="eth1",
             idle_watts=5.0,
@@ -220,6 +222,10 @@ class TestMistakes:
                 "3: devices.a.max_watts: 3 W is below idle_watts, 5 W; exchange",
             ),
             ("max_watts = 0", "2: devices.a.max_watts: input should be greater than 0, not 0"),
+            (
+                'device = "gpu"',
+                "2: devices.a.device: input should be 'cpu', 'cuda' or 'mps', not 'gpu'",
+            ),
             (
                 'meters = ["http://plug"]',
                 "2: devices.a.meters: http://plug is no meter; known are shelly://, shelly1://, tasmota:// and csv://",
