@@ -166,17 +166,13 @@ def settle():
     # type: () -> None
     """Tell the agent, and what it runs, the cache, and a home and a name where there are none.
 
-    In the locale C, Python 3.6 takes names of files for ASCII. A Mac's sshd leaves out of PATH
-    where Homebrew puts programs.
+    In the locale C, Python 3.6 takes names of files for ASCII.
     """
     import pwd
 
     if not names_any_file():
         os.environ["LC_ALL"], os.environ["PYTHONUTF8"] = "C.UTF-8", "1"
 
-    known = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    more = [folder for folder in PROGRAMS if folder not in known and os.path.isdir(folder)]
-    os.environ["PATH"] = os.pathsep.join(known + more)
     cache = os.environ["XDG_CACHE_HOME"] = cache_home()
     if not os.path.isabs(os.path.expanduser("~")):
         os.environ["HOME"] = cache
@@ -184,6 +180,14 @@ def settle():
         pwd.getpwuid(os.getuid())
     except KeyError:  # as in a container that runs as a number
         os.environ.setdefault("LOGNAME", "user-%d" % os.getuid())
+
+
+def find_programs():
+    # type: () -> None
+    """Add to PATH where Homebrew puts programs, which a Mac's sshd leaves out."""
+    known = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    more = [folder for folder in PROGRAMS if folder not in known and os.path.isdir(folder)]
+    os.environ["PATH"] = os.pathsep.join(known + more)
 
 
 def closed_folder(home):
@@ -213,6 +217,8 @@ def main(digest, size, environment):
     if os.isatty(0):
         refuse("terminal")
     os.environb.update(environment)
+    if b"PATH" not in environment:
+        find_programs()
     home = os.path.expanduser("~")
     claimed = []  # type: list[str]
     path = ""

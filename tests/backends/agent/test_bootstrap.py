@@ -126,7 +126,6 @@ def stranger(tmp_path, monkeypatch):
     for name in ("HOME", "XDG_CACHE_HOME", "LOGNAME", "USER"):
         monkeypatch.setenv(name, "")  # put back at the end, whatever the bootstrap sets
         monkeypatch.delenv(name)
-    monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.setattr("pwd.getpwuid", unknown)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
@@ -140,11 +139,11 @@ def test_a_user_without_a_home_and_a_name_is_given_both(stranger):
     assert bootstrap.closed_folder("~") == os.path.join(folder, "planner")
 
 
-def test_programs_of_homebrew_are_found_behind_all_others(stranger, monkeypatch):
+def test_programs_of_homebrew_are_found_behind_all_others(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(bootstrap, "PROGRAMS", ("/bin", str(stranger), str(stranger / "missing")))
-    bootstrap.settle()
-    assert os.environ["PATH"] == f"/usr/bin:/bin:{stranger}"
+    monkeypatch.setattr(bootstrap, "PROGRAMS", ("/bin", str(tmp_path), str(tmp_path / "missing")))
+    bootstrap.find_programs()
+    assert os.environ["PATH"] == f"/usr/bin:/bin:{tmp_path}"
 
 
 def test_a_device_without_any_folder_for_it_is_named(stranger, monkeypatch, capfd):
