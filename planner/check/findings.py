@@ -92,7 +92,8 @@ def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
         yield Finding(name, "iperf3", OK, facts.iperf3)
     else:
         absent = "not found: links are measured in Python, and labelled so"
-        yield Finding(name, "iperf3", WARNING, absent, "install it there: sudo apt install iperf3")
+        install = "brew" if facts.system.startswith("macOS") else "sudo apt"
+        yield Finding(name, "iperf3", WARNING, absent, f"install it there: {install} install iperf3")
 
 
 def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
@@ -161,7 +162,7 @@ def of_packages(
     device: Device, facts: Facts, requirements: Sequence[Requirement], installed: Mapping[str, str | None]
 ) -> Finding:
     """Whether the device has what a job's requirements.txt asks for."""
-    requirements = applicable(requirements, facts.python, facts.machine, facts.system.rpartition(" ")[2])
+    requirements = applicable(requirements, facts.python, facts.machine, facts.system.rpartition(", ")[2])
     missing = unmet(requirements, installed)
     if not missing:
         found = ", ".join(f"{name} {version}" for name, version in installed.items() if version is not None)

@@ -70,10 +70,12 @@ def _requirement(line: pip_lines.PipLine) -> Requirement:
         raise PlanError(f"{line.where}: {line.text!r} is {form}") from error
 
 
-def applicable(requirements: Sequence[Requirement], python: str, machine: str, kernel: str = "") -> list[Requirement]:
-    """Those whose markers hold on a Linux device, one of each name.
+def applicable(
+    requirements: Sequence[Requirement], python: str, machine: str, kernel: str = "Linux"
+) -> list[Requirement]:
+    """Those whose markers hold on a device, one of each name.
 
-    python: its version, as 3.10.12. kernel: its release, as 5.15.148-tegra.
+    python: its version, as 3.10.12. kernel: its name and release, as Linux 5.15.148-tegra.
     """
     found: dict[str, Requirement] = {}
     for requirement in requirements:
@@ -84,15 +86,16 @@ def applicable(requirements: Sequence[Requirement], python: str, machine: str, k
     return list(found.values())
 
 
-def applies(requirement: Requirement, python: str, machine: str, kernel: str = "") -> bool:
-    """Whether a requirement's marker holds on a Linux device."""
+def applies(requirement: Requirement, python: str, machine: str, kernel: str = "Linux") -> bool:
+    """Whether a requirement's marker holds on a device."""
     if requirement.marker is None:
         return True
+    system, _, release = kernel.partition(" ")
     about = {
         "implementation_name": "cpython", "implementation_version": python, "os_name": "posix",
-        "platform_machine": machine, "platform_python_implementation": "CPython", "platform_release": kernel,
-        "platform_system": "Linux",
-        "python_full_version": python, "python_version": ".".join(python.split(".")[:2]), "sys_platform": "linux",
+        "platform_machine": machine, "platform_python_implementation": "CPython", "platform_release": release,
+        "platform_system": system, "sys_platform": system.lower(),
+        "python_full_version": python, "python_version": ".".join(python.split(".")[:2]),
     }  # fmt: skip
     return requirement.marker.evaluate({**about, "extra": ""})
 

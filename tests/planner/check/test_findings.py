@@ -31,6 +31,11 @@ def judged(**changes: Any) -> dict[str, Finding]:
     return {finding.check: finding for finding in findings.of_facts(DEVICE, FACTS._replace(**changes))}
 
 
+@pytest.mark.parametrize(("system", "how"), [(FACTS.system, "sudo apt"), ("macOS 14.5, Darwin 23.5.0", "brew")])
+def test_iperf3_is_installed_as_the_system_has_it(system: str, how: str) -> None:
+    assert judged(iperf3=None, system=system)["iperf3"].remedy == f"install it there: {how} install iperf3"
+
+
 @pytest.mark.parametrize(
     ("free_bytes", "status"),
     [(1_000_000_000, "ok"), (999_999_999, "warning"), (200_000_000, "warning"), (199_999_999, "failed")],

@@ -53,6 +53,14 @@ def test_a_marker_of_the_kernel_is_judged_for_the_device(tmp_path: Path) -> None
     assert of_packages(PC, FACTS, required, {}).status == "ok"
 
 
+def test_a_marker_of_the_system_is_judged_for_the_device(tmp_path: Path) -> None:
+    mac = FACTS._replace(system="macOS 14.5, Darwin 23.5.0", machine="arm64")
+    for marker in ("sys_platform == 'darwin'", "platform_system == 'Darwin' and platform_machine == 'arm64'"):
+        required = requirements_in(project(tmp_path, f"tqdm; {marker}"))
+        assert of_packages(PC, mac, required, {}).detail == "tqdm is not installed"
+        assert of_packages(PC, FACTS, required, {}).status == "ok"
+
+
 # -- lines, as pip reads them ----------------------------------------------------------------------
 
 
