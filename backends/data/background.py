@@ -1,13 +1,15 @@
 """A loader reads the next batch in the background, where reading takes long enough to pay."""
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Callable, NamedTuple, Optional
 
 from backends.data.loader import BatchSource
 
 #: A batch that is read faster is not worth the change of threads.
 WORTH_S = 2e-3
+#: What a read that is under way may take when nobody wants it any more.
+CLOSE_S = 5.0
 
 
 class _Read(NamedTuple):
@@ -21,7 +23,7 @@ class _Read(NamedTuple):
 class BackgroundLoader(BatchSource):
     """Batches of a source; the next one is read while the last one is used.
 
-    When the batch size changes, one batch of the former size that was read ahead is left out.
+    When the batch size changes, the samples of the batch that was read ahead come again.
     clock: monotonic seconds.
     """
 
@@ -36,11 +38,19 @@ class BackgroundLoader(BatchSource):
         found = None if self._ahead is None else self._ahead.result()
         self._ahead = None
         if found is None or found.samples != self.batch:
+            if found is not None:
+                self._source.put_back()
             self._source.batch = self.batch
             found = self._read()
         if found.seconds >= WORTH_S:
             self._ahead = self._threads.submit(self._read)
         return found.batch
+
+    def close(self) -> None:
+        if self._ahead is not None:
+            wait((self._ahead,), CLOSE_S)
+        self._threads.shutdown(wait=False)
+        self._source.close()
 
     def _read(self) -> _Read:
         began = self._clock()

@@ -8,6 +8,7 @@ import numpy as np
 from backends.data.arrivals import ALL_THERE, Arrivals, never
 from backends.data.injected import NO_INJECTION, Injection
 from backends.data.partition import as_labels
+from backends.data.sample_order import LaneOrder, SampleOrder, ShuffledOrder, all_in_lanes
 
 #: Positions of samples.
 Chosen = Union[slice, np.ndarray]
@@ -18,9 +19,11 @@ class EvaluationSet(abc.ABC):
 
     most_at_once: samples of a batch that is evaluated: enough to use an accelerator fully, few
         enough for a small board.
+    in_lanes: the samples follow one another, and are drawn as ``sample_order.LaneOrder`` does.
     """
 
     most_at_once = 128
+    in_lanes = False
 
     @property
     @abc.abstractmethod
@@ -57,9 +60,25 @@ class SampleSet(EvaluationSet):
         """(count,) whole numbers or texts. Raises ValueError where the samples have no labels."""
 
     def batches(self, size: int) -> Iterator[Tuple[int, Any]]:
+        if self.in_lanes:
+            for chosen in all_in_lanes(len(self), size):
+                yield len(chosen), self.batch(chosen)
+            return
         for start in range(0, len(self), size):
             stop = min(start + size, len(self))
             yield stop - start, self.batch(slice(start, stop))
+
+    def part(self, positions: np.ndarray) -> "SampleSet":
+        """Some of them. positions: (n,) int64."""
+        return PartOfSamples(self, positions)
+
+    def order(self, seed: int) -> SampleOrder:
+        """In which they are drawn for training."""
+        return LaneOrder(len(self)) if self.in_lanes else ShuffledOrder(len(self), seed)
+
+    def loader(self, batch: int, seed: int) -> "BatchSource":
+        """Batches for training."""
+        return BatchLoader(self, batch, seed)
 
 
 class ArraySamples(SampleSet):
@@ -115,6 +134,7 @@ class PartOfSamples(SampleSet):
     def __init__(self, samples: SampleSet, positions: np.ndarray) -> None:
         self._samples = samples
         self._positions = positions
+        self.in_lanes = samples.in_lanes
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -174,34 +194,37 @@ class BatchSource(abc.ABC):
         self.batch = whole
         return found
 
+    def put_back(self) -> None:  # noqa: B027 - what is not read ahead need not come again
+        """The samples of the last batch, whole or in parts, come again with the next ones."""
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """End what reads in the background."""
+
 
 class BatchLoader(BatchSource):
-    """Endless batches in a new seeded order each epoch, across whose ends they run on.
+    """Endless batches in the order of the samples, which run on across the ends of epochs.
 
-    ``position`` counts the samples drawn so far and ``batch`` is the size of the next draw; both
-    may be set, so that a run is resumed or its batch size changed.
+    ``order.position`` and ``batch``, the size of the next draw, may be set, so that a run is
+    resumed or its batch size changed.
     """
 
     def __init__(self, samples: SampleSet, batch: int, seed: int) -> None:
         if not len(samples) or batch < 1:
             raise ValueError("cannot draw batches of %d from %d samples" % (batch, len(samples)))
-        self.samples, self.batch, self.position = samples, batch, 0
-        self._seed = seed
-        self._epoch, self._order = -1, np.empty(0, np.int64)
+        self.samples, self.batch = samples, batch
+        self.order = samples.order(seed)
+        self._last = 0
 
     def __next__(self) -> Any:
-        chosen = np.empty(self.batch, np.int64)
-        filled = 0
-        while filled < self.batch:
-            epoch, offset = divmod(self.position, len(self.samples))
-            part = self._epoch_order(epoch)[offset : offset + self.batch - filled]
-            chosen[filled : filled + len(part)] = part
-            filled += len(part)
-            self.position += len(part)
-        return self.samples.batch(chosen)
+        return self.samples.batch(self._drawn())
 
-    def _epoch_order(self, epoch: int) -> np.ndarray:
-        if epoch != self._epoch:
-            self._epoch = epoch
-            self._order = np.random.RandomState([self._seed, epoch]).permutation(len(self.samples))
-        return self._order
+    def parts(self, most: int) -> Sequence[Tuple[int, Any]]:
+        chosen = self._drawn()
+        return [(part.stop - part.start, self.samples.batch(chosen[part])) for part in part_slices(self.batch, most)]
+
+    def _drawn(self) -> np.ndarray:
+        self._last = self.batch
+        return self.order.take(self.batch)
+
+    def put_back(self) -> None:
+        self.order.put_back(self._last)

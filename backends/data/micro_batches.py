@@ -42,6 +42,12 @@ class MicroBatchLoader(BatchSource):
         self._source.batch = self.batch
         return SplitBatch(tuple(BatchPart(*part) for part in self._source.parts(self._most)))
 
+    def put_back(self) -> None:
+        self._source.put_back()
+
+    def close(self) -> None:
+        self._source.close()
+
 
 def in_parts(source: BatchSource, most: int) -> BatchSource:
     """The source with batches in parts of at most ``most`` samples; itself for 0."""

@@ -4,7 +4,7 @@ import bisect
 import itertools
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
-from backends.data.loader import BatchSource, EvaluationSet
+from backends.data.loader import BatchSource, EvaluationSet, part_slices
 
 #: Consecutive multiples of it, modulo 1, fill the interval evenly (the golden ratio).
 EVEN = 0.6180339887498949
@@ -67,8 +67,16 @@ class StreamLoader(BatchSource):
         self._owner, self._member = owner, member
         self.batch = batch
         self._samples: Optional[Iterator[Any]] = None
+        self._last: List[Any] = []
 
     def __next__(self) -> Any:
+        return self._collate(self._drawn())
+
+    def parts(self, most: int) -> Sequence[Tuple[int, Any]]:
+        drawn = self._drawn()
+        return [(part.stop - part.start, self._collate(drawn[part])) for part in part_slices(self.batch, most)]
+
+    def _drawn(self) -> List[Any]:
         part: List[Any] = []
         while len(part) < self.batch:
             if self._samples is None:
@@ -77,7 +85,11 @@ class StreamLoader(BatchSource):
             if not more:
                 self._samples = None
             part += more
-        return self._collate(part)
+        self._last = part
+        return part
+
+    def put_back(self) -> None:
+        self._samples = itertools.chain(self._last, self._samples or self._own())
 
     def _own(self) -> Iterator[Any]:
         """One pass over the member's samples. Raises ValueError where there are none."""

@@ -36,6 +36,8 @@ class Job(NamedTuple):
     model: a framework's module, or what ``forward`` takes in its place.
     forward: of model and batch; gives outputs and targets. TensorFlow's gets two arguments more:
         whether it is called in training, and the number of the step.
+    state: of a batch, the initial one, where a state is carried from batch to batch; ``forward``
+        then gets it as its last argument, and gives outputs, targets and the next state.
     loss: of outputs and targets, a mean over the samples of the batch.
     optimizer: of the trained parameters. scheduler: of the optimizer; makes a step after each.
     blocks: parts of the model for activation checkpointing and for shares; none for those that are
@@ -45,7 +47,7 @@ class Job(NamedTuple):
     """
 
     model: Any
-    forward: Callable[..., Tuple[Any, Any]]
+    forward: Callable[..., Any]
     loss: Callable[[Any, Any], Any]
     metrics: Dict[str, Metric]
     input_shape: Optional[Tuple[int, ...]] = None  # (height, width, channels) of known models' images
@@ -54,6 +56,7 @@ class Job(NamedTuple):
     scheduler: Optional[Callable[[Any], Any]] = None
     initial_weights: Optional[Any] = None
     blocks: Sequence[Any] = ()
+    state: Optional[Callable[[Any], Any]] = None
 
     @property
     def of_batches(self) -> Dict[str, Callable[[Any, Any], Any]]:

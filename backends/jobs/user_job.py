@@ -18,7 +18,7 @@ from backends.protocol.member_specs import JobSpec
 #: The variable that holds the folder with the data set on a device, as its fleet file names it.
 DATA_VARIABLE = "PLANNER_DATA"
 REQUIRED = ("model", "train", "test", "loss")
-OPTIONAL = ("metrics", "optimizer", "scheduler", "collate", "forward", "classes", "blocks")
+OPTIONAL = ("metrics", "optimizer", "scheduler", "collate", "forward", "classes", "blocks", "state")
 #: What the functions of a job are called with.
 ARGUMENTS = {
     "loss": ("outputs", "targets"),
@@ -26,7 +26,10 @@ ARGUMENTS = {
     "scheduler": ("optimizer",),
     "collate": ("samples",),
     "forward": ("model", "batch"),
+    "state": ("batch",),
 }
+#: Those of a forward that carries a state.
+WITH_STATE = ("model", "batch", "state")
 #: Keywords besides, for functions that take them.
 KEYWORDS = {"forward": ("training",)}
 
@@ -44,6 +47,7 @@ class UserJob(NamedTuple):
     collate: of a list of samples; gives a batch.
     optimizer: of the model's parameters. scheduler: of the optimizer.
     blocks: modules of the model, for activation checkpointing.
+    state: of a batch; forward then gets the state as well, and returns the next one as third.
     """
 
     model: Any
@@ -57,6 +61,7 @@ class UserJob(NamedTuple):
     forward: Optional[Callable[..., Any]] = None
     classes: Any = None
     blocks: Any = None
+    state: Optional[Callable[[Any], Any]] = None
 
     @property
     def class_names(self) -> Tuple[str, ...]:
@@ -91,8 +96,12 @@ def checked(returned: Any) -> UserJob:
             "it returned %s without %s; return an object with %s, for example types.SimpleNamespace(model=..., ...)"
             % (type_in_words(returned), ", ".join(missing), ", ".join(REQUIRED))
         )
+    has_state = getattr(returned, "state", None) is not None
+    if has_state and getattr(returned, "forward", None) is None:
+        raise ValueError("it has a state, and no forward that takes it; give forward(model, batch, state)")
     for name, arguments in ARGUMENTS.items():
         value = getattr(returned, name, None)
+        arguments = WITH_STATE if name == "forward" and has_state else arguments
         if value is not None and not callable(value):
             raise ValueError("its %s is %s, and must be a function" % (name, type_in_words(value)))
         if name == "loss" and inspect.isclass(value):

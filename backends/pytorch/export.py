@@ -106,6 +106,8 @@ def _images(input_shape: Tuple[int, ...], dtype: str, count: int) -> torch.Tenso
 
 def _job_inputs(module: nn.Module, loaded: LoadedJob, count: int) -> Tuple[Any, ...]:
     """What the job's forward gives the module for the first samples of the test set."""
+    if loaded.job.state is not None:
+        raise ValueError("its forward takes a state from batch to batch; export to .safetensors")
     batch = next(batch for _, batch in loaded.test.batches(count))
     seen: List[Tuple[Any, ...]] = []
     hook = module.register_forward_pre_hook(lambda module, inputs: seen.append(inputs))

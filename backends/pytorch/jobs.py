@@ -13,6 +13,7 @@ from torch.utils.data.dataloader import default_collate
 
 from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.sequential_samples import SampleStream
+from backends.jobs.carried_state import CarriedState
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job, LoadedJob
 from backends.jobs.kept_outputs import KeptOutputs
@@ -25,7 +26,7 @@ from backends.jobs.trial import (
     require_tensor,
     require_whole,
 )
-from backends.jobs.user_job import ARGUMENTS, UserJob, require_arguments, type_in_words
+from backends.jobs.user_job import ARGUMENTS, WITH_STATE, UserJob, require_arguments, type_in_words
 from backends.pytorch import accelerators
 from backends.pytorch.labels import labels_of
 
@@ -49,10 +50,12 @@ def load_job(user: UserJob) -> LoadedJob:
             "its model is %s; with --framework torch it must be a torch.nn.Module" % type_in_words(user.model)
         )
     _require_float32(user.model)
-    require_arguments("its forward", user.forward or _forward, ARGUMENTS["forward"])
+    arguments = ARGUMENTS["forward"] if user.state is None else WITH_STATE
+    require_arguments("its forward", user.forward or _forward, arguments)
     train, test = (_samples(name, data, user.collate) for name, data in (("train", user.train), ("test", user.test)))
+    train.in_lanes = test.in_lanes = user.state is not None
     job = Job(
-        user.model, user.forward or _forward, user.loss, user.metrics,
+        user.model, user.forward or _forward, user.loss, user.metrics, state=user.state,
         optimizer=user.optimizer, scheduler=user.scheduler, blocks=_blocks(user),
     )  # fmt: skip
     if user.scheduler is not None and user.optimizer is None:
@@ -121,15 +124,35 @@ def _try(job: Job, name: str, data: Any) -> None:
         raise ValueError("its %s is empty" % name)
     job.model.eval()
     with torch.no_grad():
-        found = job.forward(job.model, as_tensors(first[1]))
-        require_pair(found)
+        found = _tried(job, first[1])
         loss = job.loss(*found)
         require_tensor(loss, isinstance(loss, torch.Tensor))
         require_one(loss, _elements(loss), "loss")
         require_metrics(job.metrics, found, _elements)
         batches = [batch for size in (TRIED, 1) for _, batch in itertools.islice(data.batches(size), 1)]
-        results = (job.forward(job.model, as_tensors(batch)) for batch in batches)
+        results = (_tried(job, batch) for batch in batches)
         require_whole(KeptOutputs(job.metrics, joined), results, _elements)
+
+
+def _tried(job: Job, batch: Any) -> Tuple[Any, Any]:
+    batch = as_tensors(batch)
+    carried = CarriedState(job.state, shapes_of)
+    if job.state is None:
+        found = job.forward(job.model, batch)
+        require_pair(found)
+        return found[0], found[1]
+    found = job.forward(job.model, batch, carried.before(batch))
+    carried.require(found, batch)
+    return found[0], found[1]
+
+
+def shapes_of(state: Any) -> List[Tuple[int, ...]]:
+    """Shapes of all tensors of a state, in their order."""
+    if isinstance(state, torch.Tensor):
+        return [tuple(state.shape)]
+    if isinstance(state, dict):
+        state = [state[key] for key in sorted(state)]
+    return [shape for each in state for shape in shapes_of(each)] if isinstance(state, (tuple, list)) else []
 
 
 def joined(parts: List[Any]) -> Any:
@@ -177,6 +200,10 @@ def as_tensors(batch: Any, device: Optional[torch.device] = None) -> Any:
         placed: Dict[Any, Any] = {key: as_tensors(value, device) for key, value in batch.items()}
         return placed
     if isinstance(batch, (tuple, list)):
-        parts = [as_tensors(value, device) for value in batch]
-        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+        return rebuilt(batch, [as_tensors(value, device) for value in batch])
     return batch
+
+
+def rebuilt(like: Any, parts: List[Any]) -> Any:
+    """A tuple, named or not, or a list of other parts."""
+    return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)

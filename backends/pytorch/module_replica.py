@@ -5,12 +5,13 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from backends.frameworks.base import NO_GRADIENT, Replica
+from backends.jobs.carried_state import CarriedState
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
 from backends.jobs.kept_outputs import KeptOutputs
 from backends.pytorch import accelerators
 from backends.pytorch.checkpointing import checkpoint_blocks
-from backends.pytorch.jobs import as_tensors, joined
+from backends.pytorch.jobs import as_tensors, joined, rebuilt, shapes_of
 from backends.pytorch.mixed_precision import autocast
 from backends.pytorch.own_optimizer import TorchOptimizer
 from profilers.mixed_precision import FP32
@@ -35,6 +36,7 @@ class ModuleReplica(Replica):
         self.module = job.model
         self._precision = FP32
         self._kept_outputs: Optional[KeptOutputs] = None
+        self._carried, self._carried_in_test = self._new_carried(), self._new_carried()
 
     def checkpoint_activations(self) -> None:
         checkpoint_blocks(self.module, self._job.blocks)
@@ -47,12 +49,28 @@ class ModuleReplica(Replica):
             return self._loss(batch).float()
 
     def _loss(self, batch: Any) -> torch.Tensor:
-        found: torch.Tensor = self._job.loss(*self._job.forward(self.module, as_tensors(batch, self._device)))
+        found: torch.Tensor = self._job.loss(*self._forward(batch, self._carried))
         if not found.requires_grad:
             raise refusal(NO_GRADIENT)
         return found
 
+    def _forward(self, batch: Any, carried: CarriedState) -> Tuple[Any, Any]:
+        """Outputs and targets of a batch, with the state that is carried, if any."""
+        placed = as_tensors(batch, self._device)
+        if self._job.state is None:
+            found: Tuple[Any, Any] = self._job.forward(self.module, placed)
+            return found
+        outputs, targets, state = self._job.forward(
+            self.module, placed, as_tensors(carried.before(placed), self._device)
+        )
+        carried.after(without_history(state))
+        return outputs, targets
+
+    def _new_carried(self) -> CarriedState:
+        return CarriedState(self._job.state, shapes_of)
+
     def begin_evaluation(self) -> None:
+        self._carried_in_test = self._new_carried()
         self._kept_outputs = KeptOutputs(self._job.metrics, joined)
 
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
@@ -64,7 +82,8 @@ class ModuleReplica(Replica):
             self.module.train()
 
     def _scores(self, batch: Any) -> Tuple[float, Dict[str, float]]:
-        found = self._job.forward(self.module, as_tensors(batch, self._device))
+        self._carried_in_test.begin()
+        found = self._forward(batch, self._carried_in_test)
         if self._kept_outputs is not None and self._kept_outputs.is_needed:
             self._kept_outputs.add(*as_tensors(list(found), torch.device("cpu")))
         metrics = {name: float(function(*found)) for name, function in self._job.of_batches.items()}
@@ -80,6 +99,15 @@ class ModuleReplica(Replica):
 
     def _synchronise(self) -> None:
         accelerators.synchronise(self.accelerator)
+
+
+def without_history(state: Any) -> Any:
+    """A state whose tensors do not know how they were computed."""
+    if isinstance(state, torch.Tensor):
+        return state.detach()
+    if isinstance(state, dict):
+        return {key: without_history(value) for key, value in state.items()}
+    return rebuilt(state, list(map(without_history, state))) if isinstance(state, (tuple, list)) else state
 
 
 def trained(module: torch.nn.Module) -> Named:

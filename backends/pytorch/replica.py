@@ -51,6 +51,7 @@ class TorchReplica(ModuleReplica):
         self._loss_scale = LossScale(self._gradients) if precision == FP16 else None
 
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
+        self._carried.begin(adds)
         if self._loss_scale is not None:
             return self._scaled_gradient(self._loss_scale, batch, rate, weight_decay, adds)
         # Gradients are never set to None: autograd adds to these views, which already hold the

@@ -78,6 +78,7 @@ class ShardedReplica(ModuleReplica, ModelShare):
 
     def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0, adds: bool = False) -> float:
         """Together with all other members; the gradients at hand are shares of the mean."""
+        self._carried.begin(adds)
         if not adds:
             for each in self._trained:
                 each.grad = None

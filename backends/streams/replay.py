@@ -5,9 +5,7 @@ import threading
 import time
 from typing import Callable, List, NamedTuple, Optional
 
-import numpy as np
-
-from backends.data.loader import BatchLoader, Chosen, SampleSet
+from backends.data.sample_order import ShuffledOrder
 from backends.streams.rate_shape import RateShape
 from backends.streams.source import SampleSource, StreamRecord
 
@@ -37,22 +35,6 @@ class ReplaySettings(NamedTuple):
         return self.rate * sound * self.shape.mean_factor()
 
 
-class _PlaceOnly(SampleSet):
-    """The positions of samples, so that a loader draws those and not the samples."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def batch(self, chosen: Chosen) -> Chosen:
-        return chosen
-
-    def labels(self) -> np.ndarray:
-        raise ValueError("places have no labels; those of the replayed samples have")
-
-
 class ReplaySource(SampleSource):
     """Samples of a set in a new seeded order each epoch.
 
@@ -69,7 +51,7 @@ class ReplaySource(SampleSource):
         clock: Callable[[], float] = time.monotonic,
         pause: Optional[Callable[[float], object]] = None,
     ) -> None:
-        self._positions = BatchLoader(_PlaceOnly(count), 1, seed)
+        self._order = ShuffledOrder(count, seed)
         self._encode = encode
         self.settings = settings
         self._clock = clock
@@ -82,7 +64,7 @@ class ReplaySource(SampleSource):
         """Its samples are on the device."""
 
     def begin(self, offset: int) -> None:
-        self._positions.position = offset
+        self._order.position = offset
         self._began_s = self._clock()
 
     def read(self, wait_s: float) -> Optional[List[StreamRecord]]:
@@ -98,8 +80,8 @@ class ReplaySource(SampleSource):
         return [self._record() for _ in range(count)]
 
     def _record(self) -> StreamRecord:
-        offset = self._positions.position
-        payload = self._encode(int(next(self._positions)[0]))
+        offset = self._order.position
+        payload = self._encode(int(self._order.take(1)[0]))
         every = self.settings.malformed
         return StreamRecord(offset, payload[:-1] if every and offset % every == every - 1 else payload)
 

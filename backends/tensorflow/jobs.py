@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 
+from backends.jobs.carried_state import CarriedState
 from backends.jobs.job import Job, LoadedJob, Metric
 from backends.jobs.kept_outputs import KeptOutputs
 from backends.jobs.trial import (
@@ -36,6 +37,7 @@ def load_job(user: UserJob) -> LoadedJob:
     if user.collate is not None:
         raise ValueError("it has a collate, which tf.data.Datasets have no use for; map or pad in the data set instead")
     train, test = (_samples(name, data) for name, data in (("train", user.train), ("test", user.test)))
+    train.in_lanes = test.in_lanes = user.state is not None
     metrics = {
         name: metric._replace(function=_in_order(metric.function, metric.of_whole))
         for name, metric in user.metrics.items()
@@ -49,7 +51,7 @@ def load_job(user: UserJob) -> LoadedJob:
     _require_float32(network)
     if user.scheduler is not None:
         raise ValueError("it has a scheduler; in Keras, give its optimizer a learning rate schedule instead")
-    job = Job(network, _forward_in_graph(user), loss, metrics, optimizer=user.optimizer)
+    job = Job(network, _forward_in_graph(user), loss, metrics, optimizer=user.optimizer, state=user.state)
     return LoadedJob(job, train, test, user.class_names)
 
 
@@ -105,16 +107,16 @@ def joined(parts: List[Any]) -> Any:
 def _forward_in_graph(user: UserJob) -> Callable[..., Tuple[Any, Any]]:
     """``Job.forward``; a user's own is traced as its model is: with its Python control flow."""
     forward = tf.function(_forward(user))
-    return lambda network, batch, training, step: forward(batch, training)
+    return lambda network, batch, training, step, *state: forward(batch, training, *state)
 
 
-def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
-    """Outputs and targets of a batch, in training or not."""
+def _forward(user: UserJob) -> Callable[..., Any]:
+    """Outputs and targets of a batch, in training or not, and the next state where there is one."""
     own = user.forward
     if own is not None:
         if "training" in inspect.signature(own).parameters:
-            return lambda batch, training: own(user.model, batch, training=training)
-        return lambda batch, training: own(user.model, batch)
+            return lambda batch, training, *state: own(user.model, batch, *state, training=training)
+        return lambda batch, training, *state: own(user.model, batch, *state)
     for_training, for_evaluation = call_arguments(user.model)
 
     def forward(batch: Any, training: bool) -> Tuple[Any, Any]:
@@ -127,14 +129,29 @@ def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
 
 def _try(user: UserJob, data: DatasetSamples, loss: Callable[[Any, Any], Any], metrics: Dict[str, Metric]) -> None:
     first = next(batch for _, batch in data.batches(TRIED))
-    found = _forward(user)(first, False)
-    require_pair(found)
+    found = _tried(user, first)
     found_loss = loss(*found)
     require_tensor(found_loss, tf.is_tensor(found_loss))
     require_one(found_loss, _elements(found_loss), "loss")
     require_metrics(metrics, found, _elements)
     batches = [batch for size in (TRIED, 1) for _, batch in itertools.islice(data.batches(size), 1)]
-    require_whole(KeptOutputs(metrics, joined), (_forward(user)(batch, False) for batch in batches), _elements)
+    require_whole(KeptOutputs(metrics, joined), (_tried(user, batch) for batch in batches), _elements)
+
+
+def _tried(user: UserJob, batch: Any) -> Tuple[Any, Any]:
+    if user.state is None:
+        found = _forward(user)(batch, False)
+        require_pair(found)
+        return found[0], found[1]
+    carried = CarriedState(user.state, shapes_of)
+    found = _forward(user)(batch, False, carried.before(batch))
+    carried.require(found, batch)
+    return found[0], found[1]
+
+
+def shapes_of(state: Any) -> List[Tuple[int, ...]]:
+    """Shapes of all tensors of a state, in their order."""
+    return [tuple(each.shape) for each in tf.nest.flatten(state) if hasattr(each, "shape")]
 
 
 def _elements(value: Any) -> Optional[int]:

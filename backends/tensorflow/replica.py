@@ -8,10 +8,11 @@ import tensorflow as tf
 
 from backends.frameworks.base import Replica
 from backends.frameworks.optimizer import OWN, OptimizerSettings, Slots
+from backends.jobs.carried_state import CarriedState
 from backends.jobs.job import Job
 from backends.jobs.kept_outputs import KeptOutputs
 from backends.tensorflow.buffers import ConcatenatedCopies, PerVariableCopies, aligned, end, places
-from backends.tensorflow.jobs import joined
+from backends.tensorflow.jobs import joined, shapes_of
 from backends.tensorflow.mixed_precision import computing_in, require
 from backends.tensorflow.own_optimizer import KerasOptimizer
 from backends.tensorflow.updates import Update
@@ -48,6 +49,7 @@ class TensorFlowReplica(Replica):
         self._steps = 0
         self._precision = FP32
         self._kept_outputs: Optional[KeptOutputs] = None
+        self._carried, self._carried_in_test = (CarriedState(job.state, shapes_of) for _ in range(2))
         self._learn = tf.function(self._trace_gradient, autograph=False)
         self._combine = tf.function(_combined, autograph=False)
         self._judge = tf.function(self._trace_evaluation, autograph=False)
@@ -69,8 +71,10 @@ class TensorFlowReplica(Replica):
         decay = tf.constant(rate * weight_decay, tf.float32) if weight_decay else None
         step = tf.constant(self._steps, tf.int32)
         self._steps += 1
+        self._carried.begin(adds)
         with computing_in(self._precision):
-            loss, packed, state = self._learn(batch, scale, decay, step)
+            loss, packed, state, carried = self._learn(batch, scale, decay, step, self._carried.before(batch))
+        self._carried.after(carried)
         with self._computed:
             self._packed, self._state = packed, state
         if adds:
@@ -120,10 +124,13 @@ class TensorFlowReplica(Replica):
         self._updated = True
 
     def begin_evaluation(self) -> None:
+        self._carried_in_test = CarriedState(self._job.state, shapes_of)
         self._kept_outputs = KeptOutputs(self._job.metrics, joined)
 
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
-        loss, metrics, found = self._judge(batch)
+        self._carried_in_test.begin()
+        loss, metrics, found, carried = self._judge(batch, self._carried_in_test.before(batch))
+        self._carried_in_test.after(carried)
         if self._kept_outputs is not None and self._kept_outputs.is_needed:
             self._kept_outputs.add(*found)
         return float(loss), {name: float(value) for name, value in metrics.items()}
@@ -150,21 +157,31 @@ class TensorFlowReplica(Replica):
     def _make_own_optimizer(self) -> KerasOptimizer:
         return KerasOptimizer(self._job.optimizer, self._job.model.module.trainable_variables)
 
-    def _trace_gradient(self, batch: Any, rate: tf.Tensor, decay: Optional[tf.Tensor], step: tf.Tensor) -> Any:
+    def _trace_gradient(
+        self, batch: Any, rate: tf.Tensor, decay: Optional[tf.Tensor], step: tf.Tensor, state: Any
+    ) -> Any:
         network = self._job.model
         with tf.GradientTape() as tape:
-            loss = self._job.loss(*self._job.forward(network, batch, True, step))
+            found, carried = self._forward(batch, True, step, state)
+            loss = self._job.loss(*found)
         gradients = network.gradients(tape, loss, rate)
         if decay is not None:
             gradients = [
                 gradient + decay * tf.cast(variable, tf.float32) for gradient, variable in zip(gradients, self._trained)
             ]
-        return loss, self._copies.pack(gradients), self._state_copies.pack(self._kept)
+        return loss, self._copies.pack(gradients), self._state_copies.pack(self._kept), carried
 
-    def _trace_evaluation(self, batch: Any) -> Any:
-        found = self._job.forward(self._job.model, batch, False, tf.constant(0))
+    def _forward(self, batch: Any, training: bool, step: tf.Tensor, state: Any) -> Tuple[Tuple[Any, Any], Any]:
+        """Outputs and targets of a batch, and the state that it hands over, if any."""
+        if self._job.state is None:
+            return self._job.forward(self._job.model, batch, training, step), None
+        outputs, targets, after = self._job.forward(self._job.model, batch, training, step, state)
+        return (outputs, targets), after
+
+    def _trace_evaluation(self, batch: Any, state: Any) -> Any:
+        found, carried = self._forward(batch, False, tf.constant(0), state)
         metrics = {name: function(*found) for name, function in self._job.of_batches.items()}
-        return self._job.loss(*found), metrics, found
+        return self._job.loss(*found), metrics, found, carried
 
 
 def _combined(first: List[tf.Tensor], second: List[tf.Tensor], factor: tf.Tensor, other: tf.Tensor) -> List[tf.Tensor]:

@@ -7,9 +7,10 @@ from typing import Any, Callable, ContextManager, Dict, NamedTuple, Optional, Tu
 from backends.data import dataset
 from backends.data.background import BackgroundLoader
 from backends.data.folder_content import require_folder
-from backends.data.loader import ArraySamples, BatchLoader, BatchSource, EvaluationSet, PartOfSamples, SampleSet
+from backends.data.loader import ArraySamples, BatchLoader, BatchSource, EvaluationSet, SampleSet
 from backends.data.micro_batches import in_parts
 from backends.data.partition import counted, own_samples
+from backends.data.sample_order import stretch
 from backends.frameworks.base import Replica, framework, usable_threads
 from backends.jobs import user_job
 from backends.jobs.failure import JobFailure, own_code, refusal
@@ -137,7 +138,7 @@ def batches(train: Any, batch: int, seed: int, micro_batch: int = 0, part: DataP
     part: of a stream; a set is that of one member already.
     """
     if isinstance(train, SampleSet):
-        return BackgroundLoader(in_parts(BatchLoader(train, batch, seed), micro_batch))
+        return BackgroundLoader(in_parts(train.loader(batch, seed), micro_batch))
     return BackgroundLoader(in_parts(train.loader(batch, part.weights, part.member), micro_batch))
 
 
@@ -157,6 +158,8 @@ def member_data(
         labels = counted(train.labels())
     else:
         train, test = found.brought.train, found.brought.test
+        if train.in_lanes:
+            _require_order(member, train, part)
         if len(part.weights) > 1 or part.partition != IID:
             train, labels, division = _own_part(train, part)
     most = member.replica.compute.micro_batch
@@ -193,6 +196,23 @@ def _injected(member: MemberSpec, order: InjectionOrder, train: Any, place: Call
     return InjectedBatches(_arriving(member, member.stream, train, place), injection)
 
 
+def _require_order(member: MemberSpec, train: Any, part: DataPart) -> None:
+    """Raises JobFailure where samples that follow one another would be torn apart."""
+    stream, injection = member.stream, member.injection
+    for option, text in (
+        ("partition", part.partition if part.partition != IID else None),
+        ("stream", stream.text if stream is not None else None),
+        ("inject", injection.text if injection is not None else None),
+    ):
+        if text is not None:
+            raise JobFailure("--%s %s: a job with a state needs its samples in order; leave it out" % (option, text))
+    if len(part.weights) > 1 and train.count() is None:
+        raise JobFailure(
+            "a job with a state needs training samples that can be divided into stretches, and the number of its own "
+            "is not known; give data with a length, or train on one device"
+        )
+
+
 def _own_part(train: Any, part: DataPart) -> Tuple[Any, Dict[str, int], str]:
     """A member's part of a set, its labels, and the division; a stream is divided later."""
     by_label = part.partition != IID
@@ -200,9 +220,11 @@ def _own_part(train: Any, part: DataPart) -> Tuple[Any, Dict[str, int], str]:
         if by_label:
             raise _cannot_divide(part, "its train is read in order, and not by position; give a Dataset with a length")
         return train, {}, ""
+    if train.in_lanes:
+        return train.part(stretch(len(train), part.weights, part.member)), {}, ""
     try:
         own = own_samples(part, len(train), train.labels)
-        chosen = PartOfSamples(train, own.positions)
+        chosen = train.part(own.positions)
         return chosen, counted(chosen.labels()) if by_label else {}, own.digest
     except ValueError as error:
         raise _cannot_divide(part, str(error)) from error

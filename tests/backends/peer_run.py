@@ -76,7 +76,7 @@ class PeerThread(MemberThread):
         self._own_code = own_code
         self.replica = replica or Softmax(initial)
         own = shard(seed)
-        own.position = skip * BATCH
+        own.order.position = skip * BATCH
         self.batches = own if batches is None else batches
         self._run, self._clock = run, clock
         listener = framing.listen("127.0.0.1")

@@ -3,10 +3,13 @@
 import itertools
 import threading
 
+import numpy as np
 import pytest
 
 from backends.data.background import WORTH_S, BackgroundLoader
-from backends.data.loader import BatchSource
+from backends.data.loader import ArraySamples, BatchSource
+from backends.data.micro_batches import in_parts, parts_of
+from backends.data.sequential_samples import SampleStream
 
 
 class Counting(BatchSource):
@@ -29,6 +32,9 @@ class Counting(BatchSource):
     def clock(self) -> float:
         return self._now
 
+    def close(self) -> None:
+        self.closed = True
+
 
 @pytest.mark.parametrize("took_s", [WORTH_S / 2, WORTH_S * 2])
 def test_batches_come_in_their_order(took_s) -> None:
@@ -46,12 +52,41 @@ def test_only_a_slow_source_is_read_by_another_thread() -> None:
         assert len(set(source.threads) - {threading.get_ident()}) == others
 
 
-def test_a_batch_of_the_former_size_is_left_out() -> None:
+class Late:
+    """A clock by which every read is worth a thread."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += WORTH_S * 2
+        return self.now_s
+
+
+@pytest.mark.parametrize("micro_batch", [0, 3])
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda: ArraySamples(np.arange(23)).loader(2, seed=1),
+        lambda: SampleStream(lambda: iter(range(23)), list).loader(2),
+    ],
+)
+def test_no_sample_is_left_out_when_the_size_of_batches_changes(source, micro_batch) -> None:
+    def drawn(loader: BatchSource) -> list[int]:
+        found = []
+        for loader.batch in (2, 2, 5, 5, 1, 4, 4, 7, 7):
+            parts = [part.batch for part in parts_of(next(loader))]
+            found += [int(sample) for part in parts for sample in np.ravel(part)]
+        return found
+
+    assert drawn(BackgroundLoader(in_parts(source(), micro_batch), Late())) == drawn(source())
+
+
+def test_a_loader_that_is_closed_ends_its_source_when_the_read_under_way_is_done() -> None:
     source = Counting(WORTH_S * 2)
     loader = BackgroundLoader(source, source.clock)
     next(loader)
-    loader.batch = 5
-    assert [next(loader)[1] for _ in range(2)] == [5, 5]
+    loader.close()
+    assert (source.read, source.closed) == (2, True)
 
 
 def test_an_error_of_the_source_comes_with_the_batch_that_it_spoils() -> None:

@@ -285,9 +285,9 @@ def test_batches_draw_every_image_once_an_epoch_and_resume_anywhere(count, batch
     for epoch in range(3):
         assert sorted(stream[epoch * count : (epoch + 1) * count].tolist()) == list(range(count))
     resumed = BatchLoader(ArraySamples(images, labels), batch, 7)
-    resumed.position = skipped * batch
+    resumed.order.position = skipped * batch
     for _ in range(skipped, len(drawn)):
-        expected = drawn[resumed.position // batch][1]
+        expected = drawn[resumed.order.position // batch][1]
         np.testing.assert_array_equal(next(resumed)[1], expected)
 
 

@@ -153,7 +153,7 @@ def test_a_death_within_a_round_costs_the_others_nothing(tmp_path):
     run.await_event(Dropped)
     weights = [thread.end() for thread in threads[:2]]
     np.testing.assert_array_equal(weights[0], weights[1])
-    made = sum(thread.batches.position // BATCH for thread in threads[:2])
+    made = sum(thread.batches.order.position // BATCH for thread in threads[:2])
     counted = {name: member.steps for name, member in run.account().workers.items()}
     # One of them may have ended the round that the other could not; nobody computes a round twice.
     assert 0 <= made - counted["nano"] - counted["pc"] <= 5
