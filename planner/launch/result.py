@@ -1,6 +1,7 @@
 """A launch and each of its ranks end with exit codes as a shell would have them."""
 
 import signal
+from collections.abc import Sequence
 from typing import NamedTuple
 
 #: Shells add this to the number of the signal that ended a command.
@@ -55,3 +56,9 @@ def in_words(code: int) -> str:
         return f"ended with exit code {code}"
     hint = ", as the system does where memory is short" if name == "SIGKILL" else ""
     return f"was ended by {name}{hint}"
+
+
+def through_before(ends: Sequence[RankEnd]) -> str:
+    """What may have made a rank fail: others that were through and left it alone."""
+    names = ", ".join(f"{end.name} (rank {end.rank})" for end in ends if end.exit_code == 0 and end.ended_by is None)
+    return f"; {names} had ended with exit code 0: do all ranks make the same number of steps?" if names else ""

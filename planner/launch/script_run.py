@@ -14,7 +14,7 @@ from planner.errors import DeviceLostError
 from planner.launch.failure_cause import FirstFailure
 from planner.launch.output import ERR, STREAMS, RankOutput
 from planner.launch.ranks import PlacedRank, environment
-from planner.launch.result import INTERRUPTED, LaunchResult, RankEnd, exit_code, in_words
+from planner.launch.result import INTERRUPTED, LaunchResult, RankEnd, exit_code, in_words, through_before
 from planner.run.life import Life
 from planner.run.supervisor import Signals, Supervisor
 from planner.units import bytes_text, seconds
@@ -141,7 +141,7 @@ class ScriptRun(Life[LaunchResult]):
 
     def _result(self) -> LaunchResult:
         """How the launch ended, with all ranks."""
-        ends = tuple(rank.end for rank in self._ranks.values() if rank.end is not None)
+        ends = self._ends()
         lasted_s = self.clock() - self._began_s
         if self.interrupted:
             return LaunchResult(INTERRUPTED, None, "all ranks were ended by Ctrl-C", lasted_s, ends)
@@ -151,6 +151,9 @@ class ScriptRun(Life[LaunchResult]):
         ended = f"all {len(ends)} ranks" if len(ends) > 1 else "the only rank"
         self._on_note(f"{ended} ended with exit code 0 after {seconds(lasted_s)}")
         return LaunchResult(0, None, "", lasted_s, ends)
+
+    def _ends(self) -> tuple[RankEnd, ...]:
+        return tuple(rank.end for rank in self._ranks.values() if rank.end is not None)
 
     def _first_failure(self, name: str) -> tuple[int, str]:
         """The exit code where this rank was the first to fail, and one line on why."""
@@ -162,4 +165,4 @@ class ScriptRun(Life[LaunchResult]):
         if code is None:
             return 1, f"{rank.order.error}{rest}"
         last = f": {rank.output.errors.text}" if rank.output.errors.text else ""
-        return code, f"{name} (rank {rank.place.rank}) {in_words(code)}{last}{rest}"
+        return code, f"{name} (rank {rank.place.rank}) {in_words(code)}{last}{rest}{through_before(self._ends())}"
