@@ -7,9 +7,9 @@ import time
 import torch
 import torch.distributed as dist
 from job import job
+from planner_batches import ProportionalSampler
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
 
 
 def main() -> None:
@@ -24,8 +24,8 @@ def main() -> None:
     dist.init_process_group("gloo")
     model = DistributedDataParallel(made.model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
-    sampler = DistributedSampler(made.train)
-    loader = DataLoader(made.train, batch_size=args.batch_size, sampler=sampler, drop_last=True)
+    sampler = ProportionalSampler(made.train, args.batch_size, drop_last=True)
+    loader = DataLoader(made.train, batch_size=sampler.batch_size, sampler=sampler)
 
     step, epoch, began_s = 0, 0, 0.0
     while step < args.steps:
@@ -34,7 +34,7 @@ def main() -> None:
             if step == args.warm:
                 began_s = time.perf_counter()
             optimizer.zero_grad()
-            made.loss(model(images), labels).backward()
+            (made.loss(model(images), labels) * sampler.weight).backward()
             optimizer.step()
             step += 1
             if step == args.steps:

@@ -83,6 +83,10 @@ def loss_weight() -> float:
     return sizes[place()[0]] * len(sizes) / sum(sizes)
 
 
+def _steps(samples: int, step: int, drop_last: bool) -> int:
+    return samples // step if drop_last else math.ceil(samples / step)
+
+
 class ProportionalSampler(DistributedSampler):
     """Deals the samples of each step to the processes in proportion to their batches.
 
@@ -107,8 +111,7 @@ class ProportionalSampler(DistributedSampler):
         self.batch_size, self.weight = sizes[rank], loss_weight()
         self._step, self._first = sum(sizes), sum(sizes[:rank])
         self._order = order or (RandomSampler(dataset) if shuffle else SequentialSampler(dataset))
-        steps = len(self._order) / self._step
-        steps = math.floor(steps) if drop_last else math.ceil(steps)
+        steps = _steps(len(self._order), self._step, drop_last)
         if not steps:
             raise ValueError(
                 f"{len(self._order)} samples make no step of {self._step}; give more data or smaller batches"
@@ -154,6 +157,10 @@ class ProportionalStream(IterableDataset):
         """Tell the data set, if it wants to know."""
         if hasattr(self.dataset, "set_epoch"):
             self.dataset.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        """Samples of this process; raises TypeError where the data set cannot tell its own."""
+        return self.batch_size * _steps(len(self.dataset), self._step, self.drop_last)
 
     def __iter__(self) -> Iterator[Any]:
         first: list[Any] = []

@@ -128,6 +128,9 @@ class Counting(IterableDataset):  # type: ignore[misc]
     def __init__(self, samples: int) -> None:
         self.samples = samples
 
+    def __len__(self) -> int:
+        return self.samples
+
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.samples))
 
@@ -138,7 +141,10 @@ def test_a_stream_is_dealt_as_data_that_can_be_counted(batches: list[int], sampl
 
     def batches_of_stream() -> list[list[int]]:
         stream = ProportionalStream(Counting(samples), 1, drop_last)
-        return [batch.tolist() for batch in DataLoader(stream, stream.batch_size)]
+        loader = DataLoader(stream, stream.batch_size)
+        found = [batch.tolist() for batch in loader]
+        assert len(found) == len(loader)
+        return found
 
     sampled = of_all_ranks(
         batches, lambda: epoch_of(ProportionalSampler(range(samples), 1, False, drop_last=drop_last), 0)
