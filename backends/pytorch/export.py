@@ -1,34 +1,36 @@
-"""A trained replica is exported as its module, with inputs to trace it with."""
+"""A trained module is exported as a graph of tensors, whose batch axes are found by calling it."""
 
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
+from backends.frameworks.batch_axes import COUNTS, TensorLike, growing_axes, tensor_like
 from backends.jobs.job import LoadedJob
 from backends.pytorch.jobs import as_tensors
+from backends.pytorch.module_calls import ModuleCall, OfTensors, output_tensors
 from backends.pytorch.replica import TorchReplica
 
 
-class Exported(NamedTuple):
-    """A module on the CPU, in evaluation, with arrays of its own.
+class Batch(NamedTuple):
+    """What a module takes for some samples, and how many these are."""
 
-    inputs: what it takes for a batch of so many samples. names: of these. output: name of its own.
+    samples: int
+    tensors: Tuple[torch.Tensor, ...]
+
+
+class Exported(NamedTuple):
+    """A module on the CPU, in evaluation, that takes tensors and gives one or a tuple of them.
+
+    batches: of different sizes, the smallest last; a graph is made with the first.
+    names, outputs: of what it takes and gives.
     """
 
     module: nn.Module
-    inputs: Callable[[int], Tuple[Any, ...]]
+    batches: List[Batch]
     names: List[str]
-    output: str
-
-
-class TensorLike(NamedTuple):
-    """A tensor's type, and its shape for a batch of one."""
-
-    dtype: str
-    shape: Tuple[int, ...]
+    outputs: List[str]
 
 
 class ImageClassifier(nn.Module):
@@ -57,35 +59,55 @@ def of_images(replica: TorchReplica, dtype: str) -> Exported:
 
     dtype: of the data set's images.
     """
-    module = ImageClassifier(detached(replica), dtype)
-    shape = tuple(replica.input_shape)
-    return Exported(module.eval(), lambda count: (_images(shape, dtype, count),), ["images"], "probabilities")
+    batches = [Batch(count, (_images(tuple(replica.input_shape), dtype, count),)) for count in COUNTS]
+    return Exported(ImageClassifier(detached(replica), dtype).eval(), batches, ["images"], ["probabilities"])
 
 
-def of_job(replica: TorchReplica, loaded: LoadedJob) -> Exported:
-    """The module of a user's job; its inputs are those of the first samples of the test set.
+def calls_of(module: nn.Module, loaded: LoadedJob) -> List[Tuple[int, ModuleCall]]:
+    """How a job's forward calls the module for the first samples of the test set.
 
-    Raises ValueError where the module takes other things than tensors.
+    Batches of different sizes, the smallest last, each with the number of its samples.
+    Raises what the forward does, and ValueError where it does not call the module.
     """
-    module = detached(replica)
-    count = len(_job_inputs(module, loaded, 1))
-    names = ["input_%d" % place for place in range(count)]
-    return Exported(module, lambda samples: _job_inputs(module, loaded, samples), names, "output")
+    found: Dict[int, ModuleCall] = {}
+    for count in COUNTS:
+        samples, batch = next(loaded.test.batches(count))
+        if samples not in found:
+            found[samples] = _call(module, loaded, batch)
+    return list(found.items())
 
 
-def signature(exported: Exported) -> Tuple[List[TensorLike], TensorLike]:
-    """The inputs of the module, and its output, for one sample."""
-    inputs = exported.inputs(1)
+def of_calls(module: nn.Module, calls: Sequence[Tuple[int, ModuleCall]]) -> Exported:
+    """The module of a user's job. Raises ValueError where no axis of a batch is found."""
+    call = calls[0][1]
+    batches = [Batch(count, tuple(tensor for _, tensor in each.tensors())) for count, each in calls]
+    if len(batches) < 2:
+        raise ValueError("the test set has one sample, and only batches of two sizes tell the axis of the batch")
+    if not any(map(growing_axes, _shapes(batches))):
+        raise ValueError("no input of the model grows with the number of samples, so that its batch would be fixed")
     with torch.no_grad():
-        output = exported.module(*inputs)
-    first = output[0] if isinstance(output, (tuple, list)) else output
-    return [_like(tensor) for tensor in inputs], _like(first)
+        outputs = output_tensors(module(*call.args, **call.kwargs))
+    if not outputs:
+        raise ValueError("the model gives no tensors, alone or in tuples, lists or dictionaries")
+    names = [name for name, _ in call.tensors()]
+    return Exported(OfTensors(module, call), batches, names, [name for name, _ in outputs])
 
 
-def arrays(replica: TorchReplica) -> Dict[str, np.ndarray]:
-    """What ``load_state_dict`` of the replica's module takes, by name."""
-    module = detached(replica)
-    return {name: tensor.contiguous().numpy() for name, tensor in module.state_dict().items()}
+def described(exported: Exported) -> Tuple[List[TensorLike], List[TensorLike]]:
+    """What the module takes, and what it gives."""
+    with torch.no_grad():
+        made = [Batch(batch.samples, as_tuple(exported.module(*batch.tensors))) for batch in exported.batches]
+    return _described(exported.names, exported.batches), _described(exported.outputs, made)
+
+
+def axes_of_batches(exported: Exported) -> List[List[int]]:
+    """Of each input, the axes whose length follows the batch."""
+    return [growing_axes(shapes) for shapes in _shapes(exported.batches)]
+
+
+def as_tuple(outputs: Any) -> Tuple[torch.Tensor, ...]:
+    """What a module of ``Exported`` gives, also where it is one tensor."""
+    return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
 
 
 def detached(replica: TorchReplica) -> nn.Module:
@@ -104,22 +126,29 @@ def _images(input_shape: Tuple[int, ...], dtype: str, count: int) -> torch.Tenso
     return torch.randn(shape, generator=generator)
 
 
-def _job_inputs(module: nn.Module, loaded: LoadedJob, count: int) -> Tuple[Any, ...]:
-    """What the job's forward gives the module for the first samples of the test set."""
-    if loaded.job.state is not None:
-        raise ValueError("its forward takes a state from batch to batch; export to .safetensors")
-    batch = next(batch for _, batch in loaded.test.batches(count))
-    seen: List[Tuple[Any, ...]] = []
-    hook = module.register_forward_pre_hook(lambda module, inputs: seen.append(inputs))
+def _call(module: nn.Module, loaded: LoadedJob, batch: Any) -> ModuleCall:
+    seen: List[ModuleCall] = []
+
+    def note(module: nn.Module, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        seen.append(ModuleCall(args, kwargs))
+
+    hook = module.register_forward_pre_hook(note, with_kwargs=True)
     try:
         with torch.no_grad():
-            loaded.job.forward(module, as_tensors(batch))
+            given, state = as_tensors(batch), loaded.job.state
+            loaded.job.forward(module, given, *([] if state is None else [state(given)]))
     finally:
         hook.remove()
-    if not seen or not seen[0] or not all(isinstance(value, torch.Tensor) for value in seen[0]):
-        raise ValueError("its forward does not call the model with tensors alone; export to .safetensors")
+    if not seen or not seen[0].tensors():
+        raise ValueError("its forward does not call the model with tensors, but its parts or its methods")
     return seen[0]
 
 
-def _like(tensor: torch.Tensor) -> TensorLike:
-    return TensorLike(str(tensor.dtype).replace("torch.", ""), tuple(tensor.shape))
+def _shapes(batches: Sequence[Batch]) -> List[List[Tuple[int, ...]]]:
+    """Of each tensor, its shape in each batch."""
+    return [[tuple(tensor.shape) for tensor in of_batches] for of_batches in zip(*(each.tensors for each in batches))]
+
+
+def _described(names: Sequence[str], batches: Sequence[Batch]) -> List[TensorLike]:
+    types = [str(tensor.dtype).replace("torch.", "") for tensor in batches[0].tensors]
+    return list(map(tensor_like, names, types, _shapes(batches)))

@@ -1,18 +1,18 @@
-"""A trained module of PyTorch is written as an ONNX file, or as one of TorchScript."""
+"""A trained module becomes a file of ONNX or TorchScript, which is compared with the module."""
 
 import io
 import logging
 import warnings
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
+import numpy as np
 import torch
 
-from backends.pytorch.export import Exported
+from backends.pytorch.export import Exported, as_tuple, axes_of_batches
+from backends.pytorch.module_calls import OfTensors
 
-#: Outputs of a traced module may differ from the module's own by so much.
+#: Outputs of a file may differ from the module's own by so much.
 TOLERANCE = 1e-4
-#: Batches with which a traced module is compared with the module itself.
-COMPARED_BATCHES = (1, 3)
 #: The oldest torch whose ONNX exporter is built on ``torch.export`` and gives the model in memory.
 ONNX_SINCE = (2, 6)
 
@@ -26,13 +26,8 @@ def torchscript(exported: Exported, extra_files: Dict[str, str]) -> bytes:
     stream = io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that torch.export is newer, and that shapes become constants
-        traced = torch.jit.trace(exported.module, exported.inputs(2), check_trace=False)
-        for count in COMPARED_BATCHES:
-            if not _same(traced, exported.module, exported.inputs(count)):
-                raise ValueError(
-                    "traced with one batch, it computes something else for another one of %d samples; keep values and "
-                    "batch sizes out of Python's control flow, or export to .safetensors" % count
-                )
+        traced = torch.jit.trace(exported.module, exported.batches[0].tensors, check_trace=False)
+        _compare(traced, exported)
         torch.jit.save(traced, stream, _extra_files=extra_files)
     return stream.getvalue()
 
@@ -42,33 +37,78 @@ def onnx(exported: Exported, metadata: Dict[str, str]) -> bytes:
 
     Raises ValueError where this torch is too old.
     """
-    inputs = exported.inputs(2)
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < ONNX_SINCE:
         raise ValueError(
             "torch %s writes no such ONNX file; remedy: export where torch is %d.%d or newer"
             % ((torch.__version__,) + ONNX_SINCE)
         )
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it would tell that torchvision is absent
+    shapes = tuple(dict.fromkeys(axes, torch.export.Dim.AUTO) for axes in axes_of_batches(exported))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
             exported.module,
-            inputs,
+            exported.batches[0].tensors,
             input_names=exported.names,
-            output_names=[exported.output],
-            dynamic_shapes=tuple({0: torch.export.Dim("batch")} for _ in inputs),
+            output_names=exported.outputs,
+            dynamic_shapes=(shapes,) if isinstance(exported.module, OfTensors) else shapes,
             dynamo=True,
             verbose=False,
         )
+    _name_axes(program, exported)
     program.model.metadata_props.update(metadata)
     content: bytes = program.model_proto.SerializeToString()
     return content
 
 
-def _same(traced: Any, module: Any, inputs: Tuple[Any, ...]) -> bool:
-    try:
-        found, expected = traced(*inputs), module(*inputs)
-    except RuntimeError:  # a shape of the traced batch has become a constant
-        return False
-    pairs = zip(found, expected) if isinstance(expected, (tuple, list)) else [(found, expected)]
-    return all(torch.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE) for one, other in pairs)
+def require_same(run: Callable[[Dict[str, np.ndarray]], Any], exported: Exported) -> None:
+    """Run an exported file on each batch of ``exported``.
+
+    run: of inputs by name; gives arrays.
+    Raises ValueError where the file does not compute what the module does.
+    """
+
+    def of_tensors(*tensors: torch.Tensor) -> Any:
+        feeds = {name: tensor.numpy() for name, tensor in zip(exported.names, tensors)}
+        try:
+            return tuple(map(torch.from_numpy, run(feeds)))
+        except Exception as error:  # noqa: BLE001 - those of onnxruntime have no class in common
+            raise RuntimeError(str(error)) from error
+
+    with torch.no_grad():
+        _compare(of_tensors, exported)
+
+
+def _name_axes(program: Any, exported: Exported) -> None:
+    """Call the axis of a batch so, instead of by a symbol of torch's own."""
+    samples = exported.batches[0].samples
+    for place, axes in enumerate(axes_of_batches(exported)):
+        for axis in axes:
+            if exported.batches[0].tensors[place].shape[axis] == samples and hasattr(program, "rename_axes"):
+                program.rename_axes({program.model.graph.inputs[place].shape[axis]: "batch"})
+
+
+def _compare(run: Callable[..., Any], exported: Exported) -> None:
+    """Raises ValueError where ``run`` gives other outputs than the module for one of its batches.
+
+    Outputs that differ from call to call cannot be compared.
+    """
+    for samples, tensors in exported.batches:
+        expected, again = (as_tuple(exported.module(*tensors)) for _ in range(2))
+        if not _same(expected, again):
+            raise ValueError("its outputs for the same inputs are others each time")
+        said = "made of a batch of %d samples, it computes something else for one of %d" % (
+            exported.batches[0].samples, samples,
+        )  # fmt: skip
+        try:
+            if not _same(as_tuple(run(*tensors)), expected):
+                raise ValueError(said + "; keep values and batch sizes out of Python's control flow")
+        except RuntimeError as error:  # a shape of the first batch has become a constant
+            raise ValueError("%s: %s" % (said, str(error).strip().splitlines()[-1])) from error
+
+
+def _same(found: Tuple[torch.Tensor, ...], expected: Tuple[torch.Tensor, ...]) -> bool:
+    return len(found) == len(expected) and all(
+        one.shape == other.shape and torch.allclose(one.float(), other.float(), TOLERANCE, TOLERANCE, equal_nan=True)
+        for one, other in zip(found, expected)
+    )

@@ -3,10 +3,11 @@
 import os
 import tempfile
 import zipfile
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import tensorflow as tf
 
+from backends.frameworks.batch_axes import COUNTS, TensorLike, tensor_like
 from backends.jobs.job import LoadedJob
 from backends.tensorflow.keras_layers import keras_model
 from backends.tensorflow.layers import Described
@@ -19,19 +20,58 @@ def keras_file(replica: TensorFlowReplica, dtype: str, texts: Dict[str, str]) ->
     dtype: of the data set's images; those that are no bytes are not scaled.
     texts: by name, further entries of this archive, which Keras passes over.
     A classifier of images takes them as the data set has them and gives probabilities.
-    Raises ValueError for what is no Keras model.
     """
     model = _module(replica)
     if replica.input_shape:
         scaling = [tf.keras.layers.Rescaling(2 / 255, -1.0)] if dtype == "uint8" else []
         layers = [tf.keras.Input(replica.input_shape)] + scaling + [model, tf.keras.layers.Softmax()]
         model = tf.keras.Sequential(layers)
+    return _saved(model.save, "model.keras", texts)
+
+
+def weights_file(replica: TensorFlowReplica) -> bytes:
+    """The content of a file that ``load_weights`` of a user's own Keras model reads."""
+    return _saved(replica.network.module.save_weights, "model.weights.h5", {})
+
+
+def is_keras(replica: TensorFlowReplica) -> bool:
+    """Whether it is a model of Keras's, which other modules of TensorFlow are not."""
+    return isinstance(replica.network, Described) or isinstance(replica.network.module, tf.keras.Model)
+
+
+def described(replica: TensorFlowReplica, loaded: LoadedJob) -> Tuple[List[TensorLike], List[TensorLike]]:
+    """What a job's model takes, and what it gives, where it is called with a batch but its targets.
+
+    Raises what it does, and ValueError for a batch that is no tuple.
+    """
+    found = {}
+    for count in COUNTS:
+        samples, batch = next(loaded.test.batches(count))
+        if not isinstance(batch, tuple):
+            raise ValueError("its batches are not (inputs, targets), so that what the model takes is not known")
+        outputs = replica.network.module(batch[0] if len(batch) == 2 else list(batch[:-1]))
+        found[samples] = tf.nest.flatten(batch[:-1]), tf.nest.flatten(outputs)
+    inputs, outputs = zip(*found.values())
+    return _described("input", inputs), _described("output", outputs)
+
+
+def _described(name: str, batches: Sequence[Sequence[Any]]) -> List[TensorLike]:
+    shapes = zip(*([tuple(each.shape) for each in tensors] for tensors in batches))
+    return [
+        tensor_like("%s_%d" % (name, place), tf.as_dtype(batches[0][place].dtype).name, of_batches)
+        for place, of_batches in enumerate(shapes)
+    ]
+
+
+def _saved(save: Callable[[str], None], name: str, texts: Dict[str, str]) -> bytes:
+    """What Keras writes to a file of this name. texts: further entries of that archive, by name."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.keras")
-        model.save(path)
-        with zipfile.ZipFile(path, "a") as archive:
-            for name, text in texts.items():
-                archive.writestr(name, text)
+        path = os.path.join(folder, name)
+        save(path)
+        if texts:
+            with zipfile.ZipFile(path, "a") as archive:
+                for entry, text in texts.items():
+                    archive.writestr(entry, text)
         with open(path, "rb") as stream:
             return stream.read()
 
@@ -40,21 +80,4 @@ def _module(replica: TensorFlowReplica) -> Any:
     """The user's own Keras model, or that of a known network."""
     if isinstance(replica.network, Described):
         return keras_model(replica.network, replica.input_shape)
-    model = getattr(replica.network, "module", None)
-    if not isinstance(model, tf.keras.Model):
-        raise ValueError("it is no Keras model, which alone a .keras file holds; export it to .pt or .onnx")
-    return model
-
-
-def signature(replica: TensorFlowReplica, loaded: LoadedJob) -> Tuple[List[Any], Any]:
-    """(type, shape for a batch of one) of each input of the model, and of its output.
-
-    Raises ValueError for inputs that are no tuple of tensors.
-    """
-    batch = next(batch for _, batch in loaded.test.batches(1))
-    if not isinstance(batch, tuple):
-        raise ValueError("its batches are not (inputs, targets), so that what the model takes is not known")
-    inputs = [(each.dtype.name, tuple(each.shape)) for each in batch[:-1]]
-    model = replica.network.module
-    output = model(batch[0] if len(batch) == 2 else list(batch[:-1]))
-    return inputs, (output.dtype.name, tuple(output.shape))
+    return replica.network.module

@@ -1,15 +1,20 @@
 """An export writes a run's trained model to a file, whole or not at all."""
 
 import os
+import tempfile
 import traceback
-from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from backends.frameworks.batch_axes import TensorLike
 from backends.models.user_source import locate
 from planner.errors import MAKE_ROOM, ExportError, PlannerError
-from planner.export.formats import ExportFormat, export_format
-from planner.export.trained_model import TensorDescription, TrainedModel, TrainedRun, trained_model, trained_run
+from planner.export import lines, trained_job, trained_model
+from planner.export.formats import ExportFormat, export_format, instead
+from planner.export.lines import Lines
+from planner.export.trained_model import TrainedModel
+from planner.export.trained_run import TrainedRun, trained_run
 from planner.paths import RunFolder
 from profilers.whole_file import FOR_ALL, whole_file
 
@@ -28,8 +33,8 @@ class Export(NamedTuple):
     bytes: int
     model: str
     step: int
-    inputs: tuple[TensorDescription, ...]
-    output: TensorDescription
+    inputs: tuple[TensorLike, ...]
+    outputs: tuple[TensorLike, ...]
     classes: tuple[str, ...]
     loads_with: tuple[str, ...]
     lines: tuple[str, ...]
@@ -47,38 +52,64 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
     if to.is_dir() or not to.parent.is_dir():
         problem = "it is a directory" if to.is_dir() else f"there is no folder {to.parent}"
         raise ExportError(f"--to {to}: {problem}; name a file in a folder that exists")
-    model, contents = _made(run, found, to, classes)
-    for path, content in contents.items():
-        _write(path, content)
+    model = None
+    try:
+        model = _model(run, found, classes)
+        files, used, size = _written(model, found, to)
+    except PlannerError:
+        raise
+    except Exception as error:
+        # The weights of a job in PyTorch need neither its data nor its forward.
+        advice = "" if model is None and (run.job is None or found.framework != "torch") else instead(found)
+        raise ExportError(f"cannot export {run.model} to {to}: {_reason(error, run.model)}{advice}") from error
+    missing = [package for package in found.loads_with if find_spec(package) is None]
+    untried = (f"{', '.join(missing)}: not installed here, so that neither the file nor the lines were tried",)
     return Export(
         path=str(to),
-        files=tuple(map(str, contents)),
+        files=files,
         format=found.title,
-        bytes=len(contents[to]),
+        bytes=size,
         model=run.model,
         step=run.step,
         inputs=model.inputs,
-        output=model.output,
+        outputs=model.outputs,
         classes=model.classes,
         loads_with=found.loads_with,
-        lines=found.lines(model, to),
-        notes=model.notes,
+        lines=(*used.load, *used.use),
+        notes=(*model.notes, *(untried if missing else ())),
     )
 
 
-def _made(
-    run: TrainedRun, found: ExportFormat, to: Path, classes: str | None
-) -> tuple[TrainedModel, Mapping[Path, bytes]]:
-    """The model and the content of each file. Raises PlannerError."""
+def _model(run: TrainedRun, found: ExportFormat, classes: str | None) -> TrainedModel:
+    """The run's model in the framework that makes the format. Raises whatever its code does."""
+    if run.job is None:
+        return trained_model.of_images(run, found.framework, classes)
+    if found.framework == "torch":
+        return trained_job.of_torch_job(run, run.job, classes, found.is_graph)
+    return trained_job.of_keras_job(run, run.job, classes)
+
+
+def _written(model: TrainedModel, found: ExportFormat, to: Path) -> tuple[tuple[str, ...], Lines, int]:
+    """The files, the lines that work, and the bytes of the first file.
+
+    The lines are tried before the files come to their place. Raises ExportError where there is no
+    room, ValueError where the file does not load.
+    """
+    contents = found.files(model, to)
     try:
-        model = trained_model(run, found.framework, classes)
-        return model, found.files(model, to)
-    except PlannerError:
-        raise
+        with tempfile.TemporaryDirectory(prefix=".planner-export-", dir=to.parent) as folder:
+            for path, content in contents.items():
+                with whole_file(f"{folder}/{path.name}", FOR_ALL) as file:
+                    file.write(content)
+            used = found.lines(model, to)
+            if all(find_spec(package) for package in found.loads_with):
+                tried = lines.working(found.lines(model, Path(folder, to.name)))
+                used = used._replace(use=used.use if tried.use else ())
+            for path in contents:
+                Path(folder, path.name).replace(path)
     except OSError as error:
-        raise _unwritten(to, error) from error
-    except Exception as error:
-        raise ExportError(f"cannot export {run.model} to {to}: {_reason(error, run.model)}") from error
+        raise ExportError(f"cannot write {to}: {error.strerror or error}; {MAKE_ROOM}") from error
+    return tuple(map(str, contents)), used, len(contents[to])
 
 
 def _reason(error: Exception, model: str) -> str:
@@ -93,16 +124,3 @@ def _reason(error: Exception, model: str) -> str:
         if folder and os.path.dirname(os.path.abspath(frame.filename)) == folder
     ]
     return f"{type(error).__name__}: {text}" + (f", at {own[-1].filename}:{own[-1].lineno}" if own else "")
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. Raises ExportError."""
-    try:
-        with whole_file(str(path), FOR_ALL) as file:
-            file.write(content)
-    except OSError as error:
-        raise _unwritten(path, error) from error
-
-
-def _unwritten(path: Path, error: OSError) -> ExportError:
-    return ExportError(f"cannot write {path}: {error.strerror or error}; {MAKE_ROOM}")

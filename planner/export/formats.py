@@ -1,4 +1,4 @@
-"""Formats of an exported model by file ending: TorchScript, ONNX, safetensors and Keras."""
+"""Formats of an exported model by file ending."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import ExportError
-from planner.export import onnx_torchscript_keras as graph_files
-from planner.export import safetensors_file
-from planner.export.trained_model import TrainedModel, TrainedRun
+from planner.export import keras_files, onnx_torchscript, state_dict_files
+from planner.export.lines import Lines
+from planner.export.trained_model import TrainedModel
+from planner.export.trained_run import TrainedRun
 
 #: Frameworks as they are called.
 CALLED = {"torch": "PyTorch", "tensorflow": "TensorFlow"}
+#: By framework, the format that every model of a user's own has.
+WEIGHTS = {"torch": ".pth", "tensorflow": ".weights.h5"}
 
 
 class ExportFormat(NamedTuple):
@@ -21,6 +24,7 @@ class ExportFormat(NamedTuple):
     loads_with: what must be installed to load it.
     files: their content by path, the exported file first.
     lines: Python that loads and runs the file.
+    is_graph: it holds what the model computes, too.
     """
 
     title: str
@@ -28,7 +32,8 @@ class ExportFormat(NamedTuple):
     packages: tuple[str, ...]
     loads_with: tuple[str, ...]
     files: Callable[[TrainedModel, Path], dict[Path, bytes]]
-    lines: Callable[[TrainedModel, Path], tuple[str, ...]]
+    lines: Callable[[TrainedModel, Path], Lines]
+    is_graph: bool = True
 
 
 def _alone(content: Callable[[TrainedModel], bytes]) -> Callable[[TrainedModel, Path], dict[Path, bytes]]:
@@ -37,51 +42,71 @@ def _alone(content: Callable[[TrainedModel], bytes]) -> Callable[[TrainedModel, 
 
 
 FORMATS = {
-    ".pt": ExportFormat(
-        "TorchScript",
+    ".pth": ExportFormat(
+        "state_dict",
         "torch",
         (),
         ("torch",),
-        _alone(graph_files.torchscript),
-        graph_files.torchscript_lines,
-    ),
-    ".onnx": ExportFormat(
-        "ONNX",
-        "torch",
-        ("onnx", "onnxscript"),
-        ("onnxruntime",),
-        _alone(graph_files.onnx),
-        graph_files.onnx_lines,
+        state_dict_files.pth_files,
+        state_dict_files.pth_lines,
+        is_graph=False,
     ),
     ".safetensors": ExportFormat(
         "safetensors",
         "torch",
         ("safetensors",),
         ("torch", "safetensors"),
-        safetensors_file.files,
-        safetensors_file.lines,
-    ),  # fmt: skip
+        state_dict_files.safetensors_files,
+        state_dict_files.safetensors_lines,
+        is_graph=False,
+    ),
+    ".pt": ExportFormat(
+        "TorchScript",
+        "torch",
+        (),
+        ("torch",),
+        _alone(onnx_torchscript.torchscript),
+        onnx_torchscript.torchscript_lines,
+    ),
+    ".onnx": ExportFormat(
+        "ONNX",
+        "torch",
+        ("onnx", "onnxscript"),
+        (onnx_torchscript.RUNS_ONNX,),
+        _alone(onnx_torchscript.onnx),
+        onnx_torchscript.onnx_lines,
+    ),
     ".keras": ExportFormat(
         "Keras",
         "tensorflow",
         (),
         ("tensorflow",),
-        _alone(graph_files.keras),
-        graph_files.keras_lines,
+        _alone(keras_files.keras),
+        keras_files.keras_lines,
+    ),
+    ".weights.h5": ExportFormat(
+        "Keras's weights",
+        "tensorflow",
+        (),
+        ("tensorflow",),
+        _alone(keras_files.keras_weights),
+        keras_files.keras_weights_lines,
+        is_graph=False,
     ),
 }
 
 
 def export_format(path: Path, run: TrainedRun) -> ExportFormat:
     """The format of a file. Raises ExportError where it is unknown or cannot be made here."""
-    if path.suffix not in FORMATS:
-        known = ", ".join(f"model{ending}" for ending in FORMATS)
+    ending = next((each for each in FORMATS if path.name.endswith(each)), None)
+    if ending is None:
+        known = ", ".join(f"model{each}" for each in FORMATS)
         raise ExportError(f"--to {path}: its ending is of no known format; known: {known}")
-    found = FORMATS[path.suffix]
+    found = FORMATS[ending]
     if run.framework not in (None, found.framework):
-        own = [ending for ending, each in FORMATS.items() if each.framework == run.framework]
+        own = [each for each, made in FORMATS.items() if made.framework == run.framework]
         raise ExportError(
-            f"--to {path}: {CALLED[found.framework]} makes {path.suffix} files, and {run.model} is a "
+            f"--to {path}: {CALLED[found.framework]} makes {ending} files, and {run.model} is a "
             f"{CALLED[str(run.framework)]} model of your own; it can be exported to {', '.join(own)}"
         )
     for package in (found.framework, *found.packages):
@@ -91,3 +116,13 @@ def export_format(path: Path, run: TrainedRun) -> ExportFormat:
                 f"remedy: pip install {package}"
             )
     return found
+
+
+def suggested(model: str, framework: str) -> str:
+    """The name of a file to export a model to, known by its name or of a user's own."""
+    return f"model{WEIGHTS[framework]}" if ":" in model else "model.pt"
+
+
+def instead(found: ExportFormat) -> str:
+    """Advice where a file with a graph cannot be made; empty where none would help."""
+    return f"; export its weights to model{WEIGHTS[found.framework]}" if found.is_graph else ""

@@ -5,8 +5,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from backends.frameworks.batch_axes import TensorLike
 from planner.export.export import Export
-from planner.export.trained_model import TensorDescription
 from planner.units import bytes_text
 from profilers.records.json_values import json_value
 
@@ -28,8 +28,8 @@ def render(exported: Export) -> RenderableType:
         f"{exported.path}: {exported.format}, {bytes_text(exported.bytes)}, "
         f"{exported.model} after {exported.step:,} steps",
         *(f"{path} belongs to it" for path in exported.files[1:]),
-        *(f"takes {_text(each)}, values as the data set has them" for each in exported.inputs),
-        f"gives {_text(exported.output)}",
+        *(f"takes {_text(each)}" for each in exported.inputs),
+        *(f"gives {_text(each)}" for each in exported.outputs),
         *([f"classes: {', '.join(names)}" + (f" and {more} more" if more else "")] if names else []),
         *exported.notes,
         "",
@@ -40,6 +40,6 @@ def render(exported: Export) -> RenderableType:
     return Group(*map(Text, facts), *code)
 
 
-def _text(tensor: TensorDescription) -> str:
+def _text(tensor: TensorLike) -> str:
     shape = ", ".join("any" if length is None else str(length) for length in tensor.shape)
     return f"{tensor.name}: {tensor.dtype} ({shape})"

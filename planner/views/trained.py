@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from planner.errors import RunError
+from planner.export.formats import suggested
 from planner.json_records import decode
 from planner.paths import RunFolder
 from planner.profile.power_readings import uncertainty
@@ -43,7 +44,7 @@ def render(result: Mapping[str, Any], folder: RunFolder, verbose: bool = False) 
         *legend(EMULATED_NOTE if stand_ins else None),
         *_last_metrics(result["evaluations"]),
         *few(result["notes"], [*_wall(result), *_courses(result["evaluations"])], verbose),
-        f"to use it: planner export {shlex.quote(str(folder.path))} --to model.pt",
+        f"to use it: planner export {shlex.quote(str(folder.path))} --to {_file(result)}",
     ]
     return stack([Text(summary(result, folder, stand_ins), style="bold"), *tables], notes)
 
@@ -97,6 +98,12 @@ def _end(result: Mapping[str, Any]) -> str:
     if target["reached"]:
         return f" It reached {wanted} after {target['step']:,} steps."
     return f" It did not reach {wanted}.{early}"
+
+
+def _file(result: Mapping[str, Any]) -> str:
+    """A file to export the model to, in the format that it surely has."""
+    frameworks = {part["framework"] for part in result["workers"].values()}
+    return suggested(result["model"], frameworks.pop())
 
 
 def _wall(result: Mapping[str, Any]) -> list[str]:

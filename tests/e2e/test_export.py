@@ -30,7 +30,6 @@ def exported(folder: Path, run_folder: Path, to: str) -> dict[str, Any]:
     command = run(folder, "export", str(run_folder), "--to", to, "--classes", ",".join(CLASSES), "--json")
     assert command.popen.returncode == 0, command.errors
     answer: dict[str, Any] = json.loads(command.output)
-    assert len(answer["lines"]) == 5
     return answer
 
 
@@ -87,7 +86,8 @@ def test_safetensors_load_where_only_torch_and_safetensors_are_installed(
     then = (
         "some = torch.tensor(json.load(open('images.json')), dtype=torch.uint8)\n"
         f"outputs = {scaled if trained.model == OWN else 'model(some)'}\n"
-        "print(json.dumps([outputs.tolist(), weights.metadata()]))"
+        "metadata = safetensors.safe_open('my-model.safetensors', 'pt').metadata()\n"
+        "print(json.dumps([outputs.tolist(), metadata]))"
     )
     python = clean_python("torch", "safetensors")
     printed, (outputs, metadata) = run_lines(python, tmp_path, made["lines"], then)

@@ -76,8 +76,9 @@ class TestWithTorch:
         assert (made["path"], made["format"], made["model"], made["step"]) == (
             "model.pt", "TorchScript", "examples/tiny.py:tiny", 60
         )  # fmt: skip
-        assert made["inputs"] == [{"name": "images", "dtype": "uint8", "shape": [None, 28, 28, 1]}]
-        assert made["output"] == {"name": "probabilities", "dtype": "float32", "shape": [None, 10]}
+        images = {"name": "images", "dtype": "uint8", "shape": [None, 28, 28, 1], "example": [1, 28, 28, 1]}
+        outputs = {"name": "probabilities", "dtype": "float32", "shape": [None, 10], "example": [1, 10]}
+        assert (made["inputs"], made["outputs"]) == ([images], [outputs])
         assert made["classes"] == [*"0123456789"]
         assert made["code"].splitlines() == made["lines"]
 
@@ -96,7 +97,8 @@ class TestWithTorch:
         moody += "            return x if len(x) == 2 else -x\n    net.__class__ = Moody\n    return net, "
         file.write_text(file.read_text().replace("    return net, ", moody))
         problem = planner("export", "run", "--to", "model.pt").problem()
-        assert "traced with one batch, it computes something else for another one of 1 samples" in problem
+        assert "made of a batch of 2 samples, it computes something else for one of 3" in problem
+        assert problem.endswith("; export its weights to model.pth")
         assert not Path("model.pt").exists()
 
     def test_a_disk_that_is_full_keeps_the_older_file(self, planner: Planner, run_folder: Path) -> None:

@@ -40,5 +40,5 @@ class TestWithTorch:
         made: dict[str, Any] = {}
         exec(torch_source(models.model(name, shape, 10), "uint8", "model.safetensors"), made)  # noqa: S102
         network = made["Network"]().eval()
-        network.load_state_dict({key: torch.from_numpy(value) for key, value in export.arrays(replica).items()})
+        network.load_state_dict(export.detached(replica).state_dict())
         np.testing.assert_allclose(network(torch.from_numpy(some)).detach().numpy(), expected, atol=1e-4)

@@ -2,15 +2,16 @@
 
 from pathlib import Path
 
-from planner.export.trained_model import TensorDescription, TrainedModel, TrainedRun, metadata
+from backends.frameworks.batch_axes import TensorLike
+from planner.export.trained_model import TrainedModel, metadata
+from planner.export.trained_run import TrainedRun
 from planner.paths import RunFolder
 
 
 def test_texts_by_name_tell_classes_model_steps_and_inputs() -> None:
     run = TrainedRun(RunFolder(Path("run")), "cipher", 60, None)
-    images = TensorDescription("images", "uint8", (None, 28, 28, 1))
-    output = TensorDescription("probabilities", "float32", (None, 2))
-    model = TrainedModel(run, None, None, ("small dog", "cat, old"), (images,), output)  # type: ignore[arg-type]
+    images = TensorLike("images", "uint8", (None, 28, 28, 1), (1, 28, 28, 1))
+    model = TrainedModel(run, None, ("small dog", "cat, old"), (images,), ())
     assert metadata(model) == {
         "classes": "small dog\ncat, old",
         "model": "cipher",

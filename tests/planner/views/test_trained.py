@@ -22,7 +22,7 @@ EMULATED = NAMEPLATE._replace(emulated=True, detail="slowdown 4")
 def result(power_w: float | None = 90.0, source: Provenance = WALL) -> dict[str, Any]:
     part = {
         "steps": 100, "predicted_steps": 99.6, "busy_s": 80.0, "exchange_s": 5.0, "watts": power_w,
-        "provenance": json_value(source), "watts_error": 0.01,
+        "provenance": json_value(source), "watts_error": 0.01, "framework": "torch",
     }  # fmt: skip
     figures = {
         "time_s": 100.0, "power_w": power_w, "energy_j": None, "edp_js": None, "energy_uncertainty": 0.0196,
@@ -59,6 +59,22 @@ def test_a_result_shows_measured_beside_predicted(width: int, power_w: float | N
     assert "2.0 %" in row(text, "measured")
     assert "workers" not in text
     assert text.splitlines()[-1] == "to use it: planner export runs/x --to model.pt"
+
+
+@pytest.mark.parametrize(
+    ("model", "framework", "file"),
+    [
+        ("net", "tensorflow", "model.pt"),
+        ("train.py:job", "torch", "model.pth"),
+        ("net.py:net", "tensorflow", "model.weights.h5"),
+    ],
+)
+def test_the_last_line_names_a_file_that_the_model_surely_can_be_exported_to(
+    model: str, framework: str, file: str
+) -> None:
+    made = {**result(), "model": model}
+    made["workers"]["a"]["framework"] = framework
+    assert shown(trained.render(made, RunFolder(PATH))).splitlines()[-1].endswith(f"runs/x --to {file}")
 
 
 def test_one_sentence_tells_what_was_trained_and_how_well_it_was_predicted() -> None:

@@ -1,0 +1,45 @@
+"""Lines of Python that load an exported file are tried before anybody is told to use them."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+#: A job's function may read its data first.
+LIMIT_S = 600.0
+
+
+class Lines(NamedTuple):
+    """Python that loads a file, and Python that then runs the model."""
+
+    load: tuple[str, ...]
+    use: tuple[str, ...] = ()
+
+
+def working(lines: Lines) -> Lines:
+    """The lines as they run in a process of their own; those that use the model only if they do.
+
+    A model may not take zeros. Raises ValueError where the file does not load.
+    """
+    error = _error_of((*lines.load, *lines.use))
+    if error is None:
+        return lines
+    if lines.use:
+        error = _error_of(lines.load)
+    if error is not None:
+        raise ValueError(f"its file does not load: {error}")
+    return Lines(lines.load)
+
+
+def _error_of(lines: Sequence[str]) -> str | None:
+    """The last line of an error; None where there is none."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False, timeout=LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        return f"it takes more than {LIMIT_S:g} s"
+    if done.returncode == 0:
+        return None
+    said = [line for line in done.stderr.splitlines() if line and not line.startswith(" ")]
+    return said[-1] if said else f"Python ended with {done.returncode}"
