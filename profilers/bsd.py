@@ -1,7 +1,4 @@
-"""What macOS and FreeBSD tell by sysctl(8) and vm_stat(1) in place of Linux's /proc.
-
-``sysctl`` leaves out names that the system does not know, and tells of the others.
-"""
+"""What macOS and FreeBSD tell by sysctl(8) and vm_stat(1) in place of Linux's /proc."""
 
 import functools
 import re
@@ -100,7 +97,7 @@ def swap_bytes() -> Optional[float]:
 
 
 def _sysctl(names: Tuple[str, ...]) -> Dict[str, str]:
-    return parse_sysctl(commands.output(("sysctl",) + names))
+    return parse_sysctl(commands.output(("sysctl", "-i") + names))  # without those that it does not know
 
 
 def _whole(text: Optional[str]) -> Optional[int]:

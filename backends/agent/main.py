@@ -17,7 +17,9 @@ import json
 import os
 import platform
 import select
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -209,6 +211,12 @@ def parsed(line: bytes) -> Tuple[Optional[int], Any]:
     return number, order
 
 
+def stay_awake() -> None:
+    """Keep a Mac from falling asleep for want of a user, for as long as this process lives."""
+    if shutil.which("caffeinate") is not None:
+        subprocess.Popen(["caffeinate", "-i", "-w", str(os.getpid())], stdin=subprocess.DEVNULL)
+
+
 def main(*claim: str) -> None:
     """Run the agent on this process's standard streams.
 
@@ -224,6 +232,7 @@ def main(*claim: str) -> None:
         files.adopt_claim(archive, int(claim[0]), claim[1])
     if os.getpgrp() != os.getpid():
         os.setpgid(0, 0)
+    stay_awake()
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but
     # would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)

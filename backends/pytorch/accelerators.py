@@ -13,8 +13,7 @@ from backends.frameworks.device import CPU, CUDA, MPS, chosen
 def kind() -> str:
     """What the fleet file asks for, or the best there is: CUDA, MPS or CPU. Raises ValueError."""
     able = [CUDA] if torch.cuda.is_available() else []
-    mps = getattr(torch.backends, "mps", None)  # of torch 1.12
-    able += [MPS] if mps is not None and mps.is_available() else []
+    able += [MPS] if hasattr(torch, "mps") and torch.backends.mps.is_available() else []  # from torch 2.0 on
     return chosen("torch", able + [CPU])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.profilers import macs
 from tests.quick import numpy_model
-from tests.running import FASHION, ROOT, Command, fleet_file, gone, run
+from tests.running import FASHION, ROOT, Command, fleet_file, gone, plan_file, run
 
 #: Starts an agent in a name space of its own, in which both folders are empty.
 HIDES = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && mount -t tmpfs none /sys && exec "$0" "$@"']
@@ -33,22 +33,31 @@ def done(folder: Path, *arguments: str) -> Command:
 
 @pytest.fixture
 def mac(tmp_path: Path) -> Path:
-    """A folder with a fleet of one Mac."""
+    """A folder with a fleet of two Macs."""
     programs = macs.plant(tmp_path / "programs")
     path = f"{programs}:/usr/bin:/bin"
     environment = {"PYTHONPATH": f"{ROOT / 'tests' / 'a_mac'}:{ROOT}", "PATH": path, "OMP_NUM_THREADS": "1"}
-    fleet_file(tmp_path, {"mac": {"prefix": HIDES, "environment": environment}})
+    fleet_file(tmp_path, dict.fromkeys(("mac", "mini"), {"prefix": HIDES, "environment": environment}))
     return tmp_path
 
 
-def test_a_mac_is_checked_profiled_and_trained(mac: Path) -> None:
+def test_macs_are_checked_and_profiled_and_their_watts_measured(mac: Path) -> None:
     told = {each["check"]: each["detail"] for each in json.loads(done(mac, "check", "--json").output)["findings"]}
     assert (told["memory"], told["power"]) == ("7.13 GB of 17.2 GB available", "powermetrics:package (cpu, sensor)")
     model = numpy_model(mac)
-    done(mac, "profile", "--model", model, "--batch-size", "8", "--steps", "10", "--budget", "5s")
+    done(mac, "profile", "--device", "mac", "--model", model, "--batch-size", "8", "--steps", "10", "--budget", "5s")
     facts = json.loads((mac / "profile.json").read_text())["devices"]["mac"]["facts"]
     assert (facts["board"], facts["processor"]["name"]) == ("Mac14,9", "Apple M2 Pro")
     done(mac, "recommend")
-    done(mac, "train", "--data", str(FASHION))
     done(mac, "power", "measure", "mac", "--", "true")
+    gone(mac)
+    assert (mac / "programs" / "caffeinate.told").read_text().startswith("-i -w ")
+
+
+def test_macs_train_together_and_run_a_script(mac: Path) -> None:
+    plan_file(mac / "plan.json", numpy_model(mac), ["mac", "mini"], steps=6)
+    done(mac, "train", "--data", str(FASHION))
+    (mac / "script.py").write_text("import os; print(os.environ['RANK'], os.environ['GLOO_SOCKET_IFNAME'])")
+    told = done(mac, "launch", "plan.json", "--allow-plaintext", "--", "python", "script.py").output
+    assert sorted(told.splitlines()) == ["[mac] 0 lo0", "[mini] 1 lo0"]
     gone(mac)
