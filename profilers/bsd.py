@@ -8,11 +8,12 @@ from profilers import commands
 
 #: What does not change while a system runs.
 FIXED = (
-    "hw.memsize", "hw.physmem", "hw.pagesize", "hw.model", "hw.perflevel0.physicalcpu", "hw.optional.arm.FEAT_BF16",
+    "hw.memsize", "hw.physmem", "hw.model", "hw.perflevel0.physicalcpu", "hw.optional.arm.FEAT_BF16",
     "machdep.cpu.brand_string", "kern.osproductversion", "kern.bootsessionuuid",
 )  # fmt: skip
 #: Pages that FreeBSD has free, or can have at once.
 FREE_PAGES = ("vm.stats.vm.v_free_count", "vm.stats.vm.v_inactive_count")
+PAGE_SIZE = "hw.pagesize"
 SWAP = "vm.swapusage"
 _MAC_FREE_PAGES = ("Pages free", "Pages speculative", "Pages inactive")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -85,9 +86,8 @@ def memory() -> Optional[Tuple[int, int]]:
         return None
     available_bytes = parse_vm_stat(commands.output(["vm_stat"]))
     if available_bytes is None:
-        told = _sysctl(FREE_PAGES + ("hw.pagesize",))
-        pages = sum(_whole(told.get(name)) or 0 for name in FREE_PAGES)
-        available_bytes = pages * (_whole(told.get("hw.pagesize")) or 0)
+        told = {name: _whole(value) or 0 for name, value in _sysctl(FREE_PAGES + (PAGE_SIZE,)).items()}
+        available_bytes = told.get(PAGE_SIZE, 0) * sum(told.get(name, 0) for name in FREE_PAGES)
     return (total_bytes, min(total_bytes, available_bytes)) if available_bytes else None
 
 
