@@ -5,12 +5,11 @@ dropped by the kernel and read again, so they do not.
 """
 
 import ctypes
-import os
 import platform
 import resource
 from typing import Dict, NamedTuple, Optional
 
-from profilers import cgroups, commands, procfs
+from profilers import cgroups, procfs
 from profilers.file_tree import FileTree, Unavailable
 
 STATUS = "proc/self/status"
@@ -62,7 +61,7 @@ class PeakMemory:
     """The most memory of its own that this process has had since ``restart``.
 
     Linux forgets a peak through /proc/self/clear_refs. Where that cannot be written, as on a Mac,
-    only a new peak of the whole process is seen.
+    only a new peak of the whole process is seen; without /proc that is what is told.
     """
 
     def __init__(self, tree: FileTree, clear_refs: str = CLEAR_REFS) -> None:
@@ -76,7 +75,7 @@ class PeakMemory:
         self._forgotten = self._forget()
         self._former_peak = _peak_bytes(self._status())
         status = self._status()
-        self._resident = status.get("VmRSS") or _resident_bytes()
+        self._resident = status.get("VmRSS", 0)
         # Kernels before 4.5 do not tell these apart.
         self._own = status.get("RssAnon", self._resident) + status.get("RssShmem", 0)
 
@@ -109,9 +108,3 @@ def _peak_bytes(status: Dict[str, int]) -> int:
     """The peak of the resident set, of files too."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return status.get("VmHWM", most if platform.system() == "Darwin" else most * procfs.KIB)
-
-
-def _resident_bytes() -> int:
-    """What ps(1) tells of this process; 0 where it tells nothing."""
-    told = commands.output(["ps", "-o", "rss=", "-p", str(os.getpid())]).strip()
-    return int(told) * procfs.KIB if told.isdigit() else 0

@@ -27,7 +27,6 @@ import traceback
 from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 from backends.agent import files
-from backends.frameworks.device import hide_gpus
 from backends.protocol.json_messages import decode, encode
 from backends.protocol.orders import Go, Ping, Stop, StoreFile
 from backends.training.step_watch import LAST_WORDS
@@ -223,7 +222,6 @@ def main(*claim: str) -> None:
     claim: the descriptor and the path of a locked file that claims the agent's archive; or nothing.
     """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of the GPU's own counters and sensors
-    hide_gpus()
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever a framework prints goes to standard error
     os.set_inheritable(answers, False)

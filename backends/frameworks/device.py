@@ -10,12 +10,6 @@ CPU, CUDA, MPS = "cpu", "cuda", "mps"
 REMEDY = "; set `device` in the fleet file"
 
 
-def hide_gpus() -> None:
-    """Hide NVIDIA's GPUs from frameworks and sensors where the processor is asked for."""
-    if os.environ.get(DEVICE_VARIABLE) == CPU:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-
-
 def chosen(framework: str, able: Sequence[str]) -> str:
     """The kind that is asked for, else the first of these.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import backends
 import profilers
 from backends.agent import bootstrap, guardian
-from backends.frameworks.device import DEVICE_VARIABLE
+from backends.frameworks.device import CPU, DEVICE_VARIABLE
 from planner.errors import DeviceLostError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process
@@ -87,12 +87,18 @@ def _bootstrap(device: Device) -> bytes:
     """ASCII alone, which the loader reads byte by byte."""
     archive = agent_archive()
     meters = {external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}
-    computes_on = {DEVICE_VARIABLE: device.computes_on} if device.computes_on else {}
-    variables = {**meters, **computes_on, **device.interpreter.environment}
+    variables = {**meters, **_computes_on(device), **device.interpreter.environment}
     environment = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
     sources = [Path(str(module.__file__)).read_text(encoding="ascii") for module in (guardian, bootstrap)]
     start = f"main({archive.digest!r}, {len(archive.data)}, {environment!r})"
     return "\n".join([*sources, "adopts = adopt()", f"guard({start}, adopts)\n"]).encode("ascii")
+
+
+def _computes_on(device: Device) -> dict[str, str]:
+    """Variables that choose what it computes on; GPUs that it leaves alone are hidden."""
+    if device.computes_on is None:
+        return {}
+    return {DEVICE_VARIABLE: device.computes_on, **({"CUDA_VISIBLE_DEVICES": ""} if device.computes_on == CPU else {})}
 
 
 def hand_over(process: Process, device: Device) -> None:

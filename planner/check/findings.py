@@ -151,7 +151,7 @@ def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[st
         reasons = "; ".join(answers[name]["error"] for name in broken)
         remedy = f"mend {' and '.join(broken)}, or profile with --framework {next(iter(able))}"
         return Finding(device.name, "framework", WARNING, f"{where}; {reasons}", remedy)
-    if facts.gpus and next(iter(able.values()))["accelerator"] == "cpu":
+    if facts.gpus and device.computes_on is None and next(iter(able.values()))["accelerator"] == "cpu":
         on_gpu = [name for name, answer in able.items() if answer["accelerator"] != "cpu"]
         how = f"profile with --framework {on_gpu[0]}" if on_gpu else install_remedy(device, facts, list(able))
         return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", f"to use {facts.gpus[0]}, {how}")

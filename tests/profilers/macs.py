@@ -114,7 +114,6 @@ def plant(folder: Path, sysctl: str = APPLE_SYSCTL, **programs: str) -> Path:
         "vm_stat": prints(VM_STAT),
         "iostat": prints(MAC_IOSTAT) + "exec sleep 60\n",
         "ifconfig": prints(IFCONFIG),
-        "ps": "echo 123456\n",
         "caffeinate": 'echo "$@" >"$0.told"\nexec sleep 60\n',
         "powermetrics": prints(APPLE_POWER) + "exec sleep 60\n",
         "sudo": 'test "$1" = -n && shift && BY_SUDO=1 exec "$@"\n',

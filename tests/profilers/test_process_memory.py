@@ -10,7 +10,6 @@ import pytest
 from profilers import process_memory
 from profilers.file_tree import FileTree, Unavailable
 from profilers.process_memory import MemoryLimit, PeakMemory
-from tests.profilers import macs
 
 MIB = 1 << 20
 V2_MOUNT = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -87,10 +86,9 @@ def test_where_a_peak_cannot_be_forgotten_only_a_new_one_is_seen(plant: Plant, t
 
 
 @pytest.mark.parametrize("system, unit", [("Darwin", 1), ("FreeBSD", 1024)])
-def test_without_proc_getrusage_tells_peaks_and_ps_what_it_has(
+def test_without_proc_getrusage_tells_peaks_in_units_of_its_own(
     plant: Plant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str, unit: int
 ) -> None:
-    monkeypatch.setenv("PATH", str(macs.plant(tmp_path / "programs")) + ":/usr/bin:/bin")
     monkeypatch.setattr("platform.system", lambda: system)
     peaks = iter((200 * MIB, 300 * MIB))
     monkeypatch.setattr("resource.getrusage", lambda whose: SimpleNamespace(ru_maxrss=next(peaks) // unit))

@@ -28,6 +28,9 @@ class Device:
         self.tried: list[int] = []
         self.fails_from = 10**9
 
+    def show(self) -> None:
+        self._hidden = False
+
     # as the peaks of a process
     def restart(self) -> None:
         self._size = 0
@@ -124,3 +127,11 @@ def test_a_peak_that_cannot_be_measured_has_a_reason() -> None:
     made = probe(device)
     made.largest(2, device.step_at)
     assert made.found() == StepMemory((BatchMemory(2, None),), reason="hidden")
+
+
+def test_a_peak_that_was_hidden_before_the_first_step_is_of_no_matter() -> None:
+    device = Device(hidden=True)
+    made = probe(device)
+    device.show()
+    made.largest(2, device.step_at)
+    assert made.found() == StepMemory((BatchMemory(2, 120),))

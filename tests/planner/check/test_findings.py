@@ -1,5 +1,6 @@
 """Findings judge what a device told of itself, and say what to do about it. Pure."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -98,6 +99,8 @@ def test_a_gpu_left_unused_is_a_warning() -> None:
     facts = FACTS._replace(gpus=("RTX 3060",))
     assert findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU}).status == "warning"
     assert findings.of_frameworks(DEVICE, FACTS, {"torch": ON_CPU}).status == "ok"
+    asked = dataclasses.replace(DEVICE, computes_on="cpu")
+    assert findings.of_frameworks(asked, facts, {"torch": ON_CPU}).status == "ok"
     both = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU, "tensorflow": {**ON_CPU, "accelerator": "cuda"}})
     assert (both.status, both.remedy) == ("warning", "to use RTX 3060, profile with --framework tensorflow")
 
