@@ -43,9 +43,10 @@ def mac(tmp_path: Path) -> Path:
 
 def test_macs_are_checked_and_profiled_and_their_watts_measured(mac: Path) -> None:
     told = {each["check"]: each["detail"] for each in json.loads(done(mac, "check", "--json").output)["findings"]}
-    assert (told["memory"], told["power"]) == ("7.13 GB of 17.2 GB available", "powermetrics:package (cpu, sensor)")
+    assert told["memory"] == "7.13 GB of 17.2 GB available"
+    assert "powermetrics:package" in told["power"]
     model = numpy_model(mac)
-    done(mac, "profile", "--device", "mac", "--model", model, "--batch-size", "8", "--steps", "10", "--budget", "5s")
+    done(mac, "profile", "--device", "mac", "--model", model, "--batch-size", "8", "--steps", "10")
     facts = json.loads((mac / "profile.json").read_text())["devices"]["mac"]["facts"]
     assert (facts["board"], facts["processor"]["name"]) == ("Mac14,9", "Apple M2 Pro")
     done(mac, "recommend")

@@ -4,10 +4,12 @@ import os
 
 import pytest
 
-from profilers import bsd, bsd_counters, cpu_quota, device_facts, mixed_precision
+from profilers import bsd, bsd_counters, cpu_quota, device_facts, mixed_precision, running_program
 from profilers.counters import Counters
 from profilers.file_tree import FileTree, Unavailable
+from profilers.sensors import polling
 from tests.profilers import macs
+from tests.running import HANG_S
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +25,8 @@ def a_mac(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{macs.plant(tmp_path / 'programs')}:{os.environ['PATH']}")
     monkeypatch.setattr(FileTree, "path", lambda self, name: str(tmp_path / "hidden" / name))
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(running_program, "SILENCE_S", HANG_S)  # on a busy machine a program is slow to start
+    monkeypatch.setattr(polling, "ANSWER_LIMIT_S", HANG_S)
 
 
 @pytest.mark.parametrize(

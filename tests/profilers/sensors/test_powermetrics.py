@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from profilers import running_program
 from profilers.file_tree import FileTree
 from profilers.sensors import powermetrics
 from tests.profilers import macs
+from tests.running import HANG_S
 
 
 @pytest.fixture(autouse=True)
-def _fresh():
+def _fresh(monkeypatch):
+    monkeypatch.setattr(running_program, "SILENCE_S", HANG_S)  # on a busy machine a program is slow to start
     powermetrics._shared.cache_clear()
     yield
     powermetrics._shared.cache_clear()
