@@ -60,9 +60,10 @@ def as_commands(request: LaunchRequest, scheduler: str) -> str:
         text = commands.torchrun(ranks, request.command, platform.node())
     else:
         text = commands.slurm(ranks, request.command, platform.node(), str(request.project.resolve()))
-    if (request.project / BATCHES.name).exists():
+    beside = request.project / _beside(request.command)
+    if beside.exists():
         return text
-    copy = f"cp {shlex.quote(str(BATCHES))} {shlex.quote(str(request.project))}"
+    copy = f"cp {shlex.quote(str(BATCHES))} {shlex.quote(str(beside))}"
     return f"{text}\n# For a script that imports {BATCHES.stem}: {copy}"
 
 
@@ -87,8 +88,12 @@ def _with_batches(project: Project, command: Sequence[str]) -> Project:
     """With ``planner_batches.py`` beside the script, unless there is one in the project."""
     if any(PurePosixPath(file.path).name == BATCHES.name for file in project.files):
         return project
-    folder = PurePosixPath(_script(command) or "").parent
-    return project.with_file((folder / BATCHES.name).as_posix(), BATCHES.read_bytes())
+    return project.with_file(_beside(command).as_posix(), BATCHES.read_bytes())
+
+
+def _beside(command: Sequence[str]) -> PurePosixPath:
+    """Where the script looks first for what it imports."""
+    return PurePosixPath(_script(command) or "").parent / BATCHES.name
 
 
 def _script(command: Sequence[str]) -> str | None:

@@ -44,10 +44,11 @@ def test_commands_for_torchrun_and_slurm_are_printed(planned: Planner) -> None:
 
 
 def test_the_commands_are_followed_by_the_one_that_brings_the_file_of_batches(planned: Planner) -> None:
-    words = ("launch", "plan.json", "--print", "torchrun", "--", "python", "train.py")
+    Path("src").mkdir()
+    words = ("launch", "plan.json", "--print", "torchrun", "--", "python", "src/train.py")
     copy = planned(*words).out.splitlines()[-1].rpartition(": ")[2]
     subprocess.run(shlex.split(copy), check=True)
-    assert "ProportionalSampler" in Path("planner_batches.py").read_text()
+    assert "ProportionalSampler" in Path("src/planner_batches.py").read_text()
     assert copy not in planned(*words).out
 
 
