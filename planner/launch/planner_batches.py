@@ -37,6 +37,7 @@ Needs Python 3.8 and PyTorch. What is for Accelerate, Transformers or Lightning 
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import os
 import sys
@@ -110,7 +111,8 @@ class ProportionalSampler(DistributedSampler):
         sizes = batch_sizes(batch_size)
         self.batch_size, self.weight = sizes[rank], loss_weight()
         self._step, self._first = sum(sizes), sum(sizes[:rank])
-        self._order = order or (RandomSampler(dataset) if shuffle else SequentialSampler(dataset))
+        own_order = RandomSampler(dataset) if shuffle else SequentialSampler(dataset)
+        self._order = own_order if order is None else order
         steps = _steps(len(self._order), self._step, drop_last)
         if not steps:
             raise ValueError(
@@ -120,7 +122,8 @@ class ProportionalSampler(DistributedSampler):
 
     def __iter__(self) -> Iterator[int]:
         samples = self._drawn()
-        samples = samples * math.ceil(self.total_size / len(samples))
+        missing = max(0, self.total_size - len(samples))
+        samples += list(itertools.islice(itertools.cycle(samples), missing))
         for start in range(self._first, self.total_size, self._step):
             yield from samples[start : start + self.batch_size]
 
@@ -172,7 +175,7 @@ class ProportionalStream(IterableDataset):
                 first, step = first or step, []
         if step and not self.drop_last:
             fill = first or step
-            yield from self._own((step + fill * self._step)[: self._step])
+            yield from self._own([*step, *itertools.islice(itertools.cycle(fill), self._step - len(step))])
 
     def _own(self, step: list[Any]) -> list[Any]:
         return step[self._first : self._first + self.batch_size]
