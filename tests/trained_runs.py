@@ -1,5 +1,6 @@
 """Run folders as `planner train` leaves them, made by a few steps on real images."""
 
+import contextlib
 import importlib
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,14 @@ from backends.data import dataset
 from backends.data.dataset import Dataset
 from backends.frameworks.base import FRAMEWORKS, Replica, layout_of
 from backends.frameworks.optimizer import MOMENTUM, OptimizerSettings
+from backends.protocol.member_specs import JobSpec, ReplicaSpec
 from backends.training import checkpoint
+from backends.training.workload import workload
+from planner.jobs.reference import find_job
 from planner.json_records import save
 from planner.paths import RunFolder
 from planner.train.orders import Options
+from tests.planner.plans import replan
 from tests.running import FASHION, plan_file
 
 STEPS = 3
@@ -72,3 +77,27 @@ def probabilities(replica: Replica, some: np.ndarray) -> np.ndarray:
         [replica.evaluate((image[None], np.array([label])))[0] for label in range(replica.classes)] for image in some
     ]
     return np.exp(-np.array(losses))
+
+
+def trained_job_folder(folder: Path, job: str, framework: str = "torch", seed: int = 0) -> RunFolder:
+    """A run of a job, with weights and state that its function does not make.
+
+    job: FILE.py:function, seen from the present folder.
+    """
+    folder.mkdir(parents=True)
+    run, found = RunFolder(folder), find_job(job)
+    spec = JobSpec(job, str(found.project.folder.resolve()), found.module, found.function)
+    with contextlib.chdir(Path.cwd()):
+        replica = workload(ReplicaSpec(framework, job, seed=seed, job=spec)).build().replica
+    replica.fetch()
+    weights, state = (
+        some + np.linspace(0.1, 0.2, some.size, dtype=np.float32) for some in (replica.weights, replica.state)
+    )
+    meta = {"model": job, "framework": framework, "step": STEPS, "evaluations": []}
+    checkpoint.write(
+        str(run.checkpoint.resolve()),
+        checkpoint.Checkpoint(weights, {MOMENTUM: np.zeros_like(weights)}, state, meta, layout_of(replica)),
+    )
+    replan(plan_file(run.plan, job, ["a"], STEPS, found.fingerprint, {"a": framework}), job=True)
+    save(Options(seed=seed), run.options)
+    return run

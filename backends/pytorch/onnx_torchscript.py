@@ -42,7 +42,8 @@ def onnx(exported: Exported, metadata: Dict[str, str]) -> bytes:
             "torch %s writes no such ONNX file; remedy: export where torch is %d.%d or newer"
             % ((torch.__version__,) + ONNX_SINCE)
         )
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it would tell that torchvision is absent
+    for name in ("torch.onnx", "onnxscript", "onnx_ir"):  # they tell of their own optimisations
+        logging.getLogger(name).setLevel(logging.ERROR)
     shapes = tuple(dict.fromkeys(axes, torch.export.Dim.AUTO) for axes in axes_of_batches(exported))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,8 +1,9 @@
 """A user's project folder is sent to devices, which get only the contents that they lack."""
 
 import hashlib
+import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -11,8 +12,9 @@ from pathlib import Path, PurePosixPath
 from backends.protocol.orders import AssembleProject, FindMissing, ProjectFile, StoreFile, cached_as
 from planner.agents.call import Call
 from planner.agents.client import AgentClient, stored_within_s
+from planner.agents.exported import MARK, is_exported
 from planner.errors import AgentError, ProjectError
-from planner.paths import FLEET, PLAN
+from planner.paths import AUDIT, FLEET, PLAN, SAMPLE_EFFICIENCY
 from planner.units import bytes_text
 from profilers import text_files
 
@@ -22,10 +24,12 @@ LIMIT_FILES = 10_000
 IGNORE_FILE = ".plannerignore"
 #: Names of folders that programs make anew.
 _MADE_FOLDERS = ("__pycache__", "node_modules")
-_MADE_FILES = ("*.pyc",)
+_MADE_FILES = ("*.pyc", "*.prom", "events.out.tfevents.*")
 #: Names of what this program writes into the folder where it is called.
 _OWN_FOLDERS = ("runs",)
-_OWN_FILES = ("profile*.json", PLAN, FLEET, IGNORE_FILE)
+_OWN_FILES = ("profile*.json", PLAN, FLEET, AUDIT, SAMPLE_EFFICIENCY, IGNORE_FILE)
+#: Bytes of a file that may name others.
+_MOST_OF_TEXT = 1_000_000
 #: A walk over links ends here.
 LIMIT_DEEP, LIMIT_ENTRIES = 64, 100_000
 #: How many of the largest files an error names.
@@ -51,18 +55,19 @@ class Project:
     outside: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: Path) -> "Project":
-        """Read a folder.
+    def of(cls, folder: Path, command: Sequence[str] = ()) -> "Project":
+        """Read a folder; command: the words of one that is to run in it.
 
-        Left out are hidden folders, virtual environments, what Python and this program write, and
-        what the lines of .plannerignore match: names, or paths relative to the folder, with * and
-        ?; a line that ends with a slash matches folders only.
+        Left out are hidden folders, virtual environments, what Python and this program write (but
+        an exported model that a file or the command names), and what the lines of .plannerignore
+        match: names, or paths relative to the folder, with * and ?; a line that ends with a slash
+        matches folders only.
         Raises ProjectError where it cannot be read, or is too large to be a project.
         """
         try:
             root = folder.resolve(strict=True)
             walk = _Walk(root, _patterns(root / IGNORE_FILE))
-            found = dict(walk.files(root, (_place(root),)))
+            found = _without_exports(dict(walk.files(root, (_place(root),))), " ".join(command))
             _check_size(folder, {path: file.stat().st_size for path, file in found.items()})
             read = {path: file.read_bytes() for path, file in sorted(found.items())}
         except OSError as error:
@@ -175,6 +180,17 @@ class _Walk:
             return link.resolve(strict=True).is_relative_to(self._root)
         except (OSError, RuntimeError):  # it leads nowhere, or in a circle
             return False
+
+
+def _without_exports(files: Mapping[str, Path], command: str) -> dict[str, Path]:
+    """The files but for exported models, unless a file names them: it may load them."""
+    exported = {path for path, file in files.items() if is_exported(file)}
+    texts = [command.encode("utf-8", "surrogateescape")]
+    if exported:
+        small = (file for path, file in files.items() if path not in exported and file.stat().st_size < _MOST_OF_TEXT)
+        texts += (text for text in (file.read_bytes() for file in small) if MARK not in text)
+    unnamed = {path for path in exported if not any(os.fsencode(files[path].name) in text for text in texts)}
+    return {path: file for path, file in files.items() if path not in unnamed}
 
 
 def _place(folder: Path) -> _Place:

@@ -19,7 +19,7 @@ def export(
 ) -> None:
     """Write a trained model to a file that other programs load.
 
-    What is printed shows how they do: five lines of Python. A known model takes images as
+    What is printed shows how they do: lines of Python. A known model takes images as
     the data set has them and gives probabilities; that of a job is exported as it is
     (docs/export.md).
     """

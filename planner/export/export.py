@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.frameworks.batch_axes import TensorLike
+from backends.jobs.failure import JobFailure
 from backends.models.user_source import locate
+from planner.agents.exported import marked
 from planner.errors import MAKE_ROOM, ExportError, PlannerError
 from planner.export import lines, trained_job, trained_model
 from planner.export.formats import ExportFormat, export_format, instead
@@ -60,7 +62,7 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
         raise
     except Exception as error:
         # The weights of a job in PyTorch need neither its data nor its forward.
-        advice = "" if model is None and (run.job is None or found.framework != "torch") else instead(found)
+        advice = "" if model is None and (run.job is None or found.framework != "torch") else instead(found, run.model)
         raise ExportError(f"cannot export {run.model} to {to}: {_reason(error, run.model)}{advice}") from error
     missing = [package for package in found.loads_with if find_spec(package) is None]
     untried = (f"{', '.join(missing)}: not installed here, so that neither the file nor the lines were tried",)
@@ -95,7 +97,7 @@ def _written(model: TrainedModel, found: ExportFormat, to: Path) -> tuple[tuple[
     The lines are tried before the files come to their place. Raises ExportError where there is no
     room, ValueError where the file does not load.
     """
-    contents = found.files(model, to)
+    contents = {path: marked(content) for path, content in found.files(model, to).items()}
     try:
         with tempfile.TemporaryDirectory(prefix=".planner-export-", dir=to.parent) as folder:
             for path, content in contents.items():
@@ -115,7 +117,7 @@ def _written(model: TrainedModel, found: ExportFormat, to: Path) -> tuple[tuple[
 def _reason(error: Exception, model: str) -> str:
     """The first line of an error and, where it comes from a user's own file, where."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    if isinstance(error, ValueError):
+    if isinstance(error, ValueError | JobFailure):
         return text
     folder = os.path.dirname(os.path.abspath(locate(model)[0])) if ":" in model else None
     own = [

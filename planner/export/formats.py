@@ -123,6 +123,7 @@ def suggested(model: str, framework: str) -> str:
     return f"model{WEIGHTS[framework]}" if ":" in model else "model.pt"
 
 
-def instead(found: ExportFormat) -> str:
+def instead(found: ExportFormat, model: str) -> str:
     """Advice where a file with a graph cannot be made; empty where none would help."""
-    return f"; export its weights to model{WEIGHTS[found.framework]}" if found.is_graph else ""
+    is_possible = found.is_graph and (found.framework == "torch" or ":" in model)
+    return f"; export its weights to model{WEIGHTS[found.framework]}" if is_possible else ""

@@ -42,4 +42,4 @@ def _error_of(lines: Sequence[str]) -> str | None:
     if done.returncode == 0:
         return None
     said = [line for line in done.stderr.splitlines() if line and not line.startswith(" ")]
-    return said[-1] if said else f"Python ended with {done.returncode}"
+    return said[-1].partition(". ")[0] if said else f"Python ended with {done.returncode}"

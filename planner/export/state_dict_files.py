@@ -11,9 +11,10 @@ from pathlib import Path
 
 from backends.jobs.user_job import DATA_VARIABLE
 from backends.models.user_source import locate
+from planner.agents.exported import MARK
 from planner.errors import ExportError
 from planner.export.lines import Lines
-from planner.export.torch_source import MARK, torch_source
+from planner.export.torch_source import torch_source
 from planner.export.trained_model import CLASSES, TrainedModel, metadata
 from planner.jobs.reference import JobReference
 
@@ -52,12 +53,13 @@ def safetensors_lines(model: TrainedModel, path: Path) -> Lines:
 
 def _lines(model: TrainedModel, path: Path, packages: str, weights: str, class_of: str) -> Lines:
     """class_of: Python that gives the class, for the place of the largest output."""
-    loads = f"model.load_state_dict({weights}{'' if model.strict else ', strict=False'})"
+    loads = f"model.load_state_dict({weights})"
     largest = class_of.format("model(images)[0].argmax()")
     if model.job is not None:
-        use = (f"print(model.eval()({model.arguments}))  # put yours for the zeros",) if model.arguments else ()
         if not model.strict:
-            return Lines(("import " + packages, f"weights = {weights}"))
+            mine = "# with your model: model.load_state_dict(weights, strict=False)"
+            return Lines((f"import {packages}", f"weights = {weights}", mine))
+        use = (f"print(model.eval()({model.arguments}))  # put yours for the zeros",) if model.arguments else ()
         return Lines((*building(model.job, packages), "model = made.model", loads), use)
     if model.description is not None:
         shape = ", ".join(map(str, (1, *model.image_shape)))
@@ -103,7 +105,7 @@ def _module(model: TrainedModel, path: Path) -> dict[Path, bytes]:
     if model.description is None:
         return {}
     source = _source_path(path)
-    if source.exists() and not source.read_bytes().startswith(MARK.encode()):
+    if source.exists() and MARK not in source.read_bytes():
         raise ExportError(f"--to {path}: the module would be written to {source}, which is another file; rename one")
     return {source: torch_source(model.description, model.image_dtype, path.name).encode()}
 

@@ -7,11 +7,9 @@ from backends.models import Model
 from backends.models import layers as kinds
 from backends.models.layers import Shape, label
 from backends.models.shapes import sequence
+from planner.agents.exported import MARK
 
-#: The first words of such a file, by which one is known that may be replaced.
-MARK = '"""Written by `planner export`'
-
-_HEAD = """{mark} for {weights}: {model}, {source}.
+_HEAD = """\"\"\"{mark} for {weights}: {model}, {source}.
 
 Network() maps images, {images}, to
 probabilities, float32 (batch, {classes}). The names of its arrays are those of {weights}.
@@ -78,7 +76,7 @@ def torch_source(model: Model, dtype: str, weights: str) -> str:
     is_bytes = dtype == "uint8"
     images = f"uint8 or float {shape} of 0 to 255" if is_bytes else f"float {shape} as trained on"
     head = _HEAD.format(
-        mark=MARK, weights=weights, model=model.name, source=model.source,
+        mark=MARK.decode(), weights=weights, model=model.name, source=model.source,
         images=images, classes=model.classes,
     )  # fmt: skip
     layers = _layers(model.layers, model.input_shape, 12) + "\n        "

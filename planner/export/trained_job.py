@@ -116,6 +116,6 @@ def _hint(error: Exception) -> str:
 
 def _without_its_function(error: Exception) -> str:
     return (
-        f"the job's function fails here ({error}{_hint(error)}), so that the file has what the checkpoint has: "
-        "without strict=False, it does not fit a model with buffers of whole numbers or shared weights"
+        f"the job's function fails here: {error}{_hint(error)}. So the file has what the checkpoint has, to be loaded "
+        "with strict=False: buffers of whole numbers, and second names of shared weights, are not in it"
     )

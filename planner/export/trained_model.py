@@ -7,6 +7,7 @@ from backends import models
 from backends.frameworks.base import Replica, framework, layout_of
 from backends.frameworks.batch_axes import TensorLike
 from backends.training import checkpoint
+from planner.agents.exported import MARK
 from planner.errors import ExportError
 from planner.export.class_names import class_names
 from planner.export.trained_run import RUN_REMEDY, TrainedRun
@@ -131,12 +132,13 @@ def _changes(run: TrainedRun) -> tuple[str, ...]:
 
 
 def metadata(model: TrainedModel) -> dict[str, str]:
-    """Texts by name: the classes; for people also the model, its steps, and its input."""
+    """Texts by name: the classes and a mark; for people also the model, its steps, its input."""
     shapes = (
         f"{each.name}: {each.dtype} ({', '.join('batch' if length is None else str(length) for length in each.shape)})"
         for each in model.inputs
     )
     return {
+        "about": MARK.decode(),
         CLASSES: "\n".join(model.classes),
         "model": model.run.model,
         "step": str(model.run.step),

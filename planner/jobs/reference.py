@@ -7,6 +7,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+from planner.agents.exported import MARK
 from planner.agents.project import Project
 from planner.errors import PlanError, suggest
 from planner.jobs.imports import imported_modules, imports, parsed
@@ -59,8 +60,10 @@ class JobReference:
         return imported_modules(self._sources, self.module, self.project.folder)
 
     def _all_trees(self) -> Iterator[tuple[str, ast.Module]]:
-        """Those of all files; a file that is not of this Python counts as it is."""
+        """Those of all files but exported ones; one that is not of this Python counts as it is."""
         for path, content in self._sources.items():
+            if content.startswith(b'"""' + MARK):
+                continue
             try:
                 yield path, parsed(content, self.project.folder / path)
             except PlanError:

@@ -46,7 +46,7 @@ def launch(request: LaunchRequest, callbacks: LaunchCallbacks) -> LaunchResult:
         require_trust(fleet, [rank.name for rank in ranks], "launch", request.allow_plaintext)
     if not request.project.is_dir():
         raise ProjectError(f"--project {request.project}: there is no such folder; name the one that holds the script")
-    project = Project.of(request.project.resolve())
+    project = Project.of(request.project.resolve(), request.command)
     _check_script(project, request.command)
     for path in project.outside:
         callbacks.on_note(f"{path} is a link that leads out of {project.folder}; it is not sent")

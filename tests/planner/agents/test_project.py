@@ -14,6 +14,7 @@ from backends.protocol.orders import StoreFile
 from planner.agents import project
 from planner.agents.call import Sink
 from planner.agents.client import AgentClient
+from planner.agents.exported import MARK, marked
 from planner.agents.project import Project, send_project
 from planner.errors import AgentError, ProjectError
 from planner.fleet.device import Device, Interpreter
@@ -36,6 +37,7 @@ def test_a_project_is_what_the_user_wrote(tmp_path: Path) -> None:
     write(tmp_path, ".git/HEAD", ".mypy_cache/x", "net/__pycache__/blocks.pyc", "old.pyc", "web/node_modules/a.js")
     write(tmp_path, "venv/pyvenv.cfg", "venv/bin/python", "env39/pyvenv.cfg")
     write(tmp_path, "runs/2024/result.json", "profile.json", "profile-2.json", "plan.json", "fleet.toml")
+    write(tmp_path, "audit.json", "tx2.prom", "board/x/events.out.tfevents.1.host")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.path.relpath(tmp_path / "socket"))  # the whole path may be too long for a socket
         assert paths_of(tmp_path) == [".env", "data/small.csv", "net/__init__.py", "net/blocks.py", "train.py"]
@@ -53,6 +55,20 @@ def test_plannerignore_names_what_else_is_left_out(tmp_path: Path) -> None:
     write(tmp_path, "train.py", "big.bin", "data/a.csv", "data/b.npz", "sub/data/c.csv", "out/x", "sub/out", "b.npz")
     (tmp_path / ".plannerignore").write_text("# comment\n\n*.bin\ndata/*.csv\nout/\nsub/data\n")
     assert paths_of(tmp_path) == ["b.npz", "data/b.npz", "sub/out", "train.py"]
+
+
+@pytest.mark.parametrize("name", ["model.pth", "model.onnx", "model.weights.h5"])
+def test_an_exported_model_is_left_out_unless_something_names_it(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "train.py")
+    (tmp_path / name).write_bytes(marked(bytes(100_000)))
+    (tmp_path / "model.py").write_bytes(b'"""' + MARK + f' for {name}"""'.encode())
+    (tmp_path / "pretrained.pth").write_bytes(bytes(100_000))
+    others = ["model.py", "pretrained.pth", "train.py"]
+    assert paths_of(tmp_path) == others
+    named = [file.path for file in Project.of(tmp_path, ("python", "train.py", f"--from={name}")).files]
+    assert named == sorted([*others, name])
+    (tmp_path / "config.yaml").write_text(f"begin: {name}")
+    assert paths_of(tmp_path) == sorted(["config.yaml", *others, name])
 
 
 def test_links_are_followed_inside_of_the_folder_only(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ def test_texts_by_name_tell_classes_model_steps_and_inputs() -> None:
     images = TensorLike("images", "uint8", (None, 28, 28, 1), (1, 28, 28, 1))
     model = TrainedModel(run, None, ("small dog", "cat, old"), (images,), ())
     assert metadata(model) == {
+        "about": "Written by `planner export`",
         "classes": "small dog\ncat, old",
         "model": "cipher",
         "step": "60",
