@@ -24,6 +24,7 @@ import sys
 import threading
 import time
 import traceback
+from multiprocessing import util
 from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 from backends.agent import files
@@ -106,6 +107,10 @@ class Output:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the file descriptor."""
+        os.close(self._descriptor)
 
     def send(self, message: Dict[str, Any], blob: bytes = b"") -> None:
         """Write one message. A controller that is gone is noticed on the input, not here."""
@@ -216,6 +221,13 @@ def stay_awake() -> None:
         subprocess.Popen(["caffeinate", "-i", "-w", str(os.getpid())], stdin=subprocess.DEVNULL)
 
 
+def _leave_to_agent(output: Output) -> None:
+    """A forked process, such as a worker of a DataLoader, keeps no stream of the agent open."""
+    output.close()
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+
+
 def main(*claim: str) -> None:
     """Run the agent on this process's standard streams.
 
@@ -241,7 +253,9 @@ def main(*claim: str) -> None:
     adopts = guardian.adopt()
     files.claim(archive)  # the archive, from which some modules are imported late
     files.prune()
-    Agent(Input(0), Output(answers), ORDERS).run()
+    output = Output(answers)
+    util.register_after_fork(output, _leave_to_agent)
+    Agent(Input(0), output, ORDERS).run()
     script.end_all()  # each leads a process group of its own
     files.release()
     if adopts:

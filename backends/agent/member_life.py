@@ -36,7 +36,8 @@ def alive(task: Any, member: MemberSpec, heartbeat_s: float) -> Iterator[LiveMem
     loaded, data = _prepare(task, member)
     began_s = time.monotonic()
     telemetry = TelemetrySender(task.emit, arrivals=data[0].arrivals, injection=data[0].injection)
-    with contextlib.closing(data[0].arrivals), telemetry, code_of(member.replica):
+    closing, (drawn, test) = contextlib.closing, data
+    with closing(drawn.arrivals), closing(drawn), closing(test), telemetry, code_of(member.replica):
         first_s = first_limit_s(member.starting_s)
         with limited("building the model", first_s):
             built = loaded.build()
@@ -52,7 +53,8 @@ def _prepare(task: Any, member: MemberSpec) -> Tuple[Workload, MemberData]:
     loaded = workload(member.replica)
     with code_of(member.replica), limited("reading its data"):
         own = member_data(member, loaded, files.fetch, _claimed)
-    task.emit(Ready(own.labels, own.division, loaded.metrics))
+    note = "" if loaded.brought is None else loaded.brought.note
+    task.emit(Ready(own.labels, own.division, loaded.metrics, note))
     task.await_go()
     return loaded, own.data
 

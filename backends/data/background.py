@@ -1,7 +1,7 @@
 """A loader reads the next batch in the background, where reading takes long enough to pay."""
 
+import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Callable, NamedTuple, Optional
 
 from backends.data.loader import BatchSource
@@ -20,6 +20,31 @@ class _Read(NamedTuple):
     seconds: float
 
 
+class _Ahead(threading.Thread):
+    """A read under way; DataLoaders fork workers from it, which no thread of a pool bears."""
+
+    def __init__(self, read: Callable[[], _Read]) -> None:
+        super().__init__(name="reading ahead", daemon=True)
+        self._read = read
+        self._found: Optional[_Read] = None
+        self._error: Optional[BaseException] = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._found = self._read()
+        except BaseException as error:  # noqa: BLE001 - it belongs to the step that wants the batch
+            self._error = error
+
+    def result(self) -> _Read:
+        """What was read, once it is."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        assert self._found is not None, "it was read"
+        return self._found
+
+
 class BackgroundLoader(BatchSource):
     """Batches of a source; the next one is read while the last one is used.
 
@@ -30,8 +55,7 @@ class BackgroundLoader(BatchSource):
     def __init__(self, source: BatchSource, clock: Callable[[], float] = time.perf_counter) -> None:
         self._source = source
         self._clock = clock
-        self._threads = ThreadPoolExecutor(1)
-        self._ahead: "Optional[Future[_Read]]" = None
+        self._ahead: Optional[_Ahead] = None
         self.batch = source.batch
 
     def __next__(self) -> Any:
@@ -43,13 +67,12 @@ class BackgroundLoader(BatchSource):
             self._source.batch = self.batch
             found = self._read()
         if found.seconds >= WORTH_S:
-            self._ahead = self._threads.submit(self._read)
+            self._ahead = _Ahead(self._read)
         return found.batch
 
     def close(self) -> None:
         if self._ahead is not None:
-            wait((self._ahead,), CLOSE_S)
-        self._threads.shutdown(wait=False)
+            self._ahead.join(CLOSE_S)
         self._source.close()
 
     def _read(self) -> _Read:

@@ -37,6 +37,9 @@ class EvaluationSet(abc.ABC):
     def batches(self, size: int) -> Iterator[Tuple[int, Any]]:
         """All samples in order, in batches of at most ``size``, each with its number of samples."""
 
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """End what is kept from one evaluation to the next."""
+
 
 class SampleSet(EvaluationSet):
     """Samples that are read by position; their number is the length."""
@@ -213,7 +216,7 @@ class BatchLoader(BatchSource):
             raise ValueError("cannot draw batches of %d from %d samples" % (batch, len(samples)))
         self.samples, self.batch = samples, batch
         self.order = samples.order(seed)
-        self._last = 0
+        self._last = np.empty(0, np.int64)
 
     def __next__(self) -> Any:
         return self.samples.batch(self._drawn())
@@ -223,8 +226,8 @@ class BatchLoader(BatchSource):
         return [(part.stop - part.start, self.samples.batch(chosen[part])) for part in part_slices(self.batch, most)]
 
     def _drawn(self) -> np.ndarray:
-        self._last = self.batch
-        return self.order.take(self.batch)
+        self._last = self.order.take(self.batch)
+        return self._last
 
     def put_back(self) -> None:
         self.order.put_back(self._last)

@@ -18,9 +18,9 @@ class SampleOrder(abc.ABC):
     def take(self, count: int) -> np.ndarray:
         """The next positions, (count,) int64."""
 
-    def put_back(self, count: int) -> None:
-        """The last so many positions come again."""
-        self.position -= count
+    def put_back(self, positions: np.ndarray) -> None:
+        """The last positions, (n,) int64, come again."""
+        self.position -= len(positions)
 
 
 class ShuffledOrder(SampleOrder):

@@ -88,6 +88,9 @@ class StreamLoader(BatchSource):
         self._last = part
         return part
 
+    def close(self) -> None:
+        self._samples = None
+
     def put_back(self) -> None:
         self._samples = itertools.chain(self._last, self._samples or self._own())
 

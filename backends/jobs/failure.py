@@ -103,4 +103,7 @@ def _said(error: BaseException) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and "{{node " not in line]
     if not lines:
         return "no message"
-    return lines[-1] if PLACE.search(text) else " ".join(lines[:2])
+    if not PLACE.search(text):
+        return " ".join(lines[:2])
+    kind = type(error).__name__ + ": "  # which a traceback of a worker process has as well
+    return lines[-1][len(kind) :] if lines[-1].startswith(kind) else lines[-1]

@@ -75,9 +75,11 @@ class LoadedJob(NamedTuple):
 
     train, test: a ``data.loader.SampleSet`` or a ``data.streams.SampleStream`` each.
     classes: names, where the job has some.
+    note: what the user should know of how the data are read.
     """
 
     job: Job
     train: Any
     test: Any
     classes: Tuple[str, ...] = ()
+    note: str = ""

@@ -4,6 +4,7 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import time
+from contextlib import closing
 from typing import Any, Callable, List, Tuple, TypeVar
 
 from backends import models
@@ -51,8 +52,10 @@ def time_steps(task: Any, order: TimeSteps) -> StepProfile:
     with code_of(spec):
         found = workload(spec)
         built = _built(found)
-        with _watched(built):
-            return _timed(task, order, found, built)
+        train, test = _data(found, built.replica, order.batch)
+        drawn = batches(train, order.batch, spec.seed, micro_batch=spec.compute.micro_batch)
+        with closing(drawn), closing(test), _watched(built):
+            return _timed(task, order, found, built, drawn, test)
 
 
 def _built(found: Workload) -> BuiltReplica:
@@ -65,11 +68,11 @@ def _watched(built: BuiltReplica) -> StepWatch:
     return StepWatch(clock_of(built.replica), LEAST_S)
 
 
-def _timed(task: Any, order: TimeSteps, found: Workload, built: BuiltReplica) -> StepProfile:
+def _timed(
+    task: Any, order: TimeSteps, found: Workload, built: BuiltReplica, drawn: BatchSource, test: EvaluationSet
+) -> StepProfile:
     spec = order.replica
     replica = built.replica
-    train, test = _data(found, replica, order.batch)
-    drawn = batches(train, order.batch, spec.seed, micro_batch=spec.compute.micro_batch)
     loop = StepLoop(replica, drawn, _optimizer(built))
     backend = framework(spec.framework)
     probe = MemoryProbe.of_this_process(backend)
@@ -146,7 +149,7 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
         loop = StepLoop(built.replica, drawn, _optimizer(built))
         hooks = _hooks(task, loop, Sampler(), [])
         begins = task.go.is_set if order.waits else lambda: True
-        with _watched(built):
+        with closing(drawn), _watched(built):
             times = steptime.measure_repeat(loop.step, order.seconds, hooks, begins)
     _unless_stopped(task, times)
     return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)

@@ -40,11 +40,13 @@ class Ready(NamedTuple):
     division: a digest of how all samples were divided, where it has divided them itself by label;
         equal for all members.
     metrics: by name, "higher" or "lower" where the job states that it is better, else empty.
+    note: as in ``LoadedJob``.
     """
 
     labels: Dict[str, int] = {}
     division: str = ""
     metrics: Dict[str, str] = {}
+    note: str = ""
 
 
 class Built(NamedTuple):

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import random
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from backends.jobs.trial import (
 )
 from backends.jobs.user_job import ARGUMENTS, WITH_STATE, UserJob, require_arguments, type_in_words
 from backends.pytorch import accelerators
+from backends.pytorch.data_loaders import described, has_collate, samples_of
 from backends.pytorch.labels import labels_of
 
 NO_DATA = "its %s is %s; give a torch.utils.data.Dataset or IterableDataset"
@@ -52,7 +53,8 @@ def load_job(user: UserJob) -> LoadedJob:
     _require_float32(user.model)
     arguments = ARGUMENTS["forward"] if user.state is None else WITH_STATE
     require_arguments("its forward", user.forward or _forward, arguments)
-    train, test = (_samples(name, data, user.collate) for name, data in (("train", user.train), ("test", user.test)))
+    given = {"train": user.train, "test": user.test}
+    train, test = (_samples(name, data, user) for name, data in given.items())
     train.in_lanes = test.in_lanes = user.state is not None
     job = Job(
         user.model, user.forward or _forward, user.loss, user.metrics, state=user.state,
@@ -64,7 +66,8 @@ def load_job(user: UserJob) -> LoadedJob:
         _try(job, name, data)
     if not any(parameter.requires_grad for parameter in user.model.parameters()):
         raise ValueError("its model has no parameter that is trained: requires_grad is false for all, or there is none")
-    return LoadedJob(job, train, test, user.class_names)
+    note = "; ".join(described(name, data) for name, data in given.items() if isinstance(data, DataLoader))
+    return LoadedJob(job, train, test, user.class_names, note)
 
 
 def _blocks(user: UserJob) -> List[nn.Module]:
@@ -80,9 +83,12 @@ def _blocks(user: UserJob) -> List[nn.Module]:
     return blocks
 
 
-def _samples(name: str, data: Any, collate: Optional[Callable[[List[Any]], Any]]) -> Any:
+def _samples(name: str, data: Any, user: UserJob) -> Any:
+    collate = user.collate
     if isinstance(data, DataLoader):
-        raise ValueError("its %s is a DataLoader; give the data set itself, for planner makes the batches" % name)
+        if collate is not None and has_collate(data):
+            raise ValueError("it has a collate, and the DataLoader of its %s has a collate_fn; give one of them" % name)
+        return samples_of(name, data, collate or _collate, user.state is not None)
     if isinstance(data, (dict, str)):
         raise ValueError(NO_DATA % (name, type_in_words(data)))
     if type(data) is TensorDataset and collate is None:  # all rows of a batch are then read at once

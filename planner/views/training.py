@@ -112,6 +112,8 @@ class TrainingProgress:
             self.say(f"step {event.step:,}: loss {event.loss:.4f}{_scores(event.metrics)}")
         elif isinstance(event, Started) and event.until:
             self.say(event.until)
+        elif isinstance(event, events.Ready) and event.note:
+            self.say(event.note)
         elif isinstance(event, SlowFetch):
             self.say(
                 f"a checkpoint took {seconds(event.seconds)} to come from {event.device}: those here are "

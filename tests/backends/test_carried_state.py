@@ -261,7 +261,7 @@ def test_in_lanes_each_sample_follows_the_one_before_it(samples: int, lanes: int
     drawn = [order.take(lanes) for _ in range(max(1, samples // lanes))]
     assert all((after == before + 1).all() for before, after in itertools.pairwise(drawn))
     assert order.take(lanes).tolist() == drawn[0].tolist()
-    order.put_back(lanes)
+    order.put_back(drawn[0])
     assert order.take(lanes).tolist() == drawn[0].tolist()
     assert sorted(np.concatenate(list(all_in_lanes(samples, lanes)))) == list(range(samples))
     assert all(len(set(part)) == len(part) <= lanes for part in map(tuple, all_in_lanes(samples, lanes)))
