@@ -34,15 +34,19 @@ def measure(
     with_larger: whether to time the double size, too.
     attempt: does the work of a size, or returns None where that does not fit into the memory.
     """
-    found = [_timed(step_at(size), size, clock) for size in smaller_sizes(batch)]
+    found = [timed(step_at(size), size, clock) for size in smaller_sizes(batch)]
     if with_larger:
         size = 2 * batch
-        larger = attempt(size, lambda: _timed(step_at(size), size, clock))
+        larger = attempt(size, lambda: timed(step_at(size), size, clock))
         found += [] if larger is None else [larger]
     return tuple(found)
 
 
-def _timed(step: Callable[[], float], size: int, clock: Callable[[], float]) -> BatchTiming:
+def timed(step: Callable[[], float], size: int, clock: Callable[[], float] = time.monotonic) -> BatchTiming:
+    """A few gradients of a size, after one that warms up.
+
+    step: makes one and returns its seconds.
+    """
     warmup = (step(),)
     times: List[float] = []
     began_s = clock()

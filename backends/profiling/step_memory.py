@@ -14,6 +14,8 @@ from profilers.records.steps import BatchMemory, StepMemory
 
 #: Steps that show the peak: the second has what the first has left.
 STEPS = 2
+#: Share of the memory from which on a run, which keeps more than a step, may not fit.
+MOST = 0.75
 
 Result = TypeVar("Result")
 
@@ -89,10 +91,42 @@ class MemoryProbe:
         """Whether the host has room for more than any of the measured steps took."""
         return max((each.host_bytes or 0 for each in self._found), default=0) + more_bytes <= self._available_bytes
 
+    def is_scarce_at(self, size: int) -> bool:
+        """Whether a batch size took most of a memory, or did not fit."""
+        if self._too_large is not None and self._too_large <= size:
+            return True
+        known = [each for each in self._found if each.batch <= size]
+        host = max([each.host_bytes or 0 for each in known] or [0])
+        accelerator = max([each.accelerator_bytes or 0 for each in known] or [0])
+        if self._is_shared:
+            host += accelerator
+        room = self._accelerator_available_bytes
+        return host > MOST * self._available_bytes or (room is not None and accelerator > MOST * room)
+
+    @property
+    def available_bytes(self) -> float:
+        """What the process could have in all of the memory in which the model's arrays are."""
+        room = self._accelerator_available_bytes
+        return float(self._available_bytes if room is None or self._is_shared else room)
+
+    @property
+    def used_bytes(self) -> int:
+        """What it has had of that since the probe began."""
+        told = self._backend.accelerator_memory()
+        on_accelerator = 0 if told is None else told.peak_bytes or 0
+        if told is not None and not self._is_shared:
+            return on_accelerator
+        return on_accelerator + (self._host_bytes() or 0)
+
+    @property
+    def peaks(self) -> Tuple[BatchMemory, ...]:
+        """Those that were measured, by batch size."""
+        return tuple(sorted(self._found, key=lambda each: each.batch))
+
     def found(self) -> StepMemory:
         """What was measured."""
         return StepMemory(
-            tuple(sorted(self._found, key=lambda each: each.batch)),
+            self.peaks,
             self._accelerator_available_bytes,
             self._is_shared,
             self._too_large,

@@ -12,18 +12,20 @@ from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchSource, EvaluationSet
 from backends.frameworks.base import Replica, framework
 from backends.frameworks.optimizer import OWN, SGD
-from backends.profiling import batch_curve, step_parts
+from backends.profiling import alternatives, batch_curve, nothing_fits, step_parts
 from backends.profiling.evaluation_speed import evaluation_s
 from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.member_specs import ReplicaSpec
 from backends.protocol.orders import RepeatSteps, TimeSteps
+from backends.strategies.engine import TORCH
 from backends.training import step
 from backends.training.compute_clock import clock_of
 from backends.training.step_watch import StepWatch, limited
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
-from profilers import stats, steptime
+from profilers import mixed_precision, stats, steptime
+from profilers.file_tree import FileTree
 from profilers.records.readings import Window
 from profilers.records.steps import ModelSize, Repeat, StepProfile, StepSetup
 from profilers.sampling import Sampler
@@ -76,12 +78,18 @@ def _timed(
     loop = StepLoop(replica, drawn, _optimizer(built))
     backend = framework(spec.framework)
     probe = MemoryProbe.of_this_process(backend)
+    size = _size(replica)
+    nothing_fits.require_room(size, loop.optimizer, probe)
     first_steps_s: List[float] = []
 
     def first_step() -> None:
         first_steps_s.append(sum(loop.step()))
 
-    drawn.batch = batch = probe.largest(order.batch, _at(drawn, first_step))
+    try:
+        drawn.batch = batch = probe.largest(order.batch, _at(drawn, first_step))
+    except MemoryError as error:
+        again = MemoryProbe.of_this_process(backend)
+        raise nothing_fits.with_remedy(error, replica, _at(drawn, first_step), again) from error
     task.emit(StepTimed("ready", len(first_steps_s), 0.0))
     task.await_go()
     windows: List[Window] = []
@@ -94,7 +102,14 @@ def _timed(
     others = batch_curve.measure(_at(drawn, gradient), batch, with_larger, probe.measure)
     drawn.batch = batch
     costs = step_parts.measure(loop, gradient, backend, probe, order.ends)
-    parameters = int(replica.weights.size)
+    evaluated_s = evaluation_s(replica, test, min(test.most_at_once, spec.compute.micro_batch or batch))
+    memory = probe.found()
+    if spec.framework == TORCH and probe.is_scarce_at(order.batch):  # last: the replica goes on in another way
+        precisions = mixed_precision.supported(FileTree("/"))
+        ways = alternatives.measure(
+            replica, spec.compute, precisions, memory.batches, _at(drawn, gradient), backend.live_bytes
+        )
+        memory = memory._replace(alternatives=ways)
     return StepProfile(
         model=spec.model,
         framework=spec.framework,
@@ -114,9 +129,7 @@ def _timed(
             samples=found.samples,
             own_optimizer=loop.optimizer == OWN,
         ),
-        size=ModelSize(
-            parameters, parameters * 4, int(replica.state.size) * 4, tuple(each.size for each in replica.variables)
-        ),
+        size=size,
         gradient_s=times.gradient_s,
         copy_s=times.copy_s,
         update_s=times.update_s,
@@ -126,10 +139,10 @@ def _timed(
         costs=costs._replace(
             build_s=built.build_s,
             first_step_s=max(0.0, first_steps_s[0] - first_steps_s[1]),
-            evaluation_s=evaluation_s(replica, test, min(test.most_at_once, spec.compute.micro_batch or batch)),
+            evaluation_s=evaluated_s,
         ),
         other_batches=others,
-        memory=probe.found(),
+        memory=memory,
     )
 
 
@@ -153,6 +166,13 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
             times = steptime.measure_repeat(loop.step, order.seconds, hooks, begins)
     _unless_stopped(task, times)
     return Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
+
+
+def _size(replica: Replica) -> ModelSize:
+    parameters = int(replica.weights.size)
+    return ModelSize(
+        parameters, parameters * 4, int(replica.state.size) * 4, tuple(each.size for each in replica.variables)
+    )
 
 
 def _hooks(task: Any, loop: StepLoop, sampler: Sampler, windows: List[Window]) -> steptime.Hooks:

@@ -21,6 +21,7 @@ from backends.pytorch.gpu_memory import accelerator_memory as accelerator_memory
 from backends.pytorch.gpu_memory import forget_peak_memory as forget_peak_memory
 from backends.pytorch.gpu_memory import is_out_of_memory as is_out_of_memory
 from backends.pytorch.images import image_job
+from backends.pytorch.live_bytes import live_bytes as live_bytes
 from backends.pytorch.replica import TorchReplica
 from profilers import device_facts
 from profilers.file_tree import FileTree

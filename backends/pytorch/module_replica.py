@@ -15,6 +15,7 @@ from backends.pytorch.jobs import as_tensors, joined, rebuilt, shapes_of
 from backends.pytorch.mixed_precision import autocast
 from backends.pytorch.own_optimizer import TorchOptimizer
 from profilers.mixed_precision import FP32
+from profilers.process_memory import return_large_arrays
 
 Named = List[Tuple[str, torch.Tensor]]
 
@@ -40,6 +41,8 @@ class ModuleReplica(Replica):
 
     def checkpoint_activations(self) -> None:
         checkpoint_blocks(self.module, self._job.blocks)
+        if self.accelerator == "cpu":
+            return_large_arrays()
 
     def loss(self, batch: Any) -> torch.Tensor:
         """The mean loss of a batch."""

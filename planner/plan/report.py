@@ -22,6 +22,7 @@ def to_json(recommendation: Recommendation, top: int = 0) -> dict[str, Any]:
         "notes": list(recommendation.notes),
         "details": list(recommendation.details),
         "left_out": recommendation.training.left_out,
+        "offers": json_value(recommendation.training.offers),
     }
 
 

@@ -17,6 +17,7 @@ from planner.predict.contention import KernelContention
 from planner.predict.gradient_times import GradientTimes, gradient_times
 from planner.predict.memory import StepHeadroom
 from planner.predict.messages import encode_s
+from planner.predict.shortage import Shortage, shortage
 from planner.profile.file import Profile
 from profilers.records.steps import StepProfile
 from profilers.stats import mean
@@ -114,14 +115,14 @@ def bounds(times: GradientTimes, headroom: StepHeadroom) -> tuple[int, int]:
 
 def too_small(
     profile: Profile, steps: Mapping[str, StepProfile], headroom: Mapping[str, StepHeadroom]
-) -> dict[str, str]:
-    """The reason by device whose memory is too small for the fewest samples that it can have."""
+) -> dict[str, Shortage]:
+    """By device whose memory is too small for the fewest samples that it can have."""
     reasons = {}
     for name, step in steps.items():
         times = gradient_times(profile.devices[name], step)
-        shortage = headroom[name].shortage(bounds(times, headroom[name])[0])
-        if shortage is not None:
-            reasons[name] = f"{step.model}: {shortage.text}"
+        short = shortage(headroom[name], bounds(times, headroom[name])[0])
+        if short is not None:
+            reasons[name] = short
     return reasons
 
 

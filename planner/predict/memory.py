@@ -7,7 +7,7 @@ short ends a run, and to have a little left costs nothing.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats, Ints
 from planner.profile.file import DeviceProfile, Profile
-from planner.units import bytes_text
 from profilers.records.steps import StepMemory, StepProfile
 
 #: Share of the available memory that is left to other programs, and to what was not measured: data
@@ -118,40 +117,12 @@ class Memory(NamedTuple):
         return (1 - MARGIN) * self.available_bytes
 
 
-class Shortage(NamedTuple):
-    """Why a batch size does not fit: the memory, the bytes needed and available, the remedy.
-
-    needed_bytes: None where the step was seen to run out of memory.
-    largest: the largest batch size that fits; 0 where none does.
-    """
-
-    name: str
-    batch: int
-    needed_bytes: float | None
-    available_bytes: float
-    largest: int
-
-    @property
-    def text(self) -> str:
-        """For the operator."""
-        found = f"batch {self.batch} "
-        if self.needed_bytes is None:
-            found += "ran out of memory when it was profiled"
-        else:
-            needed, available = bytes_text(self.needed_bytes), bytes_text(self.available_bytes)
-            usable = bytes_text((1 - MARGIN) * self.available_bytes)
-            found += f"needs {needed} of its {self.name}; {available} are available, and {usable} may be used"
-        if not self.largest:
-            return f"{found}; no batch fits"
-        remedy = f"--batch-size {self.largest}, or profile with --micro-batch {self.largest}"
-        return f"{found}; the largest batch that fits is {self.largest}: {remedy}"
-
-
 class StepHeadroom:
     """Which batch sizes of a model fit into a device; all that nothing is known against."""
 
     def __init__(self, step: StepProfile, available_bytes: float, further: Further = NOTHING) -> None:
         """available_bytes: of main memory."""
+        self.step, self.further, self._available_bytes = step, further, available_bytes
         self._too_large = None if step.memory is None else step.memory.too_large
         self.memories = [] if step.memory is None else _memories(step.memory, available_bytes, further)
 
@@ -165,27 +136,19 @@ class StepHeadroom:
         below = math.inf if self._too_large is None else self._too_large - 1.0
         return min([below, *(memory.line.largest(memory.usable_bytes) for memory in self.memories)])
 
-    def shortage(self, batch: int) -> Shortage | None:
-        """Why a batch size does not fit; None where it does."""
-        if batch <= self.largest():
-            return None
-        largest = int(self.largest())
-        short = [memory for memory in self.memories if memory.line.at(batch) > memory.usable_bytes]
-        if not short:
-            return Shortage(HOST, batch, None, 0.0, largest)
-        memory = max(short, key=lambda each: each.line.at(batch) / max(1.0, each.available_bytes))
-        return Shortage(memory.name, batch, memory.line.at(batch), memory.available_bytes, largest)
+    def tightest(self, batch: int) -> Memory | None:
+        """The memory of which a batch size takes the largest part; None where none is known."""
+        return max(self.memories, key=lambda each: each.line.at(batch) / max(1.0, each.available_bytes), default=None)
+
+    def in_other_ways(self) -> Iterator["StepHeadroom"]:
+        """Those of the other ways to compute the step that were measured."""
+        for other in self.step.memory.alternatives if self.step.memory else ():
+            yield StepHeadroom(self.step.computed_by(other), self._available_bytes, self.further)
 
     @property
     def main_memory(self) -> Memory | None:
         """The processor's memory; None where it is unknown."""
         return next((memory for memory in self.memories if memory.name != ACCELERATOR), None)
-
-
-def too_small(headroom: Mapping[str, StepHeadroom], steps: Mapping[str, StepProfile], batch: int) -> dict[str, str]:
-    """The reason by device in ``steps`` whose memory is too small for a batch size."""
-    found = {name: headroom[name].shortage(batch) for name in steps}
-    return {name: f"{steps[name].model}: {short.text}" for name, short in found.items() if short}
 
 
 class ServerHeadroom(NamedTuple):

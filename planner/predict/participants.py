@@ -6,10 +6,11 @@ from typing import NamedTuple
 from backends.strategies.engine import TORCH
 from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
-from planner.predict import global_batch, memory, messages, stream_waits
+from planner.predict import global_batch, messages, shortage, stream_waits
 from planner.predict.buckets import has_nccl
 from planner.predict.memory import Further, StepHeadroom
 from planner.predict.request import RecommendRequest
+from planner.predict.shortage import Shortage
 from planner.predict.timings import pick_framework, timed_steps
 from planner.profile.file import DeviceProfile, Profile
 from profilers.mixed_precision import FP16
@@ -27,13 +28,14 @@ class Participants(NamedTuple):
     headroom: dict[str, StepHeadroom]
     untimed: dict[str, str]
     unable: dict[str, str] = {}
-    too_small: dict[str, str] = {}
+    too_small: dict[str, Shortage] = {}
     no_stream: dict[str, str] = {}
 
     @property
     def left_out(self) -> dict[str, str]:
         """The reason by device."""
-        return self.untimed | self.unable | self.too_small | self.no_stream
+        too_small = {name: f"{self.headroom[name].step.model}: {short.text}" for name, short in self.too_small.items()}
+        return self.untimed | self.unable | too_small | self.no_stream
 
     def check_names(self, profile: Profile, option: str, names: Iterable[str], remedy: str) -> None:
         """Raises PlanError where an option names a device that cannot take part."""
@@ -65,7 +67,9 @@ def participants(profile: Profile, model: str, request: RecommendRequest) -> Par
         for name, step in steps.items()
     }
     too_small = (
-        global_batch.too_small(profile, steps, headroom) if shares_batch else memory.too_small(headroom, steps, planned)
+        global_batch.too_small(profile, steps, headroom)
+        if shares_batch
+        else shortage.too_small(headroom, steps, planned)
     )
     steps = _without(steps, too_small)
     no_stream = {} if settings.stream is None else stream_waits.unknown_rates(profile, steps, settings.stream)
@@ -88,7 +92,7 @@ def nobody(found: Participants, profile: Profile, model: str, settings: RunSetti
     return PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
 
 
-def _without(steps: Mapping[str, StepProfile], reasons: Mapping[str, str]) -> dict[str, StepProfile]:
+def _without(steps: Mapping[str, StepProfile], reasons: Mapping[str, object]) -> dict[str, StepProfile]:
     return {name: step for name, step in steps.items() if name not in reasons}
 
 

@@ -10,13 +10,14 @@ from backends.strategies.engine import TORCH
 from backends.strategies.strategy import Strategy
 from backends.training.run_settings import RunSettings
 from planner.arrays import Floats
-from planner.predict import batches, buckets, contention, global_batch, links, memory, messages, stream_waits
+from planner.predict import batches, buckets, contention, global_batch, links, messages, shortage, stream_waits
 from planner.predict.batches import TRAINING_SAMPLES, Batches, RunLength
 from planner.predict.gradient_times import gradient_times, image_s
 from planner.predict.inputs import Devices, Errors, Inputs, Watts
 from planner.predict.memory import Further, ServerHeadroom, StepHeadroom
 from planner.predict.participants import Participants, nobody, participants
 from planner.predict.request import RecommendRequest
+from planner.predict.shortage import StepOffer
 from planner.predict.stream_waits import StreamRates
 from planner.predict.timings import pick
 from planner.predict.watts import wattage
@@ -38,6 +39,7 @@ class Training(NamedTuple):
     samples: of the data set.
     left_out: the reason by device that cannot be a member.
     too_small_alone: the reason by device that has the memory of a member, but not to train alone.
+    offers: by device whose memory is too small, what would fit there.
     what_if: options that ask for something else than what was profiled.
     notes: what may change what the operator does, the most important first; details: how the
         inputs came about.
@@ -50,6 +52,7 @@ class Training(NamedTuple):
     samples: int | None
     left_out: dict[str, str]
     too_small_alone: dict[str, str]
+    offers: dict[str, tuple[StepOffer, ...]]
     what_if: tuple[str, ...]
     notes: tuple[str, ...]
     details: tuple[str, ...]
@@ -168,6 +171,7 @@ def _training(
         name: StepHeadroom.on(profile.devices[name], step, Further.alone(step, made.strategy.optimizer.name))
         for name, step in steps.items()
     }
+    short_alone = shortage.too_small(alone, steps, request.global_batch or found.batch)
     evaluation_s = [step.costs.evaluation_s for step in steps.values()]
     unlike = request.global_batch is None and any(step.planned_batch != found.batch for step in steps.values())
     batch_asked = [f"--batch-size {found.batch}"] if unlike else []
@@ -176,7 +180,8 @@ def _training(
         fingerprint=first.setup.fingerprint,
         samples=first.setup.samples,
         left_out=found.left_out,
-        too_small_alone=memory.too_small(alone, steps, request.global_batch or found.batch),
+        too_small_alone={name: f"{first.model}: {short.text}" for name, short in short_alone.items()},
+        offers={name: short.offers for name, short in {**short_alone, **found.too_small}.items() if short.offers},
         what_if=(*(f"--rate {name}" for name in request.rates), *batch_asked),
         notes=tuple(_notes(profile, steps, made, request.rates)),
         details=tuple(_details(profile, steps, made, settings)),

@@ -6,6 +6,8 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
+from planner.predict.memory import StepHeadroom
+from planner.predict.shortage import shortage
 from planner.predict.watts import wattage
 from planner.profile import data_wait
 from planner.profile.file import DeviceProfile, Profile
@@ -63,7 +65,7 @@ def _range(timed: dict[str, tuple[StepProfile, ...]]) -> str:
 
 def notes(profile: Profile) -> list[str]:
     """What the operator may want to mend, the most important kind first."""
-    kinds = (_unknown_watts, _smaller_batches, _odd_sensors, _slow_data, _unknown_memory)
+    kinds = (_unknown_watts, _short_memory, _odd_sensors, _slow_data, _unknown_memory)
     return [
         f"{name}: {note}"
         for kind in kinds
@@ -99,12 +101,17 @@ def _unknown_watts(device: DeviceProfile) -> list[str]:
     return [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
 
 
-def _smaller_batches(device: DeviceProfile) -> list[str]:
-    return [
-        f"{timed.model}: batch {timed.setup.requested_batch} does not fit into its memory; timed at {timed.batch}"
-        for timed in device.steps
-        if timed.setup.requested_batch is not None
-    ]
+def _short_memory(device: DeviceProfile) -> list[str]:
+    """What would fit where the batch asked for does not, or a smaller one was timed."""
+    found = []
+    for timed in device.steps:
+        batch, timed_at = timed.planned_batch, f"; timed at {timed.batch}" if timed.setup.requested_batch else ""
+        short = shortage(StepHeadroom.on(device, timed), batch)
+        if short is not None:
+            found.append(f"{timed.model}: {short.text}{timed_at}")
+        elif timed_at:
+            found.append(f"{timed.model}: batch {batch} does not fit into its memory{timed_at}")
+    return found
 
 
 def _odd_sensors(device: DeviceProfile) -> list[str]:

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.predict.memory import StepHeadroom
+from planner.predict.shortage import shortage
 from planner.predict.watts import wattage
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import uncertainty
 from planner.units import bytes_text, number, percent, seconds, watts
 from planner.views.tables import TextTable, marked
 from profilers import stats
+from profilers.records.json_values import json_value
 from profilers.records.links import LinkProfile
 from profilers.records.steps import StepProfile
 
@@ -84,18 +86,19 @@ def _memory(profile: Profile) -> list[TextTable]:
 
 
 def memory_figures(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
-    """Peaks at the timed batch size, the bytes that one sample more takes of all memories, and the
-    largest batch size that fits; None for what is not known.
+    """Peaks at the timed batch size, the bytes that one sample more takes of all memories, the
+    largest batch size that fits, and what would fit the one asked for; None for what is not known.
     """
     assert timed.memory is not None, "the caller asked"
     at_batch = next((each for each in timed.memory.batches if each.batch == timed.batch), None)
     headroom = StepHeadroom.on(device, timed)
-    largest = headroom.largest()
+    largest, short = headroom.largest(), shortage(headroom, timed.planned_batch)
     return {
         "host_bytes": at_batch and at_batch.host_bytes,
         "accelerator_bytes": at_batch and at_batch.accelerator_bytes,
         "sample_bytes": round(sum(each.line.sample_bytes for each in headroom.memories)) if headroom.memories else None,
         "largest_batch": int(largest) if math.isfinite(largest) else None,
+        **({} if short is None else {"offers": json_value(short.offers)}),
     }
 
 

@@ -90,30 +90,6 @@ class BatchMemory(NamedTuple):
     accelerator_bytes: Optional[int] = None
 
 
-class StepMemory(NamedTuple):
-    """Peak memory of a step by batch size, smallest first.
-
-    accelerator_available_bytes: what the process could have of it in all; None where unknown.
-    is_shared: the accelerator takes its memory from the host's.
-    too_large: the smallest batch size that ran, or would have run, out of memory; None for none.
-    reason: why ``host_bytes`` are not known.
-    """
-
-    batches: Tuple[BatchMemory, ...]
-    accelerator_available_bytes: Optional[int] = None
-    is_shared: bool = False
-    too_large: Optional[int] = None
-    reason: Optional[str] = None
-
-    def check(self) -> None:
-        """Raises ValueError where batch sizes do not rise, or one that ran is too large."""
-        sizes = [each.batch for each in self.batches]
-        if any(small >= large for small, large in zip(sizes, sizes[1:])):
-            raise ValueError("batches: expected rising batch sizes, found %s" % sizes)
-        if self.too_large is not None and sizes and self.too_large <= sizes[-1]:
-            raise ValueError("too_large: %d is not above %d, which ran" % (self.too_large, sizes[-1]))
-
-
 class ComputeSettings(NamedTuple):
     """How a replica computes a gradient, when it is timed and when it is trained.
 
@@ -126,6 +102,44 @@ class ComputeSettings(NamedTuple):
     micro_batch: int = 0
     precision: str = "fp32"
     activation_checkpointing: bool = False
+
+
+class Alternative(NamedTuple):
+    """The same step, computed in a way that takes less memory.
+
+    timings: gradients by batch size, smallest first.
+    memory: their peaks.
+    """
+
+    compute: ComputeSettings
+    timings: Tuple[BatchTiming, ...]
+    memory: Tuple[BatchMemory, ...]
+
+
+class StepMemory(NamedTuple):
+    """Peak memory of a step by batch size, smallest first.
+
+    accelerator_available_bytes: what the process could have of it in all; None where unknown.
+    is_shared: the accelerator takes its memory from the host's.
+    too_large: the smallest batch size that ran, or would have run, out of memory; None for none.
+    reason: why ``host_bytes`` are not known.
+    alternatives: where the batch asked for takes most of the memory, or does not fit.
+    """
+
+    batches: Tuple[BatchMemory, ...]
+    accelerator_available_bytes: Optional[int] = None
+    is_shared: bool = False
+    too_large: Optional[int] = None
+    reason: Optional[str] = None
+    alternatives: Tuple[Alternative, ...] = ()
+
+    def check(self) -> None:
+        """Raises ValueError where batch sizes do not rise, or one that ran is too large."""
+        sizes = [each.batch for each in self.batches]
+        if any(small >= large for small, large in zip(sizes, sizes[1:])):
+            raise ValueError("batches: expected rising batch sizes, found %s" % sizes)
+        if self.too_large is not None and sizes and self.too_large <= sizes[-1]:
+            raise ValueError("too_large: %d is not above %d, which ran" % (self.too_large, sizes[-1]))
 
 
 class StepSetup(NamedTuple):
@@ -238,6 +252,18 @@ class StepProfile(NamedTuple):
     def planned_batch(self) -> int:
         """The batch size that the profile was made for."""
         return self.setup.requested_batch or self.batch
+
+    def computed_by(self, other: Alternative) -> "StepProfile":
+        """The timing as it would be if the gradients were computed in another way."""
+        assert self.memory is not None, "it has the alternatives"
+        *smaller, largest = other.timings
+        return self._replace(
+            batch=largest.batch,
+            setup=self.setup._replace(compute=other.compute),
+            gradient_s=largest.gradient_s,
+            other_batches=tuple(smaller),
+            memory=self.memory._replace(batches=other.memory, too_large=None, alternatives=()),
+        )
 
     @property
     def half_batch_s(self) -> Samples:

@@ -66,6 +66,19 @@ def probe(device: Device, available: int = 10**9) -> MemoryProbe:
     return MemoryProbe(device, cast(PeakMemory, device), available)
 
 
+@pytest.mark.parametrize(("available", "scarce"), [(247, False), (246, True)])
+def test_memory_is_scarce_where_a_batch_takes_most_of_it_or_does_not_fit(available: int, scarce: bool) -> None:
+    """Batch 16 takes 260 bytes; the process could have 100 more than are available."""
+    device = Device()
+    made = probe(device, available)
+    made.largest(16, device.step_at)
+    assert made.is_scarce_at(16) == scarce
+    assert not made.is_scarce_at(8)
+    device.fails_from = 32
+    made.measure(32, device.step_at(32))
+    assert made.is_scarce_at(32)
+
+
 def test_sizes_are_measured_from_the_smallest_on() -> None:
     device = Device()
     made = probe(device)

@@ -24,7 +24,17 @@ def fleet() -> Profile:
 
 def test_every_cluster_is_ranked_best_first() -> None:
     found = to_json(recommend(fleet(), asked(TIME)))
-    assert list(found) == ["metric", "model", "strategy", "frameworks", "ranking", "notes", "details", "left_out"]
+    assert list(found) == [
+        "metric",
+        "model",
+        "strategy",
+        "frameworks",
+        "ranking",
+        "notes",
+        "details",
+        "left_out",
+        "offers",
+    ]
     assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
     best = found["ranking"][0]
     assert best["workers"] == ["a", "b", "c"]

@@ -135,4 +135,4 @@ def test_a_device_into_which_not_even_the_fewest_fit_is_named() -> None:
     fleet = profiles.profile({"a": profiles.device(), "b": profiles.device(full)})
     steps = {"a": step(0.1), "b": full}
     found = too_small(fleet, steps, headroom(fleet, steps))
-    assert list(found) == ["b"] and "batch 4 needs 4.25 GB of its memory" in found["b"]
+    assert list(found) == ["b"] and "batch 4 needs 4.25 GB of its memory" in found["b"].text

@@ -76,29 +76,6 @@ def test_a_size_that_did_not_fit_is_a_bound_whatever_the_line_says() -> None:
     assert headroom(memory(4, too_large=8)).largest() == 7
 
 
-def test_a_shortage_names_the_memory_what_it_takes_and_the_remedy() -> None:
-    found = headroom(memory(4, 8), 200 * MB)
-    assert found.shortage(40) is None
-    short = found.shortage(64)
-    assert short is not None and short.text == (
-        "batch 64 needs 228 MB of its memory; 200 MB are available, and 180 MB may be used; the largest batch that "
-        "fits is 40: --batch-size 40, or profile with --micro-batch 40"
-    )
-
-
-def test_a_shortage_names_the_scarcest_memory() -> None:
-    short = headroom(memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB), 220 * MB).shortage(64)
-    assert short is not None and (short.name, short.largest) == (ACCELERATOR, 10)
-
-
-def test_a_shortage_that_was_seen_has_no_bytes() -> None:
-    short = headroom(memory(4, 8, too_large=16)).shortage(16)
-    assert short is not None and short.text == (
-        "batch 16 ran out of memory when it was profiled; the largest batch that fits is 15: --batch-size 15, or "
-        "profile with --micro-batch 15"
-    )
-
-
 def test_a_server_has_what_a_step_leaves_on_its_host() -> None:
     known = profiles.step(memory=memory(4, 8), parameter_bytes=10 * MB, state_bytes=MB, batch=8)
     devices = {"known": profiles.device(known), "unknown": profiles.device(known._replace(memory=None))}

@@ -64,7 +64,7 @@ def test_the_memory_of_a_step_is_shown_with_the_largest_batch_that_fits(width: i
 def test_notes_name_a_batch_that_did_not_fit_and_memory_that_is_shared_or_unknown() -> None:
     odd = measured(MEMORY._replace(is_shared=True, reason="hidden"), batch=32, requested_batch=64)
     assert profile.notes(odd) == [
-        "a: net: batch 64 does not fit into its memory; timed at 32",
+        "a: net: batch 64 ran out of memory when it was profiled; take --batch-size 63; timed at 32",
         "a: memory of a step is not known: hidden",
     ]
     assert profile.details(odd) == ["a: its GPU shares the memory of the processor"]

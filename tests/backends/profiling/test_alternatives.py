@@ -1,0 +1,132 @@
+"""Other ways to compute a step are measured where memory is scarce; the figures are torch's own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.profiling import step_profile
+from backends.profiling.step_memory import MemoryProbe
+from planner.json_records import decode
+from planner.predict.memory import StepHeadroom
+from planner.predict.shortage import shortage
+from profilers.records.steps import ComputeSettings, StepMemory, StepProfile
+from tests.backends.profiling.test_step_profile import Job, time_steps
+from tests.installed import computes_with
+from tests.quick import look_often
+from tests.running import HANG_S, ROOT
+
+pytestmark = computes_with("torch")
+PLAIN = ComputeSettings()
+#: Activations of 16 kB a sample in each layer, of which a few in a row are a block.
+DEEP = """
+import torch
+
+
+def deep():
+    layers = [torch.nn.Flatten(), torch.nn.Linear(48, 4096)]
+    for _ in range(8):
+        layers += [torch.nn.Tanh()]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(4096, 10)), (4, 4, 3)
+
+
+class Plain(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense = torch.nn.Linear(48, 10)
+
+    def forward(self, images):
+        return self.dense(images.flatten(1))
+
+
+def plain():
+    return Plain(), (4, 4, 3)
+"""
+
+
+@pytest.fixture
+def scarce(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """The file of the models, on a device of which any batch takes most of the memory."""
+    look_often(monkeypatch)
+    monkeypatch.setattr(MemoryProbe, "is_scarce_at", lambda *_: True)
+    monkeypatch.setattr(step_profile.mixed_precision, "supported", lambda tree: ("bf16",))
+    (tmp_path / "own.py").write_text(DEEP)
+    return f"{tmp_path}/own.py"
+
+
+def ways(found: Any) -> list[ComputeSettings]:
+    return [each.compute for each in found.memory.alternatives]
+
+
+def test_bf16_and_checkpointing_are_measured_at_the_sizes_of_the_batch(scarce: str) -> None:
+    found = time_steps(Job(), f"{scarce}:deep", "torch", 256)
+    assert ways(found) == [ComputeSettings(precision="bf16"), ComputeSettings(activation_checkpointing=True)]
+    largest = [peak.batch for peak in found.memory.batches[-2:]]  # those of a quick step are more
+    for each in found.memory.alternatives:
+        assert [timing.batch for timing in each.timings] == [peak.batch for peak in each.memory] == largest
+        assert all(len(timing.gradient_s.values) >= 2 for timing in each.timings)
+
+
+def test_a_model_without_blocks_is_not_checkpointed(scarce: str) -> None:
+    assert ways(time_steps(Job(), f"{scarce}:plain", "torch", 8)) == [ComputeSettings(precision="bf16")]
+
+
+def test_nothing_is_measured_where_there_is_memory(scarce: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryProbe, "is_scarce_at", lambda *_: False)
+    assert ways(time_steps(Job(), f"{scarce}:plain", "torch", 8)) == []
+
+
+#: A process of its own: what is available to it, and how it computes; prints a profile, or a peak.
+IN_A_PROCESS = """
+import json, sys
+from backends.agent.libc import keep_freed_memory
+from backends.frameworks.base import framework
+from backends.profiling import step_memory, step_profile
+from backends.profiling.step_loop import StepLoop
+from backends.protocol.member_specs import ReplicaSpec
+from backends.protocol.orders import TimeSteps
+from backends.training.workload import batches, workload
+from profilers.records.device import HostMemory
+from profilers.records.json_values import json_value
+from profilers.records.steps import ComputeSettings
+from tests.backends.profiling.test_step_profile import Job
+
+model, available, compute = sys.argv[1], int(sys.argv[2]), ComputeSettings(**json.loads(sys.argv[3]))
+spec = ReplicaSpec("torch", model, compute=compute)
+keep_freed_memory()
+if available:
+    step_memory.device_facts.memory = lambda *_: HostMemory(2**40, available)
+    found = step_profile.time_steps(Job(), TimeSteps(spec, 2048, "adaptive"))
+else:
+    built = workload(spec)
+    replica = built.build().replica
+    train, _ = step_profile._data(built, replica, 2048)
+    loop = StepLoop(replica, batches(train, 2048, 0, compute.micro_batch))
+    probe = step_memory.MemoryProbe.of_this_process(framework("torch"))
+    probe.measure(2048, lambda: [loop.step() for _ in range(step_memory.STEPS)])
+    found = probe.found()
+print(json.dumps(json_value(found)))
+"""
+
+
+def in_a_process(kind: Any, model: str, available: int, compute: ComputeSettings = PLAIN) -> Any:
+    command = [sys.executable, "-c", IN_A_PROCESS, model, str(available), json.dumps(compute._asdict())]
+    ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=HANG_S, check=True)
+    return decode(kind, json.loads(ended.stdout))
+
+
+@pytest.mark.e2e
+def test_offers_are_within_15_per_cent_of_what_they_take(tmp_path: Path) -> None:
+    """Of a batch that needs about 850 MB, where fewer are available."""
+    (tmp_path / "own.py").write_text(DEEP.replace("range(8)", "range(16)"))
+    model = f"{tmp_path}/own.py:deep"
+    limited = in_a_process(StepProfile, model, 450_000_000)
+    short = shortage(StepHeadroom(limited, 750_000_000), 2048)
+    assert short is not None
+    assert {("--micro-batch 1024",), ("--activation-checkpointing",)} <= {offer.changes for offer in short.offers}
+    for offer in short.offers:
+        taken = in_a_process(StepMemory, model, 0, offer.compute)
+        assert offer.needed_bytes == pytest.approx(taken.batches[0].host_bytes, rel=0.15)
