@@ -3,6 +3,7 @@
 A function takes its task and the order, and returns a JSON value, a record or bytes.
 """
 
+import gc
 import time
 from typing import Any, Callable, Dict, Type
 
@@ -13,6 +14,7 @@ from backends.profiling import message_probe, step_profile, stream_rate, through
 from backends.protocol import orders
 from backends.training import run_orders
 from profilers import addresses_and_ports, device_facts
+from profilers.process_memory import release_freed
 from profilers.records.device import Facts
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
@@ -38,6 +40,19 @@ def measure_idle(task: Any, order: orders.MeasureIdle) -> Any:
     return sampler.stop()
 
 
+def freeing(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The verb, which leaves no model in memory: what comes next may need as much."""
+
+    def obey(task: Any, order: Any) -> Any:
+        try:
+            return verb(task, order)
+        finally:
+            gc.collect()  # a replica and its module refer to each other
+            release_freed()
+
+    return obey
+
+
 ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.AssembleProject: projects.assemble,
     orders.AwaitReachability: lambda task, order: addresses_and_ports.await_connections(task, order.address),
@@ -58,7 +73,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.ReadClock: lambda task, order: time.time(),
     orders.RemoveEntries: leftovers.remove_entries,
     orders.RemoveFile: lambda task, order: files.remove(order.path),
-    orders.RepeatSteps: step_profile.repeat_steps,
+    orders.RepeatSteps: freeing(step_profile.repeat_steps),
     run_orders.RunPeer: roles.run_peer,
     run_orders.RunRank: rank_role.run_rank,
     orders.RunScript: script.run_script,
@@ -71,7 +86,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.StoreFile: lambda task, order, data: files.store(order.name, data),
     orders.SurveyData: lambda task, order: folder_content.survey(order.path),
     orders.SurveySensors: lambda task, order: characteristics.survey(),
-    orders.TimeSteps: step_profile.time_steps,
+    orders.TimeSteps: freeing(step_profile.time_steps),
     run_orders.TrainAlone: roles.train_alone,
     orders.WatchStream: stream_rate.watch_stream,
 }

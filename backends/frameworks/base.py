@@ -93,6 +93,10 @@ class Replica(abc.ABC):
         """
         return None
 
+    def divisible(self) -> Tuple[Tuple[int, ...], int]:
+        """``ModelSize.blocks`` and ``frozen_bytes``, where its framework can divide the model."""
+        return (), 0
+
     @abc.abstractmethod
     def gradient_norm(self) -> float:
         """The Euclidean norm of the gradients at hand."""

@@ -20,6 +20,10 @@ READY_GRADIENTS = 3
 LONGEST_GRADIENT_S = 0.25
 #: Arrays of the model's size that DistributedDataParallel takes: buckets, and copies at its start.
 GROUP_ARRAYS = 3
+#: Those of other optimizers, and of servers with these. Without room for them, servers and messages
+#: are timed with so many parameters, and the updates of other optimizers count as those of SGD.
+OTHER_ARRAYS = 7
+FEW_PARAMETERS = 1 << 20
 
 
 def measure(
@@ -42,12 +46,14 @@ def measure(
     ready = _ready(loop)
     group_cpu_s = _group_cpu_s(loop, backend, probe) if quick else None
     own = loop.optimizer == OWN
+    has_room = probe.leaves_room_for(OTHER_ARRAYS * replica.weights.nbytes)
+    most = parameters if has_room else min(parameters, FEW_PARAMETERS)
     return StepCosts(
-        service_s=update_costs.own_service_s(replica) if own else update_costs.service_s(parameters),
-        messages=own_messages.measure(ends, gradient, parameters * 4) if ends else (),
+        service_s=update_costs.own_service_s(replica) if own else update_costs.service_s(parameters, most=most),
+        messages=own_messages.measure(ends, gradient, most * 4) if ends else (),
         compressors=codec_profile.costs(replica.variables),
         clip_s=update_costs.clip_s(replica),
-        optimizers=update_costs.of_others(replica, loop.optimizer),
+        optimizers=update_costs.of_others(replica, loop.optimizer) if has_room else {},
         collectives=backend.collectives(),
         ready=ready,
         group_cpu_s=group_cpu_s,

@@ -1,5 +1,6 @@
 """An update of the weights is timed by optimizer, on a device alone and at a parameter server."""
 
+import sys
 import time
 from typing import Callable, Dict, List
 
@@ -26,10 +27,14 @@ LIMIT_S = 0.1
 OTHERS_LIMIT_S = 0.03
 
 
-def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S) -> Samples:
-    """Seconds that a parameter server on this device's processor takes for one update."""
-    weights, values = (np.full(parameters, 1e-6, np.float32) for _ in range(2))
-    variables = (Variable("all", (parameters, 1), 0, parameters),)
+def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S, most: int = sys.maxsize) -> Samples:
+    """Seconds that a parameter server on this device's processor takes for one update.
+
+    most: parameters that are updated; the seconds of more are in proportion.
+    """
+    size = min(parameters, most)
+    weights, values = (np.full(size, 1e-6, np.float32) for _ in range(2))
+    variables = (Variable("all", (size, 1), 0, size),)
     gradient = message.dense(values)
     server = GlobalModel(Layout((), ()), weights, registry.build(kind, variables), np.empty(0, np.float32))
     optimizer = OptimizerSettings(RATE, MOMENTUM, kind=kind)
@@ -38,7 +43,7 @@ def service_s(parameters: int, kind: str = SGD, limit_s: float = LIMIT_S) -> Sam
         server.accepts(gradient)
         server.update([gradient], [1.0], optimizer)
 
-    return _repeated(lambda: timed(update)[1], limit_s)
+    return _repeated(lambda: timed(update)[1] * parameters / size, limit_s)
 
 
 def own_service_s(replica: Replica, limit_s: float = LIMIT_S) -> Samples:

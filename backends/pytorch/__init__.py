@@ -74,8 +74,8 @@ def known_job(
         models.agree(model, shape, outputs, input_shape, classes)
         return image_job(module, shape, outputs)
     description = models.described(model, input_shape, classes)
+    weights = torch.from_numpy(models.initial_weights(description, seed))  # first: it takes as much again
     module = layers.build(description.layers, description.input_shape)
-    weights = torch.from_numpy(models.initial_weights(description, seed))
     nn.utils.vector_to_parameters(weights, module.parameters())
     return image_job(module, description.input_shape, description.classes)
 

@@ -22,7 +22,9 @@ def blocks_of(module: nn.Module, named: Sequence[nn.Module] = ()) -> List[nn.Mod
     A block shares no parameter with another part of the module: its gathered copy would not do.
     """
     held = collections.Counter(id(each) for each in _uses(module))
-    return [each for each in named or _candidates(module) if _is_large(each) and _has_its_own(each, held)]
+    return [
+        each for each in named or _candidates(module) if 4 * elements(each) >= LEAST_BYTES and _has_its_own(each, held)
+    ]
 
 
 def _candidates(module: nn.Module) -> Iterator[nn.Module]:
@@ -34,8 +36,9 @@ def _candidates(module: nn.Module) -> Iterator[nn.Module]:
             yield from _candidates(child)
 
 
-def _is_large(block: nn.Module) -> bool:
-    return 4 * sum(int(each.numel()) for each in block.parameters()) >= LEAST_BYTES
+def elements(block: nn.Module) -> int:
+    """Elements of its parameters."""
+    return sum(int(each.numel()) for each in block.parameters())
 
 
 def _has_its_own(block: nn.Module, held: Counter[int]) -> bool:

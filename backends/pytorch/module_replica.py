@@ -10,6 +10,7 @@ from backends.jobs.failure import refusal
 from backends.jobs.job import Job
 from backends.jobs.kept_outputs import KeptOutputs
 from backends.pytorch import accelerators
+from backends.pytorch.blocks import blocks_of, elements
 from backends.pytorch.checkpointing import checkpoint_blocks
 from backends.pytorch.jobs import as_tensors, joined, rebuilt, shapes_of
 from backends.pytorch.mixed_precision import autocast
@@ -43,6 +44,10 @@ class ModuleReplica(Replica):
         checkpoint_blocks(self.module, self._job.blocks)
         if self.accelerator == "cpu":
             return_large_arrays()
+
+    def divisible(self) -> Tuple[Tuple[int, ...], int]:
+        blocks = blocks_of(self.module, self._job.blocks)
+        return tuple(map(elements, blocks)), 4 * sum(each.numel() for _, each in frozen(self.module))
 
     def loss(self, batch: Any) -> torch.Tensor:
         """The mean loss of a batch."""

@@ -26,6 +26,7 @@ from backends.pytorch.replica import flatten
 from backends.pytorch.shard_exchange import ExchangeClock, GatherShares, MeanOfShares
 from backends.pytorch.share_transfer import ShareTransfer
 from backends.pytorch.updates import FlatUpdate
+from profilers.process_memory import return_large_arrays
 
 
 class ShardedReplica(ModuleReplica, ModelShare):
@@ -36,6 +37,7 @@ class ShardedReplica(ModuleReplica, ModelShare):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
+        return_large_arrays()
         self.module.cpu().train()
         named = trained(self.module)
         held = frozen(self.module)

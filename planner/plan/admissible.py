@@ -15,6 +15,9 @@ def admissible(inputs: Inputs, training: Training, request: RecommendRequest) ->
     """The candidates, and notes on devices whose memory limits them. PlanError: none are left."""
     allowed = _sharing(inputs, _allowed(inputs, training, request))
     candidates, notes = _with_room_alone(inputs, training, allowed)
+    if request.settings.engine.is_sharded:
+        candidates, few = _with_room_for_shares(inputs, training, candidates)
+        notes += few
     if not request.strategy.through_server:
         return of_peers(candidates, inputs.pairs.reachable), notes
     candidates, too_small = _with_room_for_servers(inputs, training, candidates)
@@ -57,6 +60,25 @@ def _with_room_alone(inputs: Inputs, training: Training, candidates: Candidates)
     if out.all():
         raise PlanError("; ".join([*notes, "no cluster is left"]))
     return candidates.at(~out), notes
+
+
+def _with_room_for_shares(inputs: Inputs, training: Training, candidates: Candidates) -> tuple[Candidates, list[str]]:
+    """The candidates with so many members that each has the memory of a share, or with one device.
+
+    PlanError: there are none left.
+    """
+    least = np.array([training.least_members[name] for name in inputs.names])
+    members = candidates.members(len(inputs.names))
+    count = members.sum(axis=1)
+    fits = (count == 1) | ((members * least).max(axis=1) <= count)
+    notes = [
+        f"{name} has the memory of a share only in clusters of {each} or more"
+        for name, each in zip(inputs.names, least.tolist(), strict=True)
+        if each > 2
+    ]
+    if not fits.any():
+        raise PlanError("; ".join([*notes, "no cluster is left"]))
+    return candidates.at(fits), notes
 
 
 def _with_room_for_servers(inputs: Inputs, training: Training, candidates: Candidates) -> tuple[Candidates, list[str]]:

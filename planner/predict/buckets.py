@@ -12,6 +12,7 @@ import numpy as np
 
 from backends.strategies.engine import Engine
 from planner.arrays import Bools, Floats
+from planner.predict.shares import ShardedModel
 from profilers.records.steps import StepProfile
 
 #: Buckets of DistributedDataParallel: one is closed by the variable that fills it.
@@ -49,11 +50,13 @@ class TorchBuckets(NamedTuple):
     nccl: (N,), devices that NCCL can reach.
     own_cpu_s: (N,) processor seconds that DistributedDataParallel adds to a gradient, its exchange
         aside.
+    model: as it is divided among the members of a sharded run.
     """
 
     buckets: tuple[Bucket, ...]
     nccl: Bools
     own_cpu_s: Floats
+    model: ShardedModel
 
 
 def of_steps(steps: Sequence[StepProfile], engine: Engine) -> TorchBuckets:
@@ -62,6 +65,7 @@ def of_steps(steps: Sequence[StepProfile], engine: Engine) -> TorchBuckets:
         buckets=tuple(_buckets(steps, engine)),
         nccl=np.array([has_nccl(step) for step in steps]),
         own_cpu_s=np.array([(step.costs.group_cpu_s or 0.0) * step.setup.slowdown for step in steps]),
+        model=ShardedModel.of_step(steps[0]),
     )
 
 

@@ -21,7 +21,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.predict import stream_waits
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
-from planner.predict.kinds import async_server, barrier, ddp, gossip, rounds
+from planner.predict.kinds import async_server, barrier, ddp, gossip, rounds, shards
 from planner.predict.kinds.async_server import serving_s
 from planner.predict.kinds.cycles import COMPUTE, Cycles, served
 from planner.predict.kinds.rounds import Rounds
@@ -29,14 +29,16 @@ from planner.predict.kinds.rounds import Rounds
 #: Rounds of one step, which come first where ``after`` is given.
 ONE_BY_ONE = LocalSpec.from_text("steps:every=1")
 #: The kinds of exchange, by which the errors of predictions are told apart.
-ASYNC_SERVER, BARRIER, DDP, GOSSIP, ROUNDS = "asynchronous server", "barrier", "ddp", "gossip", "rounds"
-KINDS = (ASYNC_SERVER, BARRIER, DDP, GOSSIP, ROUNDS)
+ASYNC_SERVER, BARRIER, DDP, SHARDS = "asynchronous server", "barrier", "ddp", "shards"
+GOSSIP, ROUNDS = "gossip", "rounds"
+KINDS = (ASYNC_SERVER, BARRIER, DDP, SHARDS, GOSSIP, ROUNDS)
 #: What a device that trains alone is filed under, which exchanges nothing.
 ALONE = "alone"
 
 Solver = Callable[[Inputs, Candidates, Floats], Cycles]
 _SOLVERS: dict[str, Solver] = {
-    ASYNC_SERVER: async_server.cycles, BARRIER: barrier.cycles, DDP: ddp.cycles, GOSSIP: gossip.cycles
+    ASYNC_SERVER: async_server.cycles, BARRIER: barrier.cycles, DDP: ddp.cycles, SHARDS: shards.cycles,
+    GOSSIP: gossip.cycles,
 }  # fmt: skip
 
 
@@ -49,7 +51,7 @@ def _kind_within(strategy: Strategy, engine: Engine) -> str:
     """The kind of a single exchange, which rounds wrap."""
     sync = strategy.sync
     if engine.name == TORCH:
-        return DDP
+        return SHARDS if engine.is_sharded else DDP
     if strategy.through_server:
         return BARRIER if not sync.staleness and not sync.backups else ASYNC_SERVER
     return BARRIER if math.isfinite(sync.staleness) or sync.waits_for(2) > 1 else GOSSIP

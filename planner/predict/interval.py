@@ -49,12 +49,13 @@ class ModelErrors(NamedTuple):
 
 
 #: Fitted to 109 recorded audits of 44 fleets, almost all emulated (benchmarks/interval_fit.py).
-#: None is of DDP, which has the error of other barriers.
+#: None is of DDP or of shares, which have the error of other barriers.
 RECORDED = ModelErrors(
     step=0.10,
     watts=0.08,
     kinds={
-        cycle.ASYNC_SERVER: 0.09, cycle.BARRIER: 0.14, cycle.DDP: 0.14, cycle.GOSSIP: 0.05, cycle.ROUNDS: 0.09
+        cycle.ASYNC_SERVER: 0.09, cycle.BARRIER: 0.14, cycle.DDP: 0.14, cycle.SHARDS: 0.14,
+        cycle.GOSSIP: 0.05, cycle.ROUNDS: 0.09,
     },
 )  # fmt: skip
 

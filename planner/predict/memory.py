@@ -16,6 +16,7 @@ from backends.frameworks.optimizer import LARS, OWN, SGD, SLOT_NAMES, UPDATES
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats, Ints
+from planner.predict import shares
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records.steps import StepMemory, StepProfile
 
@@ -66,12 +67,15 @@ class Further(NamedTuple):
         return cls._of_arrays(step, *_native(optimizer))
 
     @classmethod
-    def of_member(cls, step: StepProfile, strategy: Strategy, engine: Engine) -> "Further":
+    def of_member(cls, step: StepProfile, strategy: Strategy, engine: Engine, members: int) -> "Further":
         """Of a member of a cluster: ranks update as a device alone does, peers on their processor.
 
+        members: of the cluster, among whom an engine may divide the model.
         The workers of a server keep nothing; what that keeps is in ``ServerHeadroom``.
         """
         optimizer = strategy.optimizer.name
+        if engine.is_sharded:
+            return cls._of_share(step, _kept(optimizer), members)
         if engine.name == TORCH:
             on_host, on_accelerator = _native(optimizer)
             return cls._of_arrays(step, on_host, on_accelerator + 1 + (engine.hook == "powersgd"))
@@ -80,6 +84,16 @@ class Further(NamedTuple):
             outer = 0 if strategy.through_server else _kept(strategy.shared_kind)
             return cls._of_arrays(step, on_host + 1 + outer, on_accelerator)
         return NOTHING if strategy.through_server else cls._of_arrays(step, _kept(optimizer), 0)
+
+    @classmethod
+    def _of_share(cls, step: StepProfile, kept: int, members: int) -> "Further":
+        """Of a share of the model, in place of the whole replica that was measured."""
+        size, measured = step.size, _kept(OWN if step.setup.own_optimizer else SGD)
+        less_bytes = shares.member_bytes(step, kept, members) - shares.replica_bytes(size, measured)
+        if step.setup.accelerator == "cpu":
+            return cls(host=less_bytes)
+        # A replica has weights and gradients on the host, too; a share is whole there once.
+        return cls(float(shares.whole_bytes(size) - 2 * size.parameter_bytes - size.frozen_bytes), less_bytes)
 
     @classmethod
     def _of_arrays(cls, step: StepProfile, on_host: int, on_accelerator: int) -> "Further":

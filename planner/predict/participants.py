@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from backends.frameworks.process_group import SHARDING
 from backends.strategies.engine import TORCH
 from backends.training.run_settings import RunSettings
 from planner.errors import PlanError
@@ -21,6 +22,8 @@ class Participants(NamedTuple):
     """Timings of those that can, by device, and reasons of those that cannot, by what is lacking.
 
     batch: images of a step that is planned. headroom: for steps in memory, of all that were timed.
+    least_members: of a cluster in which a device has the memory of a member, by device, where the
+        model is divided.
     """
 
     steps: dict[str, StepProfile]
@@ -30,6 +33,7 @@ class Participants(NamedTuple):
     unable: dict[str, str] = {}
     too_small: dict[str, Shortage] = {}
     no_stream: dict[str, str] = {}
+    least_members: dict[str, int] = {}
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -62,18 +66,10 @@ def participants(profile: Profile, model: str, request: RecommendRequest) -> Par
     if settings.clip_norm is not None:
         steps = {name: messages.clipping(step, engine) for name, step in steps.items()}
     planned = settings.batch or next((step.planned_batch for step in steps.values()), 1)
-    headroom = {
-        name: StepHeadroom.on(profile.devices[name], step, Further.of_member(step, settings.strategy, engine))
-        for name, step in steps.items()
-    }
-    too_small = (
-        global_batch.too_small(profile, steps, headroom)
-        if shares_batch
-        else shortage.too_small(headroom, steps, planned)
-    )
+    least, headroom, too_small = _fitting(profile, steps, request, planned)
     steps = _without(steps, too_small)
     no_stream = {} if settings.stream is None else stream_waits.unknown_rates(profile, steps, settings.stream)
-    found = Participants(_without(steps, no_stream), planned, headroom, untimed, unable, too_small, no_stream)
+    found = Participants(_without(steps, no_stream), planned, headroom, untimed, unable, too_small, no_stream, least)
     if no_stream and not found.steps:
         raise PlanError(f"--stream: {'; '.join(dict.fromkeys(no_stream.values()))}")
     return found
@@ -90,6 +86,29 @@ def nobody(found: Participants, profile: Profile, model: str, settings: RunSetti
     named = f" {'--job' if is_job else '--model'} {model}"
     option = f"{named} --batch-size {settings.batch}" if settings.batch else ""
     return PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
+
+
+def _fitting(
+    profile: Profile, steps: Mapping[str, StepProfile], request: RecommendRequest, planned: int
+) -> tuple[dict[str, int], dict[str, StepHeadroom], dict[str, Shortage]]:
+    """``least_members``, ``headroom`` and ``too_small``: those of the largest cluster.
+
+    A model that is divided takes less of each member the more there are.
+    """
+    engine, strategy = request.settings.engine, request.settings.strategy
+    least: dict[str, int] = {}
+    for members in range(2, max(2, len(steps)) + 1) if engine.is_sharded else (len(steps),):
+        headroom = {
+            name: StepHeadroom.on(profile.devices[name], step, Further.of_member(step, strategy, engine, members))
+            for name, step in steps.items()
+        }
+        too_small = (
+            shortage.too_small(headroom, steps, planned)
+            if request.global_batch is None
+            else global_batch.too_small(profile, steps, headroom)
+        )
+        least = dict.fromkeys(_without(steps, too_small), members) | least
+    return least, headroom, too_small
 
 
 def _without(steps: Mapping[str, StepProfile], reasons: Mapping[str, object]) -> dict[str, StepProfile]:
@@ -111,6 +130,8 @@ def _unable(device: DeviceProfile, step: StepProfile, request: RecommendRequest)
         return "fp16 scales its loss, which torch.distributed cannot do here; profile it with --precision bf16 or fp32"
     if step.costs.collectives == ():
         return f"its torch {step.setup.framework_version} was built without torch.distributed"
+    if request.settings.engine.is_sharded and SHARDING not in (step.costs.collectives or ()):
+        return f"its torch {step.setup.framework_version} has no fully_shard, which came with torch 2.6"
     if request.settings.engine.backend == "nccl" and not has_nccl(step):
         return "it has no GPU with NCCL; leave backend=nccl out"
     if device.device.get("host") is not None and not request.allow_plaintext:

@@ -38,6 +38,7 @@ class Training(NamedTuple):
     settings: of the run, with what the profile says where nothing else was asked for.
     samples: of the data set.
     left_out: the reason by device that cannot be a member.
+    least_members: as of ``Participants``.
     too_small_alone: the reason by device that has the memory of a member, but not to train alone.
     offers: by device whose memory is too small, what would fit there.
     what_if: options that ask for something else than what was profiled.
@@ -51,6 +52,7 @@ class Training(NamedTuple):
     fingerprint: str
     samples: int | None
     left_out: dict[str, str]
+    least_members: dict[str, int]
     too_small_alone: dict[str, str]
     offers: dict[str, tuple[StepOffer, ...]]
     what_if: tuple[str, ...]
@@ -180,6 +182,7 @@ def _training(
         fingerprint=first.setup.fingerprint,
         samples=first.setup.samples,
         left_out=found.left_out,
+        least_members=found.least_members,
         too_small_alone={name: f"{first.model}: {short.text}" for name, short in short_alone.items()},
         offers={name: short.offers for name, short in {**short_alone, **found.too_small}.items() if short.offers},
         what_if=(*(f"--rate {name}" for name in request.rates), *batch_asked),

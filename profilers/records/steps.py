@@ -170,12 +170,16 @@ class ModelSize(NamedTuple):
     """Elements that are trained, bytes of them and of what is not trained.
 
     layers: elements of each trained variable, in the order of the flat buffer.
+    blocks: elements of each block that a member of a sharded run gathers at once, without the rest
+        of the model; frozen_bytes: of parameters that are not trained, part of the state.
     """
 
     parameters: int
     parameter_bytes: int
     state_bytes: int
     layers: Tuple[int, ...] = ()
+    blocks: Tuple[int, ...] = ()
+    frozen_bytes: int = 0
 
     def check(self) -> None:
         """Raises ValueError where the variables do not add up to the parameters."""

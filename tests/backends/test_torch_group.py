@@ -185,6 +185,17 @@ def test_shares_with_activation_checkpointing_or_unlike_numbers_of_parts_come_to
     np.testing.assert_allclose(left[0]["weights"], alone, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.e2e
+def test_two_train_by_shares_what_one_has_not_the_memory_for(tmp_path):
+    """A replica with what AdamW keeps takes 240 MB, a share 120 MB and what it gathers."""
+    given = {"model": "deep", "optimizer": "adamw", "limit": 210_000_000, "steps": 2}
+    codes, _, left = members(tmp_path, (8,), **given)
+    assert codes == [1] and not left
+    codes, _, left = members(tmp_path, (8, 8), sharded=True, **given)
+    assert codes == [0, 0]
+    assert np.isfinite(left[0]["weights"]).all() and left[0]["weights"].size > 15_000_000
+
+
 @pytest.mark.chaos
 def test_a_member_with_shares_that_is_killed_ends_the_others_with_one_line(tmp_path):
     codes, said, _ = members(tmp_path, (8, 8, 8), leaves_after=3, sharded=True)

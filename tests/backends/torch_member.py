@@ -9,9 +9,11 @@ member, which takes its batches from these as a run does; without it batches are
 import functools
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -21,15 +23,25 @@ from backends.frameworks.base import Replica
 from backends.frameworks.model_share import ModelShare
 from backends.frameworks.optimizer import OptimizerSettings
 from backends.frameworks.process_group import GroupError, GroupSettings
+from backends.models.layers import Dense, Flatten, Relu
 from backends.network import framing
 from backends.pytorch import known_job, process_group, require_process_group, sharded_replica
 from backends.pytorch.replica import TorchReplica
 from backends.training.step import combine_parts
-from tests.backends.fakes import images, split
+from tests.backends.fakes import CLASSES, images, split
 from tests.backends.rank_run import drawn
 from tests.backends.replicas import NORMALISED, PLAIN, WIDE
 
-MODELS = {"plain": PLAIN, "normalised": NORMALISED, "wide": WIDE}
+#: Of 60 MB, in blocks of 4 MB.
+DEEP = PLAIN._replace(layers=(Flatten(), Dense(1000), *[Relu(), Dense(1000)] * 15, Relu(), Dense(CLASSES)))
+MODELS = {"plain": PLAIN, "normalised": NORMALISED, "wide": WIDE, "deep": DEEP}
+
+
+def limit_memory(more_bytes: int) -> None:
+    """Let this process have no more than so many bytes besides what it has."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData"))
+    limit = 1024 * int(line.split()[1]) + more_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def learning(kind: str, clip_norm: float | None) -> OptimizerSettings:
@@ -41,6 +53,8 @@ def main() -> None:
     given = json.loads(sys.argv[1])
     rank, batches = given["rank"], given["batches"]
     require_process_group()
+    if "limit" in given:
+        limit_memory(given["limit"])
     replica = _replica(given)
     listener = framing.listen("127.0.0.1", given["port"]) if rank == 0 else None
     settings = GroupSettings(

@@ -78,6 +78,18 @@ def ring(n: int) -> Collective:
 
 
 @functools.lru_cache(maxsize=64)
+def gather(n: int) -> Collective:
+    """Shares of equal size go around the ring once; a ring that reduces to shares sends as much."""
+    return Collective(ring(n).shares / 2, max(0, n - 1))
+
+
+@functools.lru_cache(maxsize=64)
+def all_to_all(n: int) -> Collective:
+    """Each member sends each other one its part, all at once."""
+    return Collective((1 - np.eye(n)) / n, int(n > 1))
+
+
+@functools.lru_cache(maxsize=64)
 def two_trees(n: int) -> Collective:
     """Half of a message goes up and down each of the two binary trees that NCCL makes."""
     shares = np.zeros((n, n))

@@ -7,7 +7,7 @@ backward pass is what a step takes longer. Where processors compute, the thread 
 the share of one thread among those of the backward pass, and this loses what it takes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,8 +79,8 @@ class SynchronousStep(NamedTuple):
     sent_bytes: Floats
 
 
-class _Reduction(NamedTuple):
-    """An all-reduce: its links' share of a byte, seconds, and (n,) processor seconds.
+class CollectiveCost(NamedTuple):
+    """A collective: its links' share of a byte, seconds, and (n,) processor seconds.
 
     empty_cpu_s: of an empty message. alone_s_per_byte, beside_s_per_byte: as in ``Work``.
     """
@@ -91,11 +91,16 @@ class _Reduction(NamedTuple):
     alone_s_per_byte: Floats
     beside_s_per_byte: Floats
 
+    def alone(self, work: Work, message_bytes: float) -> tuple[float, Floats]:
+        """Its seconds where nothing is computed meanwhile, and (n,) processor seconds."""
+        cpu_s = self.empty_cpu_s + self.alone_s_per_byte * message_bytes
+        return max(self.takes.of(message_bytes), float((cpu_s * _per_cpu_s(work)).max())), cpu_s
+
 
 def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, network: Network) -> SynchronousStep:
     """A step of DistributedDataParallel; that of a member alone sends nothing."""
     n = work.gradient_s.size
-    reductions: dict[bool, _Reduction] = {}
+    reductions: dict[bool, CollectiveCost] = {}
     sent_bytes, handled_s, delay_s, end_s = np.zeros((n, n)), np.zeros(n), np.zeros(n), 0.0
     # A step begins with what follows the exchange of the one before: the rest of its gradient, such
     # as scaling all of it, and the update.
@@ -106,7 +111,7 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
         message_bytes = bucket.message_bytes / bucket.messages
         small = message_bytes < transport.tree_below_bytes
         if small not in reductions:
-            reductions[small] = _reduction(work, transport, network, of_message(transport, n, message_bytes))
+            reductions[small] = exchange(work, transport, network, of_message(transport, n, message_bytes))
         shares, takes, empty_cpu_s, *s_per_byte = reductions[small]
         alone_s, beside_s = (empty_cpu_s * bucket.messages + each * bucket.message_bytes for each in s_per_byte)
         link_s = takes.hops_s * bucket.messages + takes.s_per_byte * bucket.message_bytes
@@ -123,13 +128,13 @@ def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, networ
     return SynchronousStep(step_s, busy_s, sent_bytes)
 
 
-def _reduction(work: Work, transport: Transport, network: Network, made: Collective) -> _Reduction:
-    """Of one kind of message. A hop begins when the processors are done with the one before."""
+def exchange(work: Work, transport: Transport, network: Network, made: Collective) -> CollectiveCost:
+    """A hop begins when the processors are done with the one before."""
     shares = made.shares
     hops_s, s_per_byte = duration(transport, network, made)
     hops_s += made.hops * float((work.hop_cpu_s * _per_cpu_s(work)).max())
     takes = Duration(hops_s, s_per_byte)
-    return _Reduction(shares, takes, made.hops * work.hop_cpu_s, work.alone.of(shares), work.beside.of(shares))
+    return CollectiveCost(shares, takes, made.hops * work.hop_cpu_s, work.alone.of(shares), work.beside.of(shares))
 
 
 def _beside_computing(
@@ -166,21 +171,35 @@ def _per_cpu_s(work: Work) -> Floats:
 
 def cycles(inputs: Inputs, candidates: Candidates, gradient_s: Floats) -> Cycles:
     """Cycles of all clusters. gradient_s: (C, N)."""
-    return solve_peers(inputs, candidates, gradient_s, _steps)
+    return solve_peers(inputs, candidates, gradient_s, of_ranks(_step))
 
 
-def _steps(inputs: Inputs, ranked: Ints, gradient_s: Floats) -> Step:
-    """A step of M sets of n ranks. ranked, gradient_s: (M, n)."""
-    torch = inputs.torch
-    assert torch is not None, "the engine is torch.distributed"
-    cycle_s, busy_s, sent = np.zeros((3, *ranked.shape))
-    for at, (members, each_s) in enumerate(zip(ranked, gradient_s, strict=True)):
-        uses_nccl = inputs.engine.backend != "gloo" and bool(torch.nccl[members].all())
-        transport = collectives.NCCL if uses_nccl else collectives.GLOO
-        made = [bucket._replace(ready=np.asarray(bucket.ready)[members]) for bucket in torch.buckets]
-        step = synchronous(_work(inputs, members, each_s, uses_nccl), made, transport, _network(inputs, members))
-        cycle_s[at], busy_s[at], sent[at] = step.step_s, step.busy_s, step.sent_bytes.sum(axis=1) / inputs.message.up
-    return Step(cycle_s, busy_s, sent)
+#: A step of the ranks of one cluster: of all inputs, and what there is of these ranks.
+StepOfRanks = Callable[[Inputs, Ints, Work, Transport, Network], SynchronousStep]
+
+
+def of_ranks(step_of: StepOfRanks) -> Callable[[Inputs, Ints, Floats], Step]:
+    """A step of M sets of n ranks, as ``peers.solve`` asks for, by that of each set."""
+
+    def steps(inputs: Inputs, ranked: Ints, gradient_s: Floats) -> Step:
+        assert inputs.torch is not None, "the engine is torch.distributed"
+        cycle_s, busy_s, sent = np.zeros((3, *ranked.shape))
+        for at, (members, each_s) in enumerate(zip(ranked, gradient_s, strict=True)):
+            uses_nccl = inputs.engine.backend != "gloo" and bool(inputs.torch.nccl[members].all())
+            transport = collectives.NCCL if uses_nccl else collectives.GLOO
+            work, network = _work(inputs, members, each_s, uses_nccl), _network(inputs, members)
+            step = step_of(inputs, members, work, transport, network)
+            cycle_s[at], busy_s[at] = step.step_s, step.busy_s
+            sent[at] = step.sent_bytes.sum(axis=1) / inputs.message.up
+        return Step(cycle_s, busy_s, sent)
+
+    return steps
+
+
+def _step(inputs: Inputs, members: Ints, work: Work, transport: Transport, network: Network) -> SynchronousStep:
+    assert inputs.torch is not None, "the engine is torch.distributed"
+    made = [bucket._replace(ready=np.asarray(bucket.ready)[members]) for bucket in inputs.torch.buckets]
+    return synchronous(work, made, transport, network)
 
 
 def _work(inputs: Inputs, ranked: Ints, gradient_s: Floats, uses_nccl: bool) -> Work:

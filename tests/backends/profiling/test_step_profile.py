@@ -11,6 +11,7 @@ from backends import models
 from backends.agent.main import AgentTask
 from backends.frameworks import base
 from backends.profiling import batch_curve, step_parts, step_profile, update_costs
+from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.member_specs import ReplicaSpec
 from backends.protocol.orders import RepeatSteps, TimeSteps
@@ -64,6 +65,15 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> tuple[StepProfile, list[S
 
 def time_steps(job: Job, model: str, framework: str = "torch", batch: int = 4) -> StepProfile:
     return step_profile.time_steps(job, TimeSteps(ReplicaSpec(framework, model), batch, "adaptive"))
+
+
+def test_without_memory_for_more_than_a_step_other_optimizers_are_not_timed(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryProbe, "leaves_room_for", lambda probe, more_bytes: False)
+    found = time_steps(Job(), model)
+    assert not found.costs.optimizers and found.costs.group_cpu_s is None
+    assert found.costs.service_s.values
 
 
 @of_one_profile

@@ -17,6 +17,12 @@ def test_other_optimizers_are_timed_by_name_for_both_places(kind: str) -> None:
     assert np.isfinite(replica.weights).all()
 
 
+def test_a_server_without_the_memory_for_all_is_timed_with_fewer_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(update_costs, "timed", lambda update: (update(), 0.5))
+    found = update_costs.service_s(1000, most=100)
+    assert set(found.values) == {5.0}  # ten times as long
+
+
 class OfJob(Softmax):
     """A replica of a job whose own optimizer adds up what it is given."""
 

@@ -11,6 +11,8 @@ from planner.plan.recommend import make_plan
 from planner.plan.recommendation import Recommendation, Row
 from planner.predict.sample_efficiency import NONE
 from planner.profile.file import Profile
+from profilers.records.device import HostMemory
+from profilers.records.steps import BatchMemory, StepMemory
 from tests.planner import profiles
 from tests.planner.requests import asked
 
@@ -142,3 +144,55 @@ def test_where_nobody_can_the_reasons_are_told() -> None:
     remote = {name: each._replace(device={**each.device, "host": name}) for name, each in profile.devices.items()}
     with pytest.raises(PlanError, match=r"--engine torch: no device can take part \(a: .*--allow-plaintext; b: "):
         found("torch", profile._replace(devices=remote))
+
+
+def of_memory(**left_bytes: int) -> Profile:
+    """Devices whose memory has so many bytes beside a step of 100 MB of weights, in 100 blocks."""
+    size = {
+        "parameter_bytes": 100_000_000,
+        "parameters": 25_000_000,
+        "layers": (25_000_000,),
+        "blocks": (250_000,) * 100,
+    }
+    steps = {
+        name: profiles.step(
+            0.5, accelerator="cpu", job=True, collectives=("gloo", "fully_shard"), **size,
+            memory=StepMemory(tuple(BatchMemory(batch, 3_600_000_000 - more) for batch in (16, 32))),
+        )
+        for name, more in left_bytes.items()
+    }  # fmt: skip
+    facts = profiles.facts()._replace(memory=HostMemory(8_000_000_000, 4_000_000_000))
+    return profiles.profile({name: profiles.device(step)._replace(facts=facts) for name, step in steps.items()})
+
+
+ADAMW = asked({"time": 1.0}, steps=1000, optimizer="adamw")
+
+
+def clusters(ranked: Recommendation) -> set[str]:
+    return {"".join(row.config.workers) for row in rows(ranked)}
+
+
+def test_devices_that_cannot_train_alone_share_a_model_in_clusters_of_enough_members() -> None:
+    """With AdamW a replica takes 100 MB more than was measured, a share of two or three less."""
+    tight = of_memory(a=200_000_000, b=0, c=-120_000_000)  # c lacks what a share of two takes
+    ranked = best_of(tight, ADAMW, "torch:shard=full", SERVER, NONE)
+    assert clusters(ranked) == {"a", "ab", "abc"}
+    assert "c has the memory of a share only in clusters of 3 or more" in ranked.notes
+    assert any(note.startswith("b cannot train alone: ") for note in ranked.notes)
+    assert clusters(best_of(tight, ADAMW, "torch", SERVER, NONE)) == {"a"}
+
+
+def test_whom_a_share_does_not_fit_or_whose_torch_has_none_is_left_out() -> None:
+    tight = of_memory(a=200_000_000, b=0, c=-300_000_000)
+    ranked = best_of(tight, ADAMW, "torch:shard=full", SERVER, NONE)
+    assert clusters(ranked) == {"a", "ab"} and set(ranked.parts[0].training.left_out) == {"c"}
+    old = profiles.device(profiles.changed(tight.devices["b"].steps[0], collectives=("gloo",)))
+    without = best_of(profiles.profile({**tight.devices, "b": old}), ADAMW, "torch:shard=full", SERVER, NONE)
+    reason = without.parts[0].training.left_out["b"]
+    assert reason == "its torch 2.0 has no fully_shard, which came with torch 2.6"
+
+
+def test_what_updates_more_than_elements_is_refused_for_shares() -> None:
+    lars = asked({"time": 1.0}, optimizer="lars")
+    with pytest.raises(PlanError, match="optimizer lars cannot update; choose --optimizer sgd, adam, adamw"):
+        best_of(of_memory(a=0, b=0), lars, "torch:shard=full", SERVER, NONE)

@@ -135,13 +135,15 @@ def test_a_device_alone_keeps_what_its_optimizer_keeps_more_than_sgd_where_it_co
 def test_a_member_keeps_what_its_updates_and_its_exchange_need(
     strategy: str, engine: Engine, on_cpu: tuple[int, int], on_gpu: tuple[int, int]
 ) -> None:
-    members = (Further.of_member(step, Strategy.from_text(strategy), engine) for step in (ON_CPU, ON_GPU))
+    members = (Further.of_member(step, Strategy.from_text(strategy), engine, 3) for step in (ON_CPU, ON_GPU))
     assert [tuple(each / MB for each in member) for member in members] == [on_cpu, on_gpu]
 
 
 def test_what_a_jobs_own_optimizer_keeps_was_measured_and_what_others_keep_was_not() -> None:
     own = profiles.changed(ON_GPU, own_optimizer=True)
-    assert Further.alone(own, "own") == Further.of_member(own, Strategy.from_text("sgp:optimizer=own"), OWN) == (0, 0)
+    assert (
+        Further.alone(own, "own") == Further.of_member(own, Strategy.from_text("sgp:optimizer=own"), OWN, 3) == (0, 0)
+    )
     assert Further.alone(own, "sgd") == (0, 10 * MB)
 
 
