@@ -27,10 +27,10 @@ WARM_STEPS = 5
 
 def main() -> None:
     arguments = parser(__doc__)
-    arguments.add_argument("--cpus", type=float, default=0.8, help="cores of the fast device; the other has half")
+    arguments.add_argument("--cpus", type=float, default=0.5, help="cores of the fast device; the other has half")
     arguments.add_argument("--rate", default="1000mbit")
-    arguments.add_argument("--global-batch", type=int, default=48)
-    arguments.add_argument("--steps", type=int, default=60)
+    arguments.add_argument("--global-batch", type=int, default=96)
+    arguments.add_argument("--steps", type=int, default=30)
     arguments.add_argument("--rounds", type=int, default=5, help="pairs of runs")
     options = arguments.parse_args()
     spec = "\n".join(
