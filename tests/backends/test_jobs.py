@@ -136,9 +136,6 @@ def adam():
 def no_optimizer():
     return plain(optimizer=lambda parameters: 3)
 
-def a_loader():
-    return plain(torch.utils.data.DataLoader(Pairs()))
-
 def many_losses():
     return plain(loss=lambda outputs, targets: (outputs - targets) ** 2)
 
@@ -645,7 +642,6 @@ def test_samples_that_are_read_in_order_or_are_no_tuples_cannot_be_given_to_othe
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a_loader", "its train is a DataLoader; give the data set itself"),
         ("many_losses", "its loss gives 2 numbers for a batch"),
         ("frozen", "no parameter that is trained"),
         ("no_module", "its model is a value of type builtin_function_or_method"),
