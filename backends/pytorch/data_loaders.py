@@ -74,11 +74,13 @@ def _require_batch_size(name: str, loader: Any, made: Any) -> None:
         )
 
 
-def described(name: str, loader: Any) -> str:
-    """What is done with a DataLoader, in a line for the screen."""
+def described(name: str, loader: Any, in_lanes: bool) -> str:
+    """What is done with a DataLoader, in a line; in_lanes: as in ``EvaluationSet``."""
     reads = "%d workers read it" % loader.num_workers if loader.num_workers else "it is read without workers"
     order = ""
-    if name == "train" and loader.batch_sampler is not None and not isinstance(loader.dataset, IterableDataset):
+    if in_lanes:
+        order = ", in lanes"
+    elif name == "train" and loader.batch_sampler is not None and not isinstance(loader.dataset, IterableDataset):
         order = ", in the order of its %s" % type(loader.batch_sampler.sampler).__name__
     return "%s is a DataLoader: batches of the plan take the place of its own, and %s%s" % (name, reads, order)
 

@@ -66,7 +66,8 @@ def load_job(user: UserJob) -> LoadedJob:
         _try(job, name, data)
     if not any(parameter.requires_grad for parameter in user.model.parameters()):
         raise ValueError("its model has no parameter that is trained: requires_grad is false for all, or there is none")
-    note = "; ".join(described(name, data) for name, data in given.items() if isinstance(data, DataLoader))
+    loaders = {name: data for name, data in given.items() if isinstance(data, DataLoader)}
+    note = "; ".join(described(name, loader, user.state is not None) for name, loader in loaders.items())
     return LoadedJob(job, train, test, user.class_names, note)
 
 

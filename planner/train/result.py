@@ -101,7 +101,9 @@ def end_of(account: RunAccount, rule: StopRule) -> dict[str, Any]:
     if rule.target is None:
         return {"ended": ended, "target": None}
     first = next((each.step for each in account.evaluations if rule.target.reached(each)), None)
-    return {"ended": ended, "target": {**rule.target._asdict(), "reached": first is not None, "step": first}}
+    metric, value, _ = rule.target
+    target = {"metric": metric, "value": value, "reached": first is not None, "step": first}
+    return {"ended": ended, "target": target}
 
 
 def learning_notes(evaluations: Sequence[Evaluated], classes: int) -> list[str]:

@@ -1,6 +1,7 @@
 """Training reads or makes a plan, checks that data and checkpoint fit it, and carries it out."""
 
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,12 +112,17 @@ def carry_out(run: TrainingRun, resume: Path | None = None, lasting_s: float = m
 
     The run's folder then holds plan, options, events, checkpoint and result. Whatever of them could
     not be written or worked out is among the result's ``problems``. Raises RunError, also where the
-    run is complete but its figures cannot be worked out; result.json then has its account.
+    run is complete but its figures cannot be worked out; result.json then has its account. Raises
+    PlanError for a target that cannot be judged; there is no folder then.
     """
     plan, folder = run.plan, run.folder
     save(plan, folder.plan)
     save(run.options, folder.options)
-    account = run.run(resume, lasting_s)
+    try:
+        account = run.run(resume, lasting_s)
+    except PlanError:  # what cannot be trained, as a target of no metric, leaves no run behind
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
     try:
         result = run_result(plan, account, worker_results(plan, account, run.reports))
     except Exception as error:  # no figure that fails costs the run

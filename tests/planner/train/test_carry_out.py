@@ -71,7 +71,7 @@ def test_numbers_that_json_does_not_have_become_null_and_cost_nothing(tmp_path: 
 def test_a_metric_that_was_never_finite_costs_nothing(tmp_path: Path) -> None:
     result = train.carry_out(ended_run(tmp_path, "f1=0.9"))
     assert result["problems"] == []
-    assert kept(tmp_path)["target"] == {"metric": "f1", "value": 0.9, "direction": "", "reached": False, "step": None}
+    assert kept(tmp_path)["target"] == {"metric": "f1", "value": 0.9, "reached": False, "step": None}
 
 
 def test_on_a_full_disk_the_result_is_returned_and_the_problem_told_once(

@@ -158,7 +158,7 @@ def test_a_time_outside_of_its_interval_is_explained() -> None:
 def test_the_result_tells_whether_the_target_was_reached_and_when(wanted: float, reached: bool, step: int) -> None:
     courses = [evaluated(step, 0.1, "a")._replace(metrics={"accuracy": step / 80}) for step in (20, 40, 60)]
     ended = end_of(account(evaluations=courses), StopRule(MetricTarget("accuracy", wanted)))
-    target = {"metric": "accuracy", "value": wanted, "direction": "", "reached": reached, "step": step}
+    target = {"metric": "accuracy", "value": wanted, "reached": reached, "step": step}
     assert ended == {"ended": None, "target": target}
     early = account()._replace(finished=False, reason=NO_IMPROVEMENT)
     assert end_of(early, StopRule(patience=3)) == {"ended": NO_IMPROVEMENT, "target": None}
