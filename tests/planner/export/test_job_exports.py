@@ -1,0 +1,229 @@
+"""Exports of jobs as people write them: weights always come back, graphs where they are right."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.errors import ExportError
+from planner.export import export as exports
+from planner.export.export import export
+from planner.jobs.reference import find_job
+from tests.installed import computes_with, needs
+from tests.trained_runs import trained_job_folder
+
+pytestmark = computes_with("torch")
+
+JOBS = '''
+import os
+from types import SimpleNamespace
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+PLACES, WORDS = 7, 20
+
+
+def made(model, forward=None, count=12, loss=nn.functional.mse_loss, **others):
+    data = TensorDataset(torch.randn(count, 8), torch.randn(count, 1))
+    return SimpleNamespace(**{"model": model, "train": data, "test": data, "loss": loss, "forward": forward, **others})
+
+
+class Words(nn.Module):
+    """As in a language model: (time, batch), a hidden state, and one matrix with two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.rnn, self.decoder = nn.Embedding(WORDS, 6), nn.LSTM(6, 6), nn.Linear(6, WORDS)
+        self.decoder.weight = self.encoder.weight
+        self.frozen = nn.Linear(6, 6).requires_grad_(False)
+        self.register_buffer("order", torch.randperm(5))
+        self.register_buffer("mask", torch.full((2, 2), float("-inf")).triu(1))
+        self.register_buffer("scratch", torch.ones(3), persistent=False)
+
+    def forward(self, words, hidden, mask):
+        found, hidden = self.rnn(self.encoder(words) + mask.sum(), hidden)
+        return {"scores": self.decoder(found), "hidden": hidden}
+
+
+def words():
+    def forward(model, batch):
+        words = batch[0].T
+        hidden = torch.zeros(1, len(batch[0]), 6), torch.zeros(1, len(batch[0]), 6)
+        return model(words, hidden, mask=torch.zeros(PLACES, PLACES))["scores"].flatten(0, 1), batch[1].T.flatten()
+
+    texts = TensorDataset(*torch.randint(0, WORDS, (2, 12, PLACES)))
+    return made(Words(), forward, train=texts, test=texts, loss=nn.functional.cross_entropy)
+
+
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 1)
+
+    def score(self, x):
+        return self.layer(x)
+
+
+def parts():
+    return made(Parts(), lambda model, batch: (model.score(batch[0]), batch[1]))
+
+
+class Moody(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * (1 if len(x) == 2 else -1)
+
+
+def moody():
+    return made(Moody(8, 1))
+
+
+class Noisy(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) + torch.randn(len(x), 1)
+
+
+def noisy():
+    return made(Noisy(8, 1))
+
+
+def alone():
+    return made(nn.Linear(8, 1), count=1)
+
+
+def whole():
+    return made(nn.Linear(8, 1), train=[(torch.ones(5, 8), torch.ones(5, 1))] * 4,
+                test=[(torch.ones(5, 8), torch.ones(5, 1))] * 4, collate=lambda samples: samples[0])
+
+
+def lazy():
+    return made(nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d(), nn.LazyLinear(1)))
+
+
+def elsewhere():
+    if "GONE" in os.environ:
+        raise FileNotFoundError(2, "No such file", "set.csv")
+    return made(nn.Sequential(nn.Linear(8, 1), nn.BatchNorm1d(1)))
+'''
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a run of one of the jobs, in its folder; printed lines are not tried."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(exports.lines, "working", lambda lines: lines)
+    Path("jobs.py").write_text(JOBS)
+    return lambda name, seed=0: trained_job_folder(Path("runs"), f"jobs.py:{name}", seed=seed).path
+
+
+def loaded(path: str) -> dict[str, Any]:
+    import torch
+    from safetensors.torch import load_file
+
+    found: dict[str, Any] = load_file(path) if path.endswith("s") else torch.load(path, weights_only=True)
+    return found
+
+
+def fresh(name: str) -> Any:
+    """The model as the job's function makes it."""
+    made: dict[str, Any] = {"__name__": "jobs"}
+    exec(JOBS, made)  # noqa: S102
+    return made[name]().model
+
+
+@pytest.mark.parametrize("path", ["model.pth", "model.safetensors"])
+@pytest.mark.parametrize("job", ["words", "parts", "moody", "noisy", "alone", "whole", "lazy"])
+def test_the_users_own_class_takes_the_weights_strictly(trained: Any, job: str, path: str) -> None:
+    folder = trained(job)
+    export(folder, Path(path))
+    state = loaded(path)
+    fresh(job).load_state_dict(state)
+    with np.load(folder / "checkpoint.npz") as saved:
+        kept = {name.partition("/")[2]: saved[name] for name in saved if name.startswith(("weights/", "state/"))}
+    assert kept.keys() - state.keys() <= {"scratch"}
+    assert all((values == state[name].numpy()).all() for name, values in kept.items() if name in state)
+
+
+def test_a_matrix_with_two_names_is_one_when_it_is_loaded(trained: Any) -> None:
+    export(trained("words"), Path("model.pth"))
+    state = loaded("model.pth")
+    assert state["decoder.weight"].data_ptr() == state["encoder.weight"].data_ptr()
+    assert sorted(state["order"].tolist()) == [0, 1, 2, 3, 4] and "scratch" not in state
+
+
+@needs("onnx", "onnxscript", "onnxruntime")
+@pytest.mark.parametrize("path", ["model.onnx", "model.pt"])
+def test_the_axis_of_the_batch_is_where_it_is(trained: Any, path: str) -> None:
+    made = export(trained("words"), Path(path))
+    shapes = {each.name: each.shape for each in (*made.inputs, *made.outputs)}
+    hidden = (1, None, 6)
+    assert shapes == {
+        "input_0": (7, None), "input_1_0": hidden, "input_1_1": hidden, "mask": (7, 7),
+        "scores": (7, None, 20), "hidden_0": hidden, "hidden_1": hidden,
+    }  # fmt: skip
+    found: dict[str, Any] = {}
+    exec("\n".join(made.lines).replace("print(", "outputs = list("), found)  # noqa: S102
+    assert [tuple(each.shape) for each in found["outputs"]] == [each.example for each in made.outputs]
+
+
+@pytest.mark.parametrize("path", ["model.onnx", "model.pt"])
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        ("parts", "its forward does not call the model with tensors, but its parts or its methods"),
+        ("moody", "made of a batch of 2 samples, it computes something else for one of 3"),
+        ("noisy", "its outputs for the same inputs are others each time"),
+        ("alone", "the test set has one sample"),
+        ("whole", "no input of the model grows with the number of samples, so that its batch would be fixed"),
+    ],
+)
+def test_a_graph_that_would_be_wrong_is_refused_with_a_format_that_works(
+    trained: Any, job: str, reason: str, path: str
+) -> None:
+    folder = trained(job)
+    with pytest.raises(ExportError, match=f"cannot export jobs.py:{job} to {path}: {reason}") as refused:
+        export(folder, Path(path))
+    assert str(refused.value).endswith("; export its weights to model.pth")
+    assert {each.name for each in Path().iterdir()} - {"__pycache__"} == {"runs", "jobs.py"}
+
+
+def test_without_its_data_the_weights_of_a_job_come_back_as_the_checkpoint_has_them(
+    trained: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = trained("elsewhere")
+    monkeypatch.setenv("GONE", "1")
+    made = export(folder, Path("model.pth"))
+    assert "the job's function fails here: FileNotFoundError" in made.notes[0] and "PLANNER_DATA" in made.notes[0]
+    assert made.lines[-1] == "# with your model: model.load_state_dict(weights, strict=False)"
+    monkeypatch.delenv("GONE")
+    assert not any(fresh("elsewhere").load_state_dict(loaded("model.pth"), strict=False))
+
+
+def test_a_model_of_other_names_is_refused_in_every_format_alike(trained: Any) -> None:
+    folder = trained("parts")
+    Path("jobs.py").write_text(JOBS.replace("self.layer", "self.other"))
+    for path in ("model.pth", "model.pt"):
+        with pytest.raises(
+            ExportError, match="another model: the checkpoint has no other.weight, other.bias"
+        ) as refused:
+            export(folder, Path(path))
+        assert "export its weights" not in str(refused.value)
+
+
+def test_an_export_into_the_folder_of_the_job_changes_nothing_of_it(trained: Any) -> None:
+    folder = trained("lazy")
+    before = find_job("jobs.py:lazy")
+    for path in ("model.pth", "model.safetensors", "model.pt"):
+        export(folder, Path(path))
+    after = find_job("jobs.py:lazy")
+    assert (after.fingerprint, after.project.files) == (before.fingerprint, before.project.files)
+
+
+def test_the_generators_are_seeded_as_in_the_run(trained: Any) -> None:
+    """A buffer of whole numbers may be drawn, and is in no checkpoint."""
+    import torch
+
+    export(trained("words", seed=5), Path("model.pth"))
+    torch.manual_seed(5)
+    assert loaded("model.pth")["order"].tolist() == fresh("words").order.tolist()

@@ -1,0 +1,16 @@
+"""Lines are run in a process of their own before they are printed."""
+
+import pytest
+
+from planner.export.lines import Lines, working
+
+
+def test_lines_that_use_the_model_are_left_out_where_it_takes_no_zeros() -> None:
+    load = ("x = [1]",)
+    assert working(Lines(load, ("print(x[0])",))) == Lines(load, ("print(x[0])",))
+    assert working(Lines(load, ("print(x[1])",))) == Lines(load)
+
+
+def test_what_does_not_load_is_an_error_with_its_reason() -> None:
+    with pytest.raises(ValueError, match="^its file does not load: NameError: name 'y' is not defined$"):
+        working(Lines(("x = y",), ("print(x)",)))
