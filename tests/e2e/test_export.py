@@ -1,7 +1,9 @@
 """The lines that `planner export` prints run its file where only the framework is installed."""
 
+import contextlib
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +13,7 @@ import pytest
 from tests.e2e.clean_environments import CleanPython
 from tests.installed import computes_with, needs
 from tests.running import HANG_S, ROOT, run
-from tests.trained_runs import images, probabilities, trained_folder
+from tests.trained_runs import images, probabilities, trained_folder, trained_job_folder
 
 pytestmark = computes_with("torch")
 IMAGES = 8
@@ -41,7 +43,7 @@ def run_lines(python: Path, folder: Path, lines: list[str], then: str) -> tuple[
         [python, "-I", script], cwd=folder, capture_output=True, text=True, check=False, timeout=HANG_S
     )
     assert done.returncode == 0, done.stderr
-    printed, answer = done.stdout.strip().splitlines()
+    printed, answer = done.stdout.strip("\n").rpartition("\n")[::2]
     return printed, json.loads(answer)
 
 
@@ -125,3 +127,84 @@ def test_keras_files_load_where_only_tensorflow_is_installed(
     printed, (outputs, classes) = run_lines(clean_python("tensorflow"), tmp_path, made["lines"], then)
     assert printed in CLASSES and classes == CLASSES
     np.testing.assert_allclose(outputs, trained.probabilities, atol=1e-4)
+
+
+#: As in a language model: words are (time, batch), and a hidden state is passed on.
+WORDS = """
+from types import SimpleNamespace
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.rnn, self.decoder = nn.Embedding(20, 6), nn.LSTM(6, 6), nn.Linear(6, 20)
+        self.decoder.weight = self.encoder.weight
+
+    def forward(self, words, hidden):
+        found, hidden = self.rnn(self.encoder(words), hidden)
+        return self.decoder(found), hidden
+
+def forward(model, batch):
+    hidden = tuple(torch.zeros(2, 1, len(batch[0]), 6))
+    return model(batch[0].T, hidden)[0].flatten(0, 1), batch[1].T.flatten()
+
+def job():
+    texts = TensorDataset(*torch.randint(0, 20, (2, 12, 7)))
+    return SimpleNamespace(model=Words(), train=texts, test=texts, loss=nn.functional.cross_entropy, forward=forward)
+"""
+
+
+def test_weights_of_a_recurrent_job_load_into_its_own_class_in_a_fresh_process(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text(WORDS)
+    with contextlib.chdir(tmp_path):
+        folder = trained_job_folder(Path("run"), "words.py:job").path
+    command = run(tmp_path, "export", str(folder), "--to", "model.pth", "--json")
+    assert command.popen.returncode == 0, command.errors
+    own = "import sys; sys.path.insert(0, '.')\nimport torch\nfrom words import Words\nmodel = Words()"
+    strictly = "print(model.load_state_dict(torch.load('model.pth', weights_only=True)))"
+    then = "print(json.dumps(model.decoder.weight.tolist()))"
+    printed, weights = run_lines(Path(sys.executable), tmp_path, [own, strictly], then)
+    assert printed == "<All keys matched successfully>"
+    with np.load(tmp_path / "run/checkpoint.npz") as saved:
+        assert (np.float32(weights) == saved["weights/encoder.weight"]).all()
+    printed, _ = run_lines(Path(sys.executable), tmp_path, json.loads(command.output)["lines"], "print(0)")
+    assert "tensor" in printed
+
+
+KERAS = """
+from types import SimpleNamespace
+import tensorflow as tf
+
+class Net(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = tf.keras.layers.Dense(1)
+
+    def call(self, x):
+        return self.dense(x)
+
+def job():
+    data = tf.data.Dataset.from_tensor_slices((tf.random.normal((12, 8)), tf.random.normal((12, 1))))
+    return SimpleNamespace(model=Net(), train=data, test=data, loss=tf.keras.losses.MeanSquaredError())
+"""
+
+
+@needs("tensorflow")
+def test_weights_of_a_keras_class_load_into_it_in_a_fresh_process(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(KERAS)
+    with contextlib.chdir(tmp_path):
+        folder = trained_job_folder(Path("run"), "net.py:job", "tensorflow").path
+    whole = run(tmp_path, "export", str(folder), "--to", "model.keras")
+    assert whole.popen.returncode == 1
+    assert "its file does not load: TypeError: Could not locate class 'Net'" in whole.last_line
+    assert whole.last_line.endswith("export its weights to model.weights.h5")
+    command = run(tmp_path, "export", str(folder), "--to", "model.weights.h5", "--json")
+    assert command.popen.returncode == 0, command.errors
+    lines = [*json.loads(command.output)["lines"][:-1], "print()"]
+    _, weights = run_lines(
+        Path(sys.executable), tmp_path, lines, "print(json.dumps(model.dense.kernel.numpy().tolist()))"
+    )
+    with np.load(tmp_path / "run/checkpoint.npz") as saved:
+        assert (np.float32(weights) == saved["weights/0_kernel"]).all()

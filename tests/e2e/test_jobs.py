@@ -11,6 +11,9 @@ import pytest
 from PIL import Image
 
 from backends.data import dataset
+from planner.jobs.reference import find_job
+from planner.json_records import save
+from planner.plan.file import load_plan
 from planner.profile.file import load_profile
 from tests.e2e.clean_environments import CleanPython
 from tests.e2e.conftest import SLOWDOWNS
@@ -84,7 +87,7 @@ def judge(fleet: Path) -> str:
     """A line of Python that reads the regression's test set as lists x and y."""
     table = runpy.run_path(str(fleet / "jobs/table.py"))["table"]
     (fleet / "table.json").write_text(json.dumps([each.tolist() for each in table(2000, 2)]))
-    return "import json; x, y = json.load(open('table.json'))\n"
+    return f"import json; x, y = json.load(open('{fleet}/table.json'))\n"
 
 
 def data_for_judging(fleet: Path, job: str, **environment: str) -> str:
@@ -96,7 +99,7 @@ def data_for_judging(fleet: Path, job: str, **environment: str) -> str:
         x, y = zip(*(test[at] for at in range(len(test))), strict=True)
     judged = [[getattr(each, "tolist", lambda each=each: each)() for each in column] for column in (x, y)]
     (fleet / "judge.json").write_text(json.dumps(judged))
-    return "import json; x, y = map(torch.tensor, json.load(open('judge.json')))\n"
+    return f"import json; x, y = map(torch.tensor, json.load(open('{fleet}/judge.json')))\n"
 
 
 def timed_sizes(fleet: Path, job: str) -> None:
@@ -137,6 +140,26 @@ def test_a_regression_with_its_own_adam_goes_the_whole_way(fleet: Path, judge: s
     ):
         found = reloaded(clean_python(*packages), fleet, to, then)
         assert float(found) == pytest.approx(last["loss"], rel=1e-4)
+
+
+def test_an_export_beside_the_job_and_another_metric_need_no_new_profile(fleet: Path) -> None:
+    job = "jobs/regression.py:job"
+    fingerprint = find_job(job, fleet).fingerprint
+    planned(fleet, job, 10, strategy="allreduce:optimizer=own")
+    replanned = load_plan(fleet / "plan.json")._replace(fingerprint=fingerprint)
+    save(replanned, fleet / "plan.json")
+    trained(fleet)
+    newest = max((fleet / "runs").iterdir())
+    planner(fleet, "export", str(newest), "--to", "jobs/model.pth")
+    source = (fleet / "jobs/regression.py").read_text()
+    (fleet / "jobs/regression.py").write_text(source.replace('"rmse"', '"error"'))
+    try:
+        result = trained(fleet)
+    finally:
+        (fleet / "jobs/regression.py").write_text(source)
+    assert result["evaluations"][-1]["metrics"].keys() == {"error"}
+    assert not any("has changed" in note for note in result["notes"])
+    assert [path for name in SLOWDOWNS for path in (fleet / f"cache-{name}").rglob("model.pth")] == []
 
 
 def test_a_network_learns_to_write_with_torch_distributed(fleet: Path, clean_python: CleanPython) -> None:
