@@ -109,8 +109,9 @@ class Output:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close the file descriptor."""
-        os.close(self._descriptor)
+        """Close the file descriptor, once: its number may be another file's later."""
+        closed, self._descriptor = self._descriptor, -1
+        os.close(closed)
 
     def send(self, message: Dict[str, Any], blob: bytes = b"") -> None:
         """Write one message. A controller that is gone is noticed on the input, not here."""
