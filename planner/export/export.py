@@ -64,6 +64,8 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
         # The weights of a job in PyTorch need neither its data nor its forward.
         advice = "" if model is None and (run.job is None or found.framework != "torch") else instead(found, run.model)
         raise ExportError(f"cannot export {run.model} to {to}: {_reason(error, run.model)}{advice}") from error
+    # A user's own classifier takes and gives other things than what planner puts around it.
+    is_inner = not found.is_graph and model.job is None and model.description is None
     missing = [package for package in found.loads_with if find_spec(package) is None]
     untried = (f"{', '.join(missing)}: not installed here, so that neither the file nor the lines were tried",)
     return Export(
@@ -73,8 +75,8 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
         bytes=size,
         model=run.model,
         step=run.step,
-        inputs=model.inputs,
-        outputs=model.outputs,
+        inputs=() if is_inner else model.inputs,
+        outputs=() if is_inner else model.outputs,
         classes=model.classes,
         loads_with=found.loads_with,
         lines=(*used.load, *used.use),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.export import export as exports
 from planner.export import formats
 from planner.json_records import save
 from planner.plan.file import load_plan
@@ -81,6 +82,21 @@ class TestWithTorch:
         assert (made["inputs"], made["outputs"]) == ([images], [outputs])
         assert made["classes"] == [*"0123456789"]
         assert made["code"].splitlines() == made["lines"]
+
+    def test_the_weights_of_a_users_model_are_told_without_what_planner_puts_around_it(
+        self, planner: Planner, run_folder: Path
+    ) -> None:
+        made = json.loads(planner("export", "run", "--to", "model.pth", "--json").out)
+        assert (made["inputs"], made["outputs"], made["format"]) == ([], [], "state_dict")
+        assert "torch.zeros(1, 1, 28, 28) * (2 / 255) - 1" in made["code"]
+
+    def test_a_file_that_nothing_here_can_run_is_said_to_be_untried(
+        self, planner: Planner, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = exports.find_spec
+        monkeypatch.setattr(exports, "find_spec", lambda name: found(name) if name != "torch" else None)
+        made = json.loads(planner("export", "run", "--to", "model.pth", "--json").out)
+        assert made["notes"][-1] == "torch: not installed here, so that neither the file nor the lines were tried"
 
     def test_an_error_in_a_users_file_names_its_line(self, planner: Planner, run_folder: Path) -> None:
         file = Path("examples/tiny.py")
