@@ -46,10 +46,12 @@ class Replica(abc.ABC):
     OptimizerSettings.
     state: (state,), what is not trained but belongs to the model, such as running statistics.
     On a CPU the buffers share memory with the framework's own tensors: nothing is copied.
+    frozen: so many of the first elements of the state are parameters that no step changes.
     higher_is_better: names of the metrics of which this holds.
     """
 
     accelerator: str
+    frozen: int = 0
     higher_is_better: Tuple[str, ...] = ()
     input_shape: Tuple[int, ...]  # of a known model's images
     classes: int  # of a known model
@@ -111,16 +113,28 @@ class Replica(abc.ABC):
 
     @abc.abstractmethod
     def load(self) -> None:
-        """Take the host buffers' weights and state into the replica; little or no work on a CPU."""
+        """Take the host buffers' weights and changing state; little or no work on a CPU."""
+
+    def load_frozen(self) -> None:  # noqa: B027 - there is nothing to do on a CPU
+        """Take the frozen part of the host buffer of the state, which was set."""
+
+    @property
+    def changing(self) -> np.ndarray:
+        """What steps change of the state, a view of its end."""
+        return self.state[self.frozen :]
 
     def keep_state(self) -> None:
-        """Keep a copy of the state: the next gradient changes it before its step is made."""
-        self._kept_state = self.state.copy()
+        """Keep a copy of what the next gradient changes of the state before its step is made."""
+        self._kept_state = self.changing.copy()
 
     def kept_state(self) -> np.ndarray:
-        """The state as it was last kept, (state,) float32."""
+        """What steps change of the state, as it was last kept, float32."""
         kept: np.ndarray = self._kept_state
         return kept
+
+    def whole_kept_state(self) -> np.ndarray:
+        """The state as it was last kept, (state,) float32."""
+        return np.concatenate([self.state[: self.frozen], self.kept_state()]) if self.frozen else self.kept_state()
 
     def set_weights(self, values: np.ndarray) -> None:
         """Set the weights from (parameters,) float32."""

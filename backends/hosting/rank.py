@@ -98,6 +98,7 @@ class Rank(SingleDevice):
         for values in (replica.weights, replica.state, *slots.values()):
             self._group.broadcast(values)
         replica.load()
+        replica.load_frozen()
         self._set_slots(slots)
         if self.spec.optimizer.kind == OWN:
             self._receive_own_state()
@@ -205,9 +206,9 @@ class Rank(SingleDevice):
 
     def _average_state(self) -> None:
         """Give running statistics, which each rank keeps of its own samples, their mean."""
-        if self._replica.state.size:
+        if self._replica.changing.size:
             self._replica.fetch()
-            self._group.average(self._replica.state)
+            self._group.average(self._replica.changing)
             self._replica.load()
             self._replica.keep_state()
 

@@ -68,6 +68,7 @@ class SingleDevice(RunState):
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
         self._replica.load()
+        self._replica.load_frozen()
         self._set_slots(saved.slots)
         if self.spec.optimizer.kind == OWN and own_state:
             self._replica.set_own_state(own_state[0])
@@ -233,7 +234,7 @@ class SingleDevice(RunState):
         meta, states = self._meta(), self._batch_policy_state()
         if self.spec.optimizer.kind == OWN:
             states[OWN_STATE] = (replica.own_state(),)
-        state = replica.kept_state()  # without what the step under way, if any, has added
+        state = replica.whole_kept_state()  # without what the step under way, if any, has added
         return checkpoint.Checkpoint(replica.weights, self._slots(), state, meta, layout_of(replica), states)
 
     def _rows(self) -> Dict[str, MemberProgress]:

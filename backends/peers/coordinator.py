@@ -8,6 +8,7 @@ from backends.hosting.member_stats import MemberStats
 from backends.hosting.run_host import RunHost
 from backends.network import framing
 from backends.peers.epochs import PeerWorkItem
+from backends.peers.handed_over import joined_state
 from backends.peers.state import PeerRunState
 from backends.protocol import frames
 from backends.protocol.events import Emit
@@ -87,7 +88,7 @@ class PeerCoordinator(RunHost):
         connection.receive(frames.WeightsOffer)
         connection.send(frames.WeightsReply(True))
         state = self._receive_arrays(connection)
-        self.run_state.give_weights(state[frames.WEIGHTS] + state[frames.STATE])
+        self.run_state.give_weights(state[frames.WEIGHTS] + (joined_state(state),))
 
     def _receive_state(self, connection: framing.Connection, item: PeerWorkItem, last: bool = False) -> None:
         """Receive a member's arrays; weights only if no other member has handed over the same."""
@@ -101,8 +102,12 @@ class PeerCoordinator(RunHost):
         layout = self.run_state.layout
         assert layout is not None, "members that have joined have a layout"
         found = receive_named(connection, layout, len(self.run_state.members))
-        weights, state = ([each.shape for each in found.get(label, ())] for label in (frames.WEIGHTS, frames.STATE))
+        weights, state, frozen = (
+            [each.shape for each in found.get(label, ())] for label in (frames.WEIGHTS, frames.STATE, frames.FROZEN)
+        )
         expected = [(layout.parameters,), *slot_shapes(self.spec.shared_kind, layout.parameters)]
-        if weights not in ([], expected) or state != [(layout.state,)]:
+        elements = sum(shape[0] for shape in state + frozen if len(shape) == 1)
+        whole = elements == layout.state if weights else elements <= layout.state
+        if weights not in ([], expected) or len(state) != 1 or not whole:
             raise framing.WireError("%s handed over weights of another model" % connection.peer)
         return found

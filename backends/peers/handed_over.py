@@ -6,10 +6,12 @@ import numpy as np
 
 from backends.frameworks.base import Arrays
 from backends.hosting.member_stats import MemberStats
-from backends.protocol.frames import STATE, WEIGHTS
+from backends.protocol.frames import FROZEN, STATE, WEIGHTS
 
 #: Name of the number of a member's steps among its arrays in a checkpoint.
 STEPS = "clock"
+#: What a checkpoint has once for all members.
+OF_ALL = (WEIGHTS, STATE, FROZEN)
 
 
 class _MemberPart(NamedTuple):
@@ -75,7 +77,9 @@ class HandedOver:
         weights = self._weights()
         all_weights = [weights[self._digests[name]] for name, _ in self._come if self._digests[name] in weights]
         means = all_weights[0] if len(weights) == 1 else tuple(_mean(part) for part in zip(*all_weights))
-        return means, _mean([part.arrays[STATE][0] for _, part in self._come])
+        state = _mean([part.arrays[STATE][0] for _, part in self._come])
+        frozen: Arrays = next((part.arrays[FROZEN] for _, part in self._come if FROZEN in part.arrays), ())
+        return means, joined_state({FROZEN: frozen, STATE: (state,)})
 
     def own(self) -> Dict[str, Arrays]:
         """Each member's own arrays, by its name and their label.
@@ -84,7 +88,7 @@ class HandedOver:
         """
         weights, own = self._weights(), {}
         for name, part in self._come:
-            own.update({name + "/" + label: a for label, a in part.arrays.items() if label not in (WEIGHTS, STATE)})
+            own.update({name + "/" + label: a for label, a in part.arrays.items() if label not in OF_ALL})
             if len(weights) > 1 and self._digests[name] in weights:
                 own[name + "/" + WEIGHTS] = weights[self._digests[name]]
         return own
@@ -97,6 +101,11 @@ class HandedOver:
     def _weights(self) -> Dict[str, Arrays]:
         """Different weights, by digest."""
         return {self._digests[name]: part.arrays[WEIGHTS] for name, part in self._come if WEIGHTS in part.arrays}
+
+
+def joined_state(arrays: Mapping[str, Arrays]) -> np.ndarray:
+    """The state of a member, (state,), of what steps do not change of it and what they do."""
+    return np.concatenate([*arrays.get(FROZEN, ()), *arrays[STATE]])
 
 
 def _mean(arrays: Any) -> np.ndarray:

@@ -70,7 +70,7 @@ class Peer:
         self._optimizer = optimizer
         strategy = exchange.parts.strategy
         self._local = LocalUpdates.of_strategy(strategy, replica, batches, optimizer)
-        self._state_mean = StateMean(self._mailbox, replica.state, replica.weights.size)
+        self._state_mean = StateMean(self._mailbox, replica.changing, replica.weights.size)
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
@@ -124,6 +124,7 @@ class Peer:
         saved = state.pop(frames.WEIGHTS) + state.pop(frames.STATE)
         for mine, given in zip(self._weights() + (self._replica.state,), saved):
             mine[:] = given
+        self._replica.load_frozen()
         self._adopt()
         inner, own = state.pop(INNER, ()), state.pop(OWN_STATE, ())
         if inner and self._local is not None:
@@ -159,6 +160,7 @@ class Peer:
         elif order.kind == frames.EVALUATE:
             self._evaluate()
         elif order.kind == frames.TAKE:
+            self._replica.load_frozen()
             self._adopt()
             self._connection.send(frames.Done())
         else:
@@ -183,13 +185,15 @@ class Peer:
     def _hand_over(self) -> None:
         """Send all arrays; weights only if no other peer has handed over equal ones."""
         self._connection.send(frames.WeightsOffer(self._digest()))
-        state = dict(self._exchange.state(), **{frames.STATE: (self._replica.state,)})
+        state = dict(self._exchange.state(), **{frames.STATE: (self._replica.changing,)})
         if self._optimizer.kind == OWN:
             state[OWN_STATE] = (self._replica.own_state(),)
         if self._local is not None:
             state[INNER] = self._local.state()
         if self._connection.receive(frames.WeightsReply).wanted:
             state[frames.WEIGHTS] = self._weights()
+            if self._replica.frozen:
+                state[frames.FROZEN] = (self._replica.state[: self._replica.frozen],)
         send_named(self._connection, state)
 
     def _step(self, order: frames.PeerStep) -> None:

@@ -24,7 +24,7 @@ def remedies(size: ModelSize, kept: int, needed_bytes: float, usable_bytes: floa
     kept: arrays of the trained parameters' size that the optimizer keeps.
     needed_bytes: of a memory, for the smallest step. usable_bytes: what a process may have of it.
     """
-    weights = float(size.parameter_bytes + size.state_bytes)
+    weights = float(size.parameter_bytes + size.frozen_bytes + size.state_bytes)
     besides = float((1 + kept) * size.parameter_bytes)
     found: List[str] = []
     if weights > usable_bytes:

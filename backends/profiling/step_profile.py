@@ -171,7 +171,7 @@ def repeat_steps(task: Any, order: RepeatSteps) -> Repeat:
 def _size(replica: Replica) -> ModelSize:
     parameters = int(replica.weights.size)
     return ModelSize(
-        parameters, parameters * 4, int(replica.state.size) * 4, tuple(each.size for each in replica.variables),
+        parameters, parameters * 4, int(replica.changing.size) * 4, tuple(each.size for each in replica.variables),
         *replica.divisible(),
     )  # fmt: skip
 

@@ -14,9 +14,10 @@ from backends.protocol.stream_statistics import StreamEnd, StreamPosition
 #: to give weights to those that join, to take them, and to save all arrays to a checkpoint.
 STEP, EVALUATE, FINISH, GIVE, TAKE, SAVE = "step", "evaluate", "finish", "give", "take", "save"
 
-#: Names of a peer's arrays: weights and velocity, (parameters,) float32 each; and (state,) float32.
+#: Names of a peer's arrays: weights and velocity, (parameters,) float32 each; what steps change of
+#: the state, and what they do not, which is sent with the weights: (state,) float32 together.
 #: Its exchange names all others. Checkpoints have the same names.
-WEIGHTS, STATE = "own", "state"
+WEIGHTS, STATE, FROZEN = "own", "state", "frozen"
 #: Name of the offset, (1,) int64, at which a peer goes on with its stream of samples.
 STREAM = "stream"
 
@@ -41,10 +42,15 @@ class HeartbeatHello(NamedTuple):
 
 
 class WorkerHello(NamedTuple):
-    """A worker joins. ``own``: the arrays of its compressor, and of its optimizer if it has one."""
+    """A worker joins.
+
+    own: the arrays of its compressor, and of its optimizer if it has one.
+    frozen: the first elements of the state, which no step changes.
+    """
 
     layout: Layout
     own: Tuple[ArraySpec, ...]
+    frozen: int = 0
 
 
 class PeerHello(NamedTuple):
@@ -123,7 +129,7 @@ class WorkerStep(NamedTuple):
 
 
 class WorkerEvaluation(NamedTuple):
-    """Evaluate after ``step`` steps. Arrays: weights, and the run's state."""
+    """Evaluate after ``step`` steps. Arrays: weights, and what steps change of the run's state."""
 
     step: int
     weights: MessageHead
@@ -169,7 +175,7 @@ class Done(NamedTuple):
 
 
 class Gradient(NamedTuple):
-    """A gradient. Arrays: its message, the state, and the compressor's if asked for."""
+    """A gradient. Arrays: its message, the changing state, and the compressor's if asked for."""
 
     loss: float
     seconds: float  # time of its computation

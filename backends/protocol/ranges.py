@@ -55,7 +55,7 @@ _ENDINGS: Tuple[Tuple[str, NumberRange], ...] = (
 _NAMES: Tuple[Tuple[NumberRange, str], ...] = (
     (
         COUNT,
-        "after arrived buffered bytes count counts delay done dropped epoch every id labels layers malformed "
+        "after arrived buffered bytes count counts delay done dropped epoch every frozen id labels layers malformed "
         "member micro_batch offset parameters peak_buffered received samples saved_offset shape shared "
         "shared_with size sizes start step stored threads total turns used waiting",
     ),

@@ -30,7 +30,9 @@ class TorchReplica(ModuleReplica):
         named = trained(module)
         self._trained = [value for _, value in named]
         self._weights, self.variables = flatten(named, self._device)
-        self._state, self.state_variables = flatten(frozen(module) + changing_buffers(module), self._device)
+        held = frozen(module)
+        self._state, self.state_variables = flatten(held + changing_buffers(module), self._device)
+        self.frozen = sum(value.numel() for _, value in held)
         self._gradients = torch.zeros_like(self._weights)
         for (_, parameter), place in zip(named, self.variables):
             parameter.grad = self._gradients[place.part].view(place.shape)
@@ -113,7 +115,7 @@ class TorchReplica(ModuleReplica):
         if self.accelerator == CPU:
             return
         self._copy(self._gradients, self._host_gradients)
-        self._copy(self._state, self._host_state)
+        self._copy(self._state[self.frozen :], self._host_state[self.frozen :])
         if self._updated:
             self._copy(self._weights, self._host_weights)
             self._updated = False
@@ -132,13 +134,16 @@ class TorchReplica(ModuleReplica):
         if self.accelerator == CPU:
             return
         self._copy(self._host_weights, self._weights)
-        self._copy(self._host_state, self._state)
+        self._copy(self._host_state[self.frozen :], self._state[self.frozen :])
         self._updated = False
         self._synchronise()
 
+    def load_frozen(self) -> None:
+        self._state[: self.frozen].copy_(self._host_state[: self.frozen])
+
     def keep_state(self) -> None:
         """On the device that computes, for a step takes longer than that."""
-        self._kept_state = self._state.clone()
+        self._kept_state = self._state[self.frozen :].clone()
 
     def kept_state(self) -> np.ndarray:
         kept: np.ndarray = self._kept_state.cpu().numpy()

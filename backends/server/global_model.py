@@ -90,7 +90,7 @@ class GlobalModel:
         self._delta_pull.set_members(names)
 
     def report_state(self, worker: str, state: np.ndarray) -> None:
-        """Store a worker's (state,) float32."""
+        """Store what steps have changed of a worker's state: the end of (state,) float32."""
         if worker in self._states:
             self._states[worker][:] = state
         else:
@@ -103,8 +103,10 @@ class GlobalModel:
 
     def state(self) -> np.ndarray:
         """The mean of the reported states; a new (state,) float32."""
-        reported = list(self._states.values()) or [self._initial_state]
-        return np.asarray(np.mean(reported, axis=0, dtype=np.float32))
+        mean, reported = self._initial_state.copy(), list(self._states.values())
+        if reported:
+            mean[mean.size - reported[0].size :] = np.mean(reported, axis=0, dtype=np.float32)
+        return mean
 
     def snapshot(self, meta: Dict[str, Any], member_states: Dict[str, Arrays]) -> Checkpoint:
         """A checkpoint with copies of all arrays, and the states of the run's members."""

@@ -53,10 +53,10 @@ class ParameterServer(RunHost):
         """
         layout = hello.layout
         gave_weights = self._begin_with(connection, layout)
-        if layout != self.run_state.model.layout:
+        if layout != self.run_state.model.layout or hello.frozen > layout.state:
             raise Unfit
         member.gradients = np.empty(layout.parameters, np.float32)
-        member.state = np.empty(layout.state, np.float32)
+        member.state = np.empty(layout.state - hello.frozen, np.float32)
         member.own = allocate(hello.own, 64 * layout.parameters + (1 << 16))
         own = self.run_state.join(connection.peer, hello.own)
         if not gave_weights:

@@ -127,7 +127,8 @@ class ServerState(HostedRunState):
         with self._lock:
             weights, version = self.model.pull(worker), self.step_queue.done
             if item.kind == EVALUATE:
-                arrays = weights.arrays + (self.model.state(),)
+                frozen = self.model.layout.state - self.members[worker].state.size
+                arrays = weights.arrays + (self.model.state()[frozen:],)
                 return WorkerOrder(WorkerEvaluation(item.step, weights.head), arrays, version)
             optimizer = self.spec.optimizer_at(item.step)
             step = WorkerStep(

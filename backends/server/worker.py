@@ -50,7 +50,7 @@ class Worker:
         self._test = test
         self._compressor = compressor or Uncompressed(replica.variables)
         self._compressor.bind_weights(replica.weights)
-        self._merged_state = np.empty_like(replica.state)  # of the run, received with orders to evaluate
+        self._merged_state = np.empty_like(replica.changing)  # of the run, received with orders to evaluate
         self._waits_in_vain = False
 
     def on_heartbeat(self, epoch: int) -> None:
@@ -86,7 +86,7 @@ class Worker:
         """Join the run: send initial weights, or receive the run's state and the worker's own."""
         replica, own = self._replica, self._own_state()
         replica.fetch()
-        self._connection.send(frames.WorkerHello(layout_of(replica), describe(own)))
+        self._connection.send(frames.WorkerHello(layout_of(replica), describe(own), replica.frozen))
 
         def payload(head: Any) -> Sequence[memoryview]:
             if isinstance(head, frames.InitialWeightsRequest):
@@ -98,7 +98,9 @@ class Worker:
         self._batches.arrivals.begin(0 if is_first else answer.offset)
         if is_first:
             self._connection.send(frames.RequestedArrays(), framing.as_bytes((replica.weights, replica.state)))
-        elif answer.own:
+        else:
+            replica.load_frozen()
+        if not is_first and answer.own:
             self._restore(own)
 
     def _own_state(self) -> Arrays:
@@ -176,16 +178,16 @@ class Worker:
     def _push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
         message = self._compressor.compress(self._replica.gradients)
         own = self._own_state() if hand_over else ()
-        arrays = message.arrays + (self._replica.state,) + own
+        arrays = message.arrays + (self._replica.changing,) + own
         head = frames.Gradient(loss, seconds, message.head, self._batches.arrivals.position())
         self._connection.send(head, framing.as_bytes(arrays))
 
     def _evaluate(self) -> TimeSpent:
         """Evaluate with the run's state in place of this worker's own, and send the scores."""
-        replica, own = self._replica, self._replica.state.copy()
-        replica.state[:] = self._merged_state
+        replica, own = self._replica, self._replica.changing.copy()
+        replica.changing[:] = self._merged_state
         replica.load()
         scores = evaluate(replica, self._test)
-        replica.state[:] = own
+        replica.changing[:] = own
         self._connection.send(scores)
         return TimeSpent(evaluation_s=scores.seconds)

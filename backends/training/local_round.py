@@ -78,11 +78,11 @@ class LocalUpdates:
         replica = self._replica
         np.copyto(self._held, replica.weights)
         self._batches.batch = batch
-        state = replica.state.copy()
+        state = replica.changing.copy()
         try:
             taken = self._steps(order.steps, self._optimizer._replace(rate=rate), abandoned)
         except BaseException:
-            replica.weights[:], replica.state[:] = self._held, state
+            replica.weights[:], replica.changing[:] = self._held, state
             replica.load()
             raise
         made = RoundMade(taken, order.steps, order.steps * batch)

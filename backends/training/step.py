@@ -80,7 +80,7 @@ def step(
             data_s = time.perf_counter() - began
             loss = gradient(replica, batch, settings)
     except BaseException:
-        replica.state[:] = replica.kept_state()
+        replica.changing[:] = replica.kept_state()
         replica.load()
         raise
     computed = time.perf_counter()

@@ -114,6 +114,7 @@ def trained(replica: Replica, path: Path) -> Replica:
     replica.set_weights(saved.weights)
     replica.state[:] = saved.state
     replica.load()
+    replica.load_frozen()
     return replica
 
 

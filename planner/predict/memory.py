@@ -191,7 +191,7 @@ class ServerHeadroom(NamedTuple):
         return cls(
             np.array([math.inf if each is None else each.usable_bytes - each.line.base_bytes for each in memories]),
             np.array([0.0 if each is None else each.line.sample_bytes for each in memories]),
-            2.0 * ((1 + _kept(strategy.shared_kind)) * size.parameter_bytes + size.state_bytes),
+            2.0 * ((1 + _kept(strategy.shared_kind)) * size.parameter_bytes + size.frozen_bytes + size.state_bytes),
             float((3 if strategy.compressor.sends_differences else 1) * size.parameter_bytes + size.state_bytes),
         )
 

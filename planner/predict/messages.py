@@ -26,7 +26,7 @@ class MessageBytes(NamedTuple):
     """Bytes of the messages of a model.
 
     up, down: of one exchange, to the server and back; among peers, of one message to and from one.
-    weights: of all weights and state; state: of what a model has beside its trained weights.
+    weights: of all weights and state; state: of what steps change beside trained weights.
     """
 
     up: int
@@ -48,7 +48,7 @@ def message_bytes(strategy: Strategy, step: StepProfile, workers: int) -> Messag
     return MessageBytes(
         up=round(up * step.size.parameter_bytes) + state_bytes,
         down=round(down * step.size.parameter_bytes),
-        weights=step.size.parameter_bytes + step.size.state_bytes,
+        weights=step.size.parameter_bytes + step.size.frozen_bytes + step.size.state_bytes,
         state=step.size.state_bytes,
     )
 

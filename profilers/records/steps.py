@@ -167,11 +167,11 @@ class StepSetup(NamedTuple):
 
 
 class ModelSize(NamedTuple):
-    """Elements that are trained, bytes of them and of what is not trained.
+    """Elements that are trained, bytes of them and of what is not trained, but changed by steps.
 
     layers: elements of each trained variable, in the order of the flat buffer.
     blocks: elements of each block that a member of a sharded run gathers at once, without the rest
-        of the model; frozen_bytes: of parameters that are not trained, part of the state.
+        of the model; frozen_bytes: of parameters that are not trained, which no step exchanges.
     """
 
     parameters: int

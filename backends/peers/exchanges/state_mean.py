@@ -18,7 +18,7 @@ class StateMean:
 
     Each counts by the samples of its round. Nobody waits: the states are sent before the changes of
     their round, and those that have come when it ends count. A state larger than the trained
-    weights, such as a frozen part of a model, stays where it is.
+    weights, such as a frozen part of a Keras model, stays where it is.
     """
 
     def __init__(self, mailbox: Mailbox, state: np.ndarray, weights: int) -> None:
