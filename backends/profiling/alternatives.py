@@ -28,9 +28,9 @@ def measure(
     """Measure what the replica can do, which goes on with the last of them.
 
     compute: how it computes now. precisions: the mixed ones that the device is fast in.
-    plain: peaks as it computes now, at least one; the two largest sizes are measured again.
+    plain: peaks as it computes now; the two smallest sizes are measured again, and fit again.
     """
-    peaks = {each.batch: each for each in plain[-2:]}
+    peaks = {each.batch: each for each in plain[:2]}
     before = {size: live_bytes(gradient_at(size)) for size in peaks}
     found = []
     for other, switch in _switches(replica, compute, precisions):

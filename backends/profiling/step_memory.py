@@ -14,6 +14,9 @@ from profilers.records.steps import BatchMemory, StepMemory
 
 #: Steps that show the peak: the second has what the first has left.
 STEPS = 2
+#: Share of main memory up to which a size is tried: no plan takes more of it, and Linux ends a
+#: process that the line through two peaks has deceived.
+TRIED = 0.9
 #: Share of the memory from which on a run, which keeps more than a step, may not fit.
 MOST = 0.75
 
@@ -156,7 +159,7 @@ class MemoryProbe:
         if self._is_shared:
             host, accelerator = host + accelerator, 0.0
         room = self._accelerator_available_bytes
-        return host <= self._available_bytes and (room is None or accelerator <= room)
+        return host <= TRIED * self._available_bytes and (room is None or accelerator <= room)
 
 
 def _expected(points: List[Tuple[int, Optional[int]]], size: int) -> float:

@@ -3,6 +3,7 @@
 The memory of a process also holds what was freed and kept, which hides a smaller peak.
 """
 
+import os
 from typing import Any, Callable, Optional
 
 import torch
@@ -15,6 +16,7 @@ def live_bytes(work: Callable[[], Any]) -> Optional[int]:
         torch.cuda.reset_peak_memory_stats()
         work()
         return int(torch.cuda.max_memory_allocated() - before)
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes to stderr
     with torch.autograd.profiler.profile(profile_memory=True) as seen:
         work()
     try:

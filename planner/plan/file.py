@@ -10,6 +10,7 @@ from backends.training.run_settings import RunSettings
 from planner.json_records import load
 from planner.predict.run import Prediction, run_time
 from planner.provenance import Provenance
+from profilers.records.steps import ComputeSettings
 
 
 class PlannedStream(NamedTuple):
@@ -62,6 +63,7 @@ class PlannedWorker(NamedTuple):
     computing_s: seconds of a step that it computes, as profiled; None where unknown.
     batch: its part of a global batch; None where all workers have the plan's.
     stream: None where its samples are there from the start.
+    compute: how it was profiled.
     """
 
     name: str
@@ -76,6 +78,7 @@ class PlannedWorker(NamedTuple):
     batch: int | None = None
     evaluation_s: float | None = None
     stream: PlannedStream | None = None
+    compute: ComputeSettings = ComputeSettings()
 
 
 class Plan(NamedTuple):
@@ -137,6 +140,10 @@ class Plan(NamedTuple):
     @property
     def frameworks(self) -> dict[str, str]:
         return {worker.name: worker.framework for worker in self.workers}
+
+    @property
+    def computes(self) -> dict[str, ComputeSettings]:
+        return {worker.name: worker.compute for worker in self.workers}
 
     @property
     def batches(self) -> dict[str, int]:

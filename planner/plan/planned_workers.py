@@ -57,6 +57,7 @@ def _worker(part: Part, index: int, device: int, found: Factors, gradient_s: flo
         framework=part.inputs.frameworks[device],
         computing_s=gradient_s + float(after_gradient_s),
         evaluation_s=_known(part.training.evaluation_s[device]),
+        compute=part.training.compute[device],
     )
 
 

@@ -26,7 +26,7 @@ from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements, rejected
 from profilers.mixed_precision import FP32
 from profilers.records.readings import Samples
-from profilers.records.steps import StepProfile
+from profilers.records.steps import ComputeSettings, StepProfile
 from profilers.stats import mean
 
 Steps = Mapping[str, StepProfile]
@@ -46,6 +46,7 @@ class Training(NamedTuple):
         inputs came about.
     server_headroom: the main memory of hosts of a parameter server.
     evaluation_s: of one sample of the test set, NaN where it is unknown.
+    compute: how each was profiled, and trains.
     """
 
     settings: RunSettings
@@ -60,6 +61,7 @@ class Training(NamedTuple):
     details: tuple[str, ...]
     server_headroom: ServerHeadroom
     evaluation_s: Floats
+    compute: tuple[ComputeSettings, ...]
 
 
 def prepare(profile: Profile, request: RecommendRequest) -> tuple[Inputs, Training]:
@@ -190,6 +192,7 @@ def _training(
         details=tuple(_details(profile, steps, made, settings)),
         server_headroom=ServerHeadroom.among(profile, steps, made.strategy),
         evaluation_s=_array(math.nan if each is None else each for each in evaluation_s),
+        compute=tuple(step.setup.compute for step in steps.values()),
     )
 
 
@@ -214,6 +217,12 @@ def _details(profile: Profile, steps: Steps, made: Inputs, settings: RunSettings
     if made.streams is not None:
         yield from stream_waits.notes(profile, steps, made.streams, made.batches.arriving is not None)
     yield from contention.notes(profile.devices, steps)
+    for name, step in steps.items():
+        compute = step.setup.compute
+        parts = [f"in parts of {compute.micro_batch} samples at most"] if compute.micro_batch else []
+        parts += ["with activation checkpointing"] if compute.activation_checkpointing else []
+        if parts:
+            yield f"{name} computes {' and '.join(parts)}, as it was profiled"
     if settings.compute.precision != FP32:
         yield f"steps compute in {settings.compute.precision}, as they were profiled; weights and gradients stay {FP32}"
 

@@ -197,7 +197,7 @@ def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
     if plan.run.engine.name != TORCH:
         return ""
     what = f"--engine {plan.run.engine.text}"
-    if plan.run.compute.precision == FP16:
+    if any(worker.compute.precision == FP16 for worker in plan.workers):
         raise PlanError(f"{what}: fp16 scales its loss, which it cannot do here; profile with --precision bf16 or fp32")
     if len(plan.names) == 1:
         return f"{plan.server} trains alone: {what} has no other device to exchange gradients with"

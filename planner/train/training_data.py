@@ -128,7 +128,8 @@ class ShippedImages(TrainingData):
         shard = packed(images.train_images[own], images.train_labels[own])
         on_send(len(shard.content) + len(self._test.content))
         shape, framework = tuple(images.input_shape), plan.frameworks[device.name]
-        spec = ReplicaSpec(framework, plan.run.model, shape, images.classes, part.seed, compute=plan.run.compute)
+        compute = plan.computes[device.name]
+        spec = ReplicaSpec(framework, plan.run.model, shape, images.classes, part.seed, compute=compute)
         return Placed(ship_code(agent, device, spec), store_once(agent, shard), store_once(agent, self._test))
 
     def _own(self, part: DataPart) -> np.ndarray:
@@ -153,7 +154,7 @@ class JobData(TrainingData):
     ) -> Placed:
         on_send(sum(map(len, self.job.project.contents.values())))
         framework = plan.frameworks[device.name]
-        spec = ReplicaSpec(framework, plan.run.model, seed=part.seed, compute=plan.run.compute)
+        spec = ReplicaSpec(framework, plan.run.model, seed=part.seed, compute=plan.computes[device.name])
         return Placed(ship_code(agent, device, spec, self.job), part=part)
 
 

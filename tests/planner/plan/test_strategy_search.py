@@ -12,6 +12,7 @@ from planner.plan.strategy_search import EQUAL
 from planner.plan.strategy_search import best_strategy as best
 from planner.predict.sample_efficiency import NONE, RoundsEfficiency, SampleEfficiencies, SampleEfficiency, Source
 from planner.profile.file import Profile
+from profilers.records.steps import ComputeSettings
 from tests.planner import profiles
 from tests.planner.requests import asked
 
@@ -127,7 +128,7 @@ def test_a_plan_names_the_optimizer_and_how_steps_were_computed() -> None:
     found = best(profile, asked(TIME, steps=900, optimizer="adamw:beta2=0.95"), "sgp", NONE)
     plan = make_plan(found, "fleet.toml")
     assert plan.run.strategy.optimizer.as_text() == "adamw:beta2=0.95"
-    assert (plan.run.compute.micro_batch, plan.run.compute.precision) == (8, "bf16")
+    assert plan.computes == {"a": ComputeSettings(8, "bf16")}
     with pytest.raises(PlanError, match="--optimizer adam with strategy gaia: optimizer adam excludes compressor gaia"):
         best(profile, asked(TIME, optimizer="adam"), "gaia", NONE)
 

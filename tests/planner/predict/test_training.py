@@ -8,7 +8,7 @@ from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.predict.request import RecommendRequest
 from planner.predict.training import prepare
-from profilers.records.steps import BatchMemory, StepMemory, StepProfile
+from profilers.records.steps import BatchMemory, ComputeSettings, StepMemory, StepProfile
 from tests.planner import profiles
 from tests.planner.predictions import inputs_of, training_of
 from tests.planner.profiles import MBIT
@@ -179,6 +179,14 @@ def test_a_job_is_planned_for_its_own_training_samples_unless_others_are_given()
     assert inputs_of(job).run.learning.training_samples == 3_200
     assert inputs_of(job, training_samples=500).run.learning.training_samples == 500
     assert inputs_of(profiles.profile(TWO)).run.learning.training_samples == 60_000
+
+
+def test_each_device_computes_as_it_was_profiled_which_is_noted() -> None:
+    small = profiles.step(micro_batch=8, activation_checkpointing=True)
+    found = training_of(profiles.profile({"a": profiles.device(), "b": profiles.device(small)}))
+    assert found.compute == (ComputeSettings(), ComputeSettings(8, "fp32", True))
+    told = "b computes in parts of 8 samples at most and with activation checkpointing, as it was profiled"
+    assert [note for note in found.details if "computes" in note] == [told]
 
 
 def test_mixed_precision_is_noted() -> None:

@@ -127,7 +127,7 @@ def test_a_job_is_sent_with_its_project_and_told_its_part_and_the_folder_of_its_
     sizes: list[int] = []
     part = DataDivision(IID, 5, {"a": 3.0, "b": 1.0}).parts()["b"]
     compute = ComputeSettings(4, "bf16")
-    own = plan(planned("a"), planned("b"), model=job.text, job=True, compute=compute)
+    own = plan(planned("a"), planned("b")._replace(compute=compute), model=job.text, job=True)
     found: Placed = JobData(job).place(cache, Device(name="b", data="/mnt/set"), own, part, sizes.append)
     spec = found.replica.job
     assert spec is not None
