@@ -20,7 +20,9 @@ def test_json_is_the_ranking_best_first_and_nothing_else(profiled: Planner) -> N
     done = profiled("recommend", "--metric", "time", "--json")
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
-    assert list(found) == ["metric", "model", "strategy", "frameworks", "ranking", "notes", "details", "left_out"]
+    assert list(found) == [
+        "metric", "model", "strategy", "frameworks", "ranking", "notes", "details", "left_out", "offers",
+    ]  # fmt: skip
     assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
     best = found["ranking"][0]
     assert list(best)[:7] == ["workers", "server", "time_s", "power_w", "energy_j", "edp_js", "interval"]

@@ -32,7 +32,7 @@ def test_what_a_device_lacks_is_named_with_where_to_find_the_remedy() -> None:
 @pytest.mark.parametrize(
     ("precision", "needs"),
     [
-        ("bf16", "AMX or AVX-512, or a GPU of compute capability 8.0 or later"),
+        ("bf16", "AMX or AVX-512, an Apple processor from M2 on, or a GPU of compute capability 8.0 or later"),
         ("fp16", "a GPU of compute capability 7.0 or later"),
     ],
 )

@@ -67,7 +67,7 @@ def test_the_plan_that_is_trained_is_also_written(planning: Planning) -> None:
 def test_what_the_profile_lacks_is_measured_as_it_will_be_run(planning: Planning) -> None:
     planning.plan(batch=16, compute=ComputeSettings(8, "bf16"))
     (asked,) = planning.profiled
-    assert (asked.models, asked.batch, asked.compute) == (("net",), 16, (8, "bf16"))
+    assert (asked.models, asked.batch, asked.compute) == (("net",), 16, ComputeSettings(8, "bf16"))
 
 
 def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_why(planning: Planning) -> None:

@@ -88,7 +88,7 @@ def running() -> RenderableType:
 def at_the_end(verbose: bool) -> RenderableType:
     part = {
         "steps": 123_456_789, "predicted_steps": 99.6, "busy_s": 2e5, "exchange_s": 1e-5, "watts": 1234.5,
-        "provenance": json_value(EMULATED), "watts_error": 0.01,
+        "provenance": json_value(EMULATED), "watts_error": 0.01, "framework": "torch",
     }  # fmt: skip
     figures = {
         "time_s": 2e5, "power_w": 1234.5, "energy_j": 2.5e8, "edp_js": 5e13, "energy_uncertainty": 3.5,
