@@ -26,10 +26,11 @@ def collect_facts(task: Any, order: orders.CollectFacts) -> Facts:
 
 
 def start_framework(task: Any, order: orders.StartFramework) -> Dict[str, str]:
-    """Import a framework; its version, and the kind and name of what it computes on."""
+    """Import a framework; its version, what it computes on, and what its collectives are."""
     backend = framework(order.name)
     kind, device = backend.accelerator()
-    return {"version": backend.version(), "accelerator": kind, "device": device}
+    collectives = ", ".join(backend.collectives())
+    return {"version": backend.version(), "accelerator": kind, "device": device, "collectives": collectives}
 
 
 def measure_idle(task: Any, order: orders.MeasureIdle) -> Any:

@@ -1,5 +1,6 @@
 """Arrays that are too many for the memory of a device lie in temporary files."""
 
+import os
 import tempfile
 from typing import Iterable, Optional
 
@@ -15,6 +16,7 @@ def on_disk(arrays: Iterable[np.ndarray], folder: Optional[str]) -> np.ndarray:
     with tempfile.TemporaryFile(dir=folder) as stream:
         for each in arrays:
             np.ascontiguousarray(each, np.float32).tofile(stream)
+            os.fsync(stream.fileno())  # the system can drop no page that it has yet to write
         if not stream.tell():
             return np.empty(0, np.float32)
         return np.memmap(stream, np.float32, "r+")

@@ -13,8 +13,8 @@ class ModelShare(Replica):
 
     It begins whole; ``ProcessGroup.average_gradients`` divides it. All members then call the same
     methods in the same order. Whole arrays are on the first member alone, in files; other members
-    get and give arrays without an element. So do ``slots``, ``set_slots`` and the job's own
-    optimizer, and members evaluate together, each its own batch.
+    get and give arrays without an element, also of slots. Members evaluate together, each its own
+    batch. Its optimizers treat each element by itself; a job's own one is none of them.
     state: (buffers,), which each member has; ``state_variables`` begin with the frozen parameters,
         which are divided, too.
     folder: of the files; None for that of temporary files.

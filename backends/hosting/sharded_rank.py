@@ -9,9 +9,9 @@ import numpy as np
 from backends.data.loader import EvaluationSet
 from backends.data.micro_batches import SplitBatch, padded
 from backends.frameworks.array_files import on_disk
-from backends.frameworks.base import OWN_STATE, Arrays, layout_of
+from backends.frameworks.base import Arrays, layout_of
 from backends.frameworks.model_share import ModelShare
-from backends.frameworks.optimizer import OWN, SLOT_NAMES
+from backends.frameworks.optimizer import SLOT_NAMES
 from backends.frameworks.process_group import ProcessGroup
 from backends.hosting.rank import Rank
 from backends.hosting.step_queue import WorkItem
@@ -39,15 +39,13 @@ class ShardedRank(Rank):
         return read_for(path, layout_of(self._replica), functools.partial(on_disk, folder=self._replica.folder))
 
     def _restore(self, saved: Checkpoint, own_state: Arrays) -> None:
-        self._restored = saved._replace(member_states={OWN_STATE: own_state})
+        self._restored = saved
 
     def _receive_weights(self) -> None:
         slots = dict.fromkeys(SLOT_NAMES[self.spec.optimizer.kind], _NOTHING)
         saved = self._restored or Checkpoint(_NOTHING, slots, _NOTHING, {}, layout_of(self._replica))
         self._replica.set_whole(saved.weights, saved.state)
         self._set_slots(saved.slots)
-        if self.spec.optimizer.kind == OWN:
-            self._replica.set_own_state(*saved.member_states.get(OWN_STATE) or (_NOTHING.astype(np.uint8),))
 
     def _gradient(self, item: WorkItem, batch: Any, size: int) -> float:
         if isinstance(batch, SplitBatch):  # all gather the blocks for each of as many parts
@@ -58,10 +56,8 @@ class ShardedRank(Rank):
     def _gather_state(self) -> None:
         super()._gather_state()
         replica = self._replica
-        own = (replica.own_state(),) if self.spec.optimizer.kind == OWN else ()
-        self._collected = Checkpoint(
-            replica.whole_weights(), self._slots(), replica.whole_state(), {}, layout_of(replica), {OWN_STATE: own}
-        )
+        whole = replica.whole_weights(), self._slots(), replica.whole_state()
+        self._collected = Checkpoint(*whole, {}, layout_of(replica))
 
     @property
     def _can_save(self) -> bool:
@@ -69,10 +65,7 @@ class ShardedRank(Rank):
 
     def _snapshot(self) -> Checkpoint:
         assert self._collected is not None, "it can be saved"
-        states = self._batch_policy_state()
-        if self.spec.optimizer.kind == OWN:
-            states.update(self._collected.member_states)
-        found = self._collected._replace(meta=self._meta(), member_states=states)
+        found = self._collected._replace(meta=self._meta(), member_states=self._batch_policy_state())
         self._collected = None  # it is of this step alone
         return found
 

@@ -16,7 +16,7 @@ from torch.distributed.fsdp import fully_shard
 from backends.frameworks.array_files import on_disk
 from backends.frameworks.layout import Variable, consecutive
 from backends.frameworks.model_share import ModelShare
-from backends.frameworks.optimizer import OWN, SLOT_NAMES, UPDATES, OptimizerSettings, Slots
+from backends.frameworks.optimizer import SLOT_NAMES, UPDATES, OptimizerSettings, Slots
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
 from backends.pytorch.blocks import blocks_of
@@ -107,11 +107,8 @@ class ShardedReplica(ModuleReplica, ModelShare):
             yield _share(each.grad)
 
     def update(self, optimizer: OptimizerSettings) -> None:
-        if optimizer.kind == OWN:
-            self._own_optimizer().step()
-        else:
-            for update, gradient in zip(self._updates, self._gradients()):
-                update(optimizer, gradient)
+        for update, gradient in zip(self._updates, self._gradients()):
+            update(optimizer, gradient)
         self._synchronise()
 
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:

@@ -131,7 +131,8 @@ def of_clock(device: Device, offset_s: float) -> Finding:
 def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[str, str]]) -> Finding:
     """Whether the framework that `profile` uses starts, and on the GPU; else a warning or failure.
 
-    answers: {"version", "accelerator", "device"} or {"error"} of each framework that was started.
+    answers: {"version", "accelerator", "device", "collectives"} or {"error"} of each framework that
+        was started.
     """
     able = {name: answer for name, answer in answers.items() if "error" not in answer}
     if not able:
@@ -142,7 +143,7 @@ def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[st
         )
         return Finding(device.name, "framework", FAILED, reasons, remedy)
     where = ", ".join(
-        [f"{name} {answer['version']} on {answer['accelerator']}" for name, answer in able.items()]
+        [f"{name} {answer['version']} on {answer['accelerator']}{_with(answer)}" for name, answer in able.items()]
         + [f"{name} {found.get('version') or ''}".rstrip() + " installed, not started"
            for name, found in facts.frameworks.items() if name not in answers and "error" not in found]
     )  # fmt: skip
@@ -156,6 +157,11 @@ def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[st
         how = f"profile with --framework {on_gpu[0]}" if on_gpu else install_remedy(device, facts, list(able))
         return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", f"to use {facts.gpus[0]}, {how}")
     return Finding(device.name, "framework", OK, where)
+
+
+def _with(answer: Mapping[str, str]) -> str:
+    """What ``--engine torch`` may use there."""
+    return f" with {answer['collectives']}" if answer["collectives"] else ""
 
 
 def of_packages(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from backends.data.background import BackgroundLoader
 from backends.data.loader import ArraySamples, BatchLoader, part_sizes
-from backends.data.micro_batches import BatchPart, SplitBatch, in_parts, parts_of
+from backends.data.micro_batches import BatchPart, SplitBatch, in_parts, padded, parts_of
 from backends.data.sequential_samples import SampleStream
 
 
@@ -40,6 +40,12 @@ def test_no_part_is_of_one_sample(samples: int, most: int) -> None:
     sizes = part_sizes(samples, most)
     assert sum(sizes) == samples and len(sizes) == -(-samples // most)
     assert 2 <= min(sizes) <= max(sizes) <= min(most, min(sizes) + 1)
+
+
+def test_a_batch_of_fewer_parts_repeats_its_last_one_for_nothing() -> None:
+    batch = SplitBatch((BatchPart(3, "first"), BatchPart(2, "last")))
+    assert padded(batch, 2) == batch
+    assert padded(batch, 4).parts == (*batch.parts, BatchPart(0, "last"), BatchPart(0, "last"))
 
 
 def test_33_samples_in_parts_of_32_are_17_and_16() -> None:

@@ -91,7 +91,7 @@ def test_a_jetson_in_a_container_is_known_by_its_kernel() -> None:
     )
 
 
-ON_CPU = {"version": "2.4", "accelerator": "cpu", "device": "x"}
+ON_CPU = {"version": "2.4", "accelerator": "cpu", "device": "x", "collectives": ""}
 ABSENT = {"error": "it is not installed"}
 
 
@@ -103,6 +103,11 @@ def test_a_gpu_left_unused_is_a_warning() -> None:
     assert findings.of_frameworks(asked, facts, {"torch": ON_CPU}).status == "ok"
     both = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU, "tensorflow": {**ON_CPU, "accelerator": "cuda"}})
     assert (both.status, both.remedy) == ("warning", "to use RTX 3060, profile with --framework tensorflow")
+
+
+def test_what_torch_distributed_has_there_is_told() -> None:
+    torch = {**ON_CPU, "collectives": "gloo, fully_shard"}
+    assert findings.of_frameworks(DEVICE, FACTS, {"torch": torch}).detail == "torch 2.4 on cpu with gloo, fully_shard"
 
 
 def test_a_framework_that_was_not_started_is_told_as_such() -> None:

@@ -24,7 +24,7 @@ from tests.planner.screens import shown
 from tests.quick import NUMPY_ALONE
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
-ON_CPU = {"version": "2.4", "accelerator": "cpu", "device": "x"}
+ON_CPU = {"version": "2.4", "accelerator": "cpu", "device": "x", "collectives": ""}
 ABSENT = {"error": "it is not installed"}
 #: Most of these tests read one report on one fleet.
 pytestmark = pytest.mark.xdist_group("check")
