@@ -7,10 +7,13 @@ import math
 from typing import List
 
 from backends.frameworks.optimizer import OWN, SLOT_NAMES, UPDATES
+from backends.profiling.share_memory import member_bytes, replica_bytes
 from profilers.records.steps import ModelSize
 
 #: Arrays of the model's size that a job's own optimizer is taken to keep: most are Adam.
 OF_OWN = 2
+#: More devices than anybody has of one kind.
+MOST_MEMBERS = 16
 
 
 def kept_arrays(optimizer: str) -> int:
@@ -41,10 +44,10 @@ def remedies(size: ModelSize, kept: int, needed_bytes: float, usable_bytes: floa
 
 
 def members_to_divide(size: ModelSize, kept: int, needed_bytes: float, usable_bytes: float) -> int:
-    """How many devices have room for weights, gradients and optimizer together; 0 for no number."""
-    shared = float((2 + kept) * size.parameter_bytes)
-    rest = needed_bytes - shared
-    return max(2, math.ceil(shared / (usable_bytes - rest))) if 0 <= rest < usable_bytes else 0
+    """The fewest devices of which each has room for its share of the model; 0 for no number."""
+    besides = needed_bytes - replica_bytes(size, kept)
+    counts = range(2, MOST_MEMBERS + 1)
+    return next((n for n in counts if besides + member_bytes(size, kept, n) <= usable_bytes), 0)
 
 
 def in_bytes(value: float) -> str:

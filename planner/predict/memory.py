@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from backends.frameworks.optimizer import LARS, OWN, SGD, SLOT_NAMES, UPDATES
+from backends.profiling.share_memory import member_bytes, replica_bytes, whole_bytes
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats, Ints
-from planner.predict import shares
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records.steps import StepMemory, StepProfile
 
@@ -89,11 +89,12 @@ class Further(NamedTuple):
     def _of_share(cls, step: StepProfile, kept: int, members: int) -> "Further":
         """Of a share of the model, in place of the whole replica that was measured."""
         size, measured = step.size, _kept(OWN if step.setup.own_optimizer else SGD)
-        less_bytes = shares.member_bytes(step, kept, members) - shares.replica_bytes(size, measured)
+        built = 1 if step.setup.job else 2  # the first weights of a known model are made besides
+        less_bytes = member_bytes(size, kept, members, built) - replica_bytes(size, measured)
         if step.setup.accelerator == "cpu":
             return cls(host=less_bytes)
         # A replica has weights and gradients on the host, too; a share is whole there once.
-        return cls(float(shares.whole_bytes(size) - 2 * size.parameter_bytes - size.frozen_bytes), less_bytes)
+        return cls(float(whole_bytes(size) - 2 * size.parameter_bytes - size.frozen_bytes), less_bytes)
 
     @classmethod
     def _of_arrays(cls, step: StepProfile, on_host: int, on_accelerator: int) -> "Further":

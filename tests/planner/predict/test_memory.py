@@ -153,3 +153,20 @@ def test_the_largest_batch_leaves_room_for_what_a_run_keeps() -> None:
         assert StepHeadroom(step, 1000 * MB, further).largest() == largest
     shared = profiles.step(memory=memory(4, 8, gpu=True, is_shared=True))
     assert StepHeadroom(shared, 200 * MB, Further(6 * MB, 12 * MB)).largest() == 5 - 3
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "host", "gpu"),
+    [
+        ("cpu", 37.6 - 30, 0),  # weights, gradients and momentum were measured
+        ("cuda", 10 - 20, 37.6 - 30),  # a replica has weights and gradients on the host as well
+    ],
+)
+def test_a_member_that_holds_a_share_lacks_what_was_measured_of_a_whole_replica(
+    accelerator: str, host: float, gpu: float
+) -> None:
+    size = {"parameters": 2_500_000, "parameter_bytes": 10 * MB, "blocks": (1_000_000, 1_000_000, 300_000)}
+    step = profiles.changed(profiles.step(accelerator=accelerator), **size)
+    adamw, sharded = Strategy.from_text("allreduce:optimizer=adamw"), Engine.from_text("torch:shard=full")
+    found = Further.of_member(step, adamw, sharded, members=2)
+    assert found == (pytest.approx(host * MB), pytest.approx(gpu * MB))

@@ -98,18 +98,22 @@ SHARDED = "divide it among {} such devices by --engine torch:shard=full"
         (5, 60, 40, "take --optimizer sgd or a strategy that keeps less, for a run keeps 40.0 MB besides steps"),
         (
             50, 180, 0, "train fewer parameters, as LoRA does (docs/training.md): gradients and the optimizer take "
-            "100 MB, or " + SHARDED.format(3),
+            "100 MB, or " + SHARDED.format(4),
         ),
-        (100, 330, 0, "its weights alone take 100 MB: take a smaller model, or " + SHARDED.format(6)),
+        (100, 330, 0, "its weights alone take 100 MB: take a smaller model"),
         (5, 120, 0, "take smaller samples or a smaller model"),
     ],
 )  # fmt: skip
 def test_where_no_sample_fits_the_smallest_change_of_the_training_is_told(
     parameters: int, base: int, further: int, change: str
 ) -> None:
-    """Of memory 90 MB may be used; 3 arrays of the parameters are weights, gradients, momentum."""
+    """Of memory 90 MB may be used; 3 arrays of the parameters are weights, gradients, momentum.
+
+    A tenth of the parameters are a block.
+    """
     peaks = StepMemory(tuple(BatchMemory(size, (base + 2 * size) * MB) for size in (4, 8)))
     step = profiles.step(parameter_bytes=parameters * MB, memory=peaks, accelerator="cpu")
+    step = profiles.changed(step, blocks=(parameters * MB // 40,) * 10)
     short = shortage(headroom(step, 100 * MB, host=further * MB), 8)
     assert short is not None and short.text.endswith(f"; no batch fits: {change}")
 
