@@ -67,5 +67,6 @@ def test_floats_train_and_export_as_the_bytes_do(tmp_path: Path, engine: str) ->
     assert floats_loss == pytest.approx(loss, rel=1e-4)
 
     made = json.loads(succeeded(folder, "export", str(run_folder), "--to", "model.pt", "--json").output)
-    assert made["inputs"] == [{"name": "images", "dtype": "float32", "shape": [None, 28, 28, 1]}]
-    assert "images = torch.zeros(1, 28, 28, 1, dtype=torch.float32)  # put yours here" in made["lines"]
+    (images,) = made["inputs"]
+    assert (images["name"], images["dtype"], images["shape"]) == ("images", "float32", [None, 28, 28, 1])
+    assert "images = torch.zeros((1, 28, 28, 1), dtype=torch.float32)  # put yours here" in made["lines"]

@@ -42,11 +42,15 @@ def plan(*workers: PlannedWorker, steps: int = 100, power_w: float | None = 80.0
 
 
 def with_settings(made: Plan, **settings: Any) -> Plan:
-    """The plan with other settings of what is run; a strategy, an engine and a stream as texts."""
+    """The plan with other settings of what is run; a strategy, an engine and a stream as texts.
+
+    All workers compute as the settings say.
+    """
     for name, kind in (("strategy", Strategy), ("engine", Engine), ("stream", StreamSpec)):
         if settings.get(name) is not None:
             settings[name] = kind.from_text(settings[name])  # type: ignore[attr-defined]
-    return made._replace(run=made.run._replace(**settings))
+    run = made.run._replace(**settings)
+    return made._replace(run=run, workers=tuple(each._replace(compute=run.compute) for each in made.workers))
 
 
 def replan(path: Path, **settings: Any) -> Path:
