@@ -5,7 +5,7 @@ from typing import Any, Callable
 from backends.frameworks.base import Replica
 from backends.frameworks.optimizer import OWN
 from backends.profiling.batch_curve import LEAST
-from backends.profiling.smallest_change import in_bytes, kept_arrays, remedies
+from backends.profiling.smallest_change import SMALLER, in_bytes, kept_arrays, smallest_change
 from backends.profiling.step_memory import STEPS, MemoryProbe
 from profilers.records.steps import ModelSize
 
@@ -13,22 +13,23 @@ CHECKPOINTED = "profile it with --activation-checkpointing: a batch of %d fits t
 
 
 def require_room(size: ModelSize, optimizer: str, probe: MemoryProbe) -> None:
-    """Raises MemoryError where weights, gradients and the optimizer do not fit without any sample.
+    """Raises ValueError where weights, gradients and the optimizer do not fit without any sample.
 
     That is told before the first step, for Linux ends a process that asks for more than there is.
     """
     kept = kept_arrays(optimizer)
     needed = probe.used_bytes + (0 if optimizer == OWN else kept * size.parameter_bytes)
     if needed > probe.available_bytes:
-        raise MemoryError(
-            "weights, gradients and optimizer need %s of %s; %s"
-            % (in_bytes(needed), in_bytes(probe.available_bytes), remedies(size, kept, needed, probe.available_bytes))
+        change = smallest_change(size, kept, needed, probe.available_bytes) or SMALLER
+        raise ValueError(
+            "weights, gradients and optimizer need %s of its memory, and may use %s; %s"
+            % (in_bytes(needed), in_bytes(probe.available_bytes), change)
         )
 
 
 def with_remedy(
     error: MemoryError, replica: Replica, step_at: Callable[[int], Callable[[], Any]], probe: MemoryProbe
-) -> MemoryError:
+) -> ValueError:
     """The error of a model of which no batch fits, with what would help.
 
     step_at: gives a function that makes a step at a size. probe: a new one.
@@ -36,7 +37,7 @@ def with_remedy(
     try:
         replica.checkpoint_activations()
     except ValueError:  # there are no blocks
-        return MemoryError("%s; take smaller samples or a smaller model" % error)
+        return ValueError("%s; %s" % (error, SMALLER))
     step = step_at(LEAST)
     fits = probe.measure(LEAST, lambda: [step() for _ in range(STEPS)]) is not None
-    return MemoryError("%s; %s" % (error, CHECKPOINTED % LEAST if fits else "take smaller samples or a smaller model"))
+    return ValueError("%s; %s" % (error, CHECKPOINTED % LEAST if fits else SMALLER))

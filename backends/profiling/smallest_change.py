@@ -4,16 +4,13 @@ Weights are there in any case. Each trained parameter has a gradient, and what t
 """
 
 import math
-from typing import List
 
 from backends.frameworks.optimizer import OWN, SLOT_NAMES, UPDATES
-from backends.profiling.share_memory import member_bytes, replica_bytes
 from profilers.records.steps import ModelSize
 
 #: Arrays of the model's size that a job's own optimizer is taken to keep: most are Adam.
 OF_OWN = 2
-#: More devices than anybody has of one kind.
-MOST_MEMBERS = 16
+SMALLER = "take smaller samples or a smaller model"
 
 
 def kept_arrays(optimizer: str) -> int:
@@ -21,33 +18,21 @@ def kept_arrays(optimizer: str) -> int:
     return OF_OWN if optimizer == OWN else sum(name != UPDATES for name in SLOT_NAMES[optimizer])
 
 
-def remedies(size: ModelSize, kept: int, needed_bytes: float, usable_bytes: float) -> str:
-    """What would help, the smallest change first.
+def smallest_change(size: ModelSize, kept: int, needed_bytes: float, usable_bytes: float) -> str:
+    """What would help on this device; "" where nothing of the model's parameters would.
 
     kept: arrays of the trained parameters' size that the optimizer keeps.
     needed_bytes: of a memory, for the smallest step. usable_bytes: what a process may have of it.
     """
     weights = float(size.parameter_bytes + size.frozen_bytes + size.state_bytes)
     besides = float((1 + kept) * size.parameter_bytes)
-    found: List[str] = []
     if weights > usable_bytes:
-        found.append("its weights alone take %s: take a smaller model" % in_bytes(weights))
-    elif needed_bytes - besides <= usable_bytes:
-        found.append(
-            "train fewer parameters, as LoRA does (docs/training.md): gradients and the optimizer take %s"
-            % in_bytes(besides)
+        return "its weights alone take %s: take a smaller model" % in_bytes(weights)
+    if needed_bytes - besides <= usable_bytes:
+        return "train fewer parameters, as LoRA does (docs/training.md): gradients and the optimizer take %s" % (
+            in_bytes(besides)
         )
-    devices = members_to_divide(size, kept, needed_bytes, usable_bytes)
-    if devices:
-        found.append("divide it among %d such devices by --engine torch:shard=full" % devices)
-    return ", or ".join(found) or "take smaller samples or a smaller model"
-
-
-def members_to_divide(size: ModelSize, kept: int, needed_bytes: float, usable_bytes: float) -> int:
-    """The fewest devices of which each has room for its share of the model; 0 for no number."""
-    besides = needed_bytes - replica_bytes(size, kept)
-    counts = range(2, MOST_MEMBERS + 1)
-    return next((n for n in counts if besides + member_bytes(size, kept, n) <= usable_bytes), 0)
+    return ""
 
 
 def in_bytes(value: float) -> str:

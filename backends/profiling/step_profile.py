@@ -48,7 +48,7 @@ def time_steps(task: Any, order: TimeSteps) -> StepProfile:
 
     It waits for the word to go on once the model is built and its memory is known.
     Where that batch size does not fit into the memory, a smaller one is measured.
-    Raises ValueError for what does not fit together, MemoryError where no batch size fits.
+    Raises ValueError for what does not fit together, and where no batch size fits.
     """
     spec = order.replica
     with code_of(spec):

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from backends.frameworks.optimizer import LARS, OWN, SGD, SLOT_NAMES, UPDATES
-from backends.profiling.share_memory import member_bytes, replica_bytes, whole_bytes
 from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats, Ints
+from planner.predict.shares import member_bytes, replica_bytes, whole_bytes
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records.steps import StepMemory, StepProfile
 

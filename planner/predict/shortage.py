@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from backends.data.loader import part_sizes
 from backends.frameworks.optimizer import OWN, SGD
-from backends.profiling.smallest_change import kept_arrays, remedies
+from backends.profiling.smallest_change import SMALLER, kept_arrays, smallest_change
 from planner.predict.gradient_times import GradientTimes
 from planner.predict.memory import HOST, Memory, StepHeadroom
+from planner.predict.shares import least_members
 from planner.units import bytes_text
 from profilers.records.steps import ComputeSettings, StepProfile
 from profilers.stats import mean
@@ -86,7 +87,12 @@ def _smallest_change(headroom: StepHeadroom, memory: Memory) -> str:
             f"take --optimizer {SGD} or a strategy that keeps less, for a run keeps {bytes_text(besides)} besides steps"
         )
     kept = kept_arrays(OWN if step.setup.own_optimizer else SGD)
-    return remedies(step.size, kept, needed, memory.usable_bytes)
+    members = least_members(step.size, kept, needed, memory.usable_bytes)
+    ways = [
+        smallest_change(step.size, kept, needed, memory.usable_bytes),
+        f"divide it among {members} such devices by --engine torch:shard=full" if members else "",
+    ]
+    return ", or ".join(filter(None, ways)) or SMALLER
 
 
 def too_small(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.profiling.share_memory import gathered_bytes, member_bytes
+from planner.predict.shares import gathered_bytes, member_bytes
 from profilers.records.steps import ModelSize
 
 MB = 10**6
