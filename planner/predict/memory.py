@@ -138,7 +138,8 @@ class StepHeadroom:
     def __init__(self, step: StepProfile, available_bytes: float, further: Further = NOTHING) -> None:
         """available_bytes: of main memory."""
         self.step, self.further, self._available_bytes = step, further, available_bytes
-        self._too_large = None if step.memory is None else step.memory.too_large
+        takes_less = sum(further) < 0  # than what was measured, as a share of the model does
+        self._too_large = None if step.memory is None or takes_less else step.memory.too_large
         self.memories = [] if step.memory is None else _memories(step.memory, available_bytes, further)
 
     @classmethod

@@ -170,3 +170,9 @@ def test_a_member_that_holds_a_share_lacks_what_was_measured_of_a_whole_replica(
     adamw, sharded = Strategy.from_text("allreduce:optimizer=adamw"), Engine.from_text("torch:shard=full")
     found = Further.of_member(step, adamw, sharded, members=2)
     assert found == (pytest.approx(host * MB), pytest.approx(gpu * MB))
+
+
+def test_a_size_that_ran_out_of_memory_may_fit_a_member_that_holds_a_share() -> None:
+    step = profiles.step(memory=memory(4, 8, too_large=16))
+    assert StepHeadroom(step, 1000 * MB).largest() == 15
+    assert StepHeadroom(step, 1000 * MB, Further(host=-50.0 * MB)).largest() == (900 - 50) / 2
