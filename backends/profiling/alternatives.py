@@ -7,6 +7,7 @@ process would not show it, for it still has what was freed of larger steps.
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 from backends.frameworks.base import Replica
+from backends.jobs.failure import JobFailure
 from backends.profiling import batch_curve
 from profilers.mixed_precision import BF16, FP32
 from profilers.records.steps import Alternative, BatchMemory, BatchTiming, ComputeSettings
@@ -15,6 +16,9 @@ from profilers.records.steps import Alternative, BatchMemory, BatchTiming, Compu
 GradientAt = Callable[[int], Callable[[], float]]
 #: Does a piece of work; the most bytes of its tensors at once, or None where that is unknown.
 LiveBytes = Callable[[Callable[[], Any]], Optional[int]]
+#: What a model raises that cannot compute in another way, or not within the memory. Nobody asked
+#: for that way, so the model's profile goes on without it.
+CANNOT = (JobFailure, RuntimeError, ValueError, MemoryError)
 
 
 def measure(
@@ -28,24 +32,26 @@ def measure(
     """Measure what the replica can do, which goes on with the last of them.
 
     compute: how it computes now. precisions: the mixed ones that the device is fast in.
-    plain: peaks as it computes now; the two smallest sizes are measured again, and fit again.
+    plain: peaks as it computes now; the two smallest sizes are measured again.
+    A way in which the model cannot compute is left out.
     """
     peaks = {each.batch: each for each in plain[:2]}
     before = {size: live_bytes(gradient_at(size)) for size in peaks}
     found = []
     for other, switch in _switches(replica, compute, precisions):
-        try:
-            switch()
-        except ValueError:  # a GPU without bfloat16, a model without blocks
-            continue
         memory: List[BatchMemory] = []
         timings: List[BatchTiming] = []
-        for size, peak in sorted(peaks.items()):
-            timings.append(batch_curve.timed(gradient_at(size), size))
-            memory += _changed(peak, before[size], live_bytes(gradient_at(size)))
+        try:
+            switch()
+            for size, peak in sorted(peaks.items()):
+                timings.append(batch_curve.timed(gradient_at(size), size))
+                memory += _changed(peak, before[size], live_bytes(gradient_at(size)))
+        except CANNOT:
+            continue
+        finally:
+            replica.compute_in(compute.precision)
         if len(memory) == len(peaks):
             found.append(Alternative(other, tuple(timings), tuple(memory)))
-        replica.compute_in(compute.precision)
     return tuple(found)
 
 

@@ -5,15 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from backends.profiling import step_profile
+from backends.profiling import alternatives, step_profile
 from backends.profiling.step_memory import MemoryProbe
 from planner.json_records import decode
 from planner.predict.memory import StepHeadroom
 from planner.predict.shortage import shortage
-from profilers.records.steps import ComputeSettings, StepMemory, StepProfile
+from profilers.records.steps import BatchMemory, ComputeSettings, StepMemory, StepProfile
 from tests.backends.profiling.test_step_profile import Job, time_steps
 from tests.installed import computes_with
 from tests.quick import look_often
@@ -44,6 +45,23 @@ class Plain(torch.nn.Module):
 
 def plain():
     return Plain(), (4, 4, 3)
+
+
+# It adds to the input of its blocks in place, so that these cannot be computed again.
+class Residual(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        block = torch.nn.Tanh(), torch.nn.Linear(48, 48), torch.nn.Tanh()
+        self.block, self.head = torch.nn.Sequential(*block), torch.nn.Linear(48, 10)
+
+    def forward(self, images):
+        x = images.flatten(1).clone()
+        x += self.block(x)
+        return self.head(x)
+
+
+def residual():
+    return Residual(), (4, 4, 3)
 """
 
 
@@ -74,6 +92,33 @@ def test_bf16_and_checkpointing_are_measured_at_the_sizes_of_the_batch(scarce: s
 
 def test_a_model_without_blocks_is_not_checkpointed(scarce: str) -> None:
     assert ways(time_steps(Job(), f"{scarce}:plain", "torch", 8)) == [ComputeSettings(precision="bf16")]
+
+
+def test_a_way_in_which_the_model_cannot_compute_is_left_out_of_its_profile(scarce: str) -> None:
+    found = time_steps(Job(), f"{scarce}:residual", "torch", 8)
+    assert ways(found) == [ComputeSettings(precision="bf16")] and found.memory.batches
+
+
+def test_a_way_that_runs_out_of_memory_is_left_out_and_the_next_one_is_measured() -> None:
+    """A GPU's memory ends with a RuntimeError; after it, the replica computes as before."""
+    replica, tried = MagicMock(), list[str]()
+    replica.compute_in.side_effect = tried.append
+
+    def gradient_at(size: int) -> Any:
+        def compute() -> float:
+            if tried[-1:] == ["bf16"]:
+                raise RuntimeError("CUDA out of memory")
+            return 0.1
+
+        return compute
+
+    def live_bytes(work: Any) -> int:
+        work()
+        return 10
+
+    found = alternatives.measure(replica, PLAIN, ["bf16"], [BatchMemory(4, 100)], gradient_at, live_bytes)
+    assert [each.compute for each in found] == [ComputeSettings(activation_checkpointing=True)]
+    assert tried == ["bf16", "fp32", "fp32"]
 
 
 def test_nothing_is_measured_where_there_is_memory(scarce: str, monkeypatch: pytest.MonkeyPatch) -> None:
