@@ -4,6 +4,7 @@ from typing import Any, Callable
 
 from backends.frameworks.base import Replica
 from backends.frameworks.optimizer import OWN
+from backends.profiling.alternatives import CANNOT
 from backends.profiling.batch_curve import LEAST
 from backends.profiling.smallest_change import SMALLER, in_bytes, kept_arrays, smallest_change
 from backends.profiling.step_memory import STEPS, MemoryProbe
@@ -28,16 +29,24 @@ def require_room(size: ModelSize, optimizer: str, probe: MemoryProbe) -> None:
 
 
 def with_remedy(
-    error: MemoryError, replica: Replica, step_at: Callable[[int], Callable[[], Any]], probe: MemoryProbe
+    error: MemoryError,
+    replica: Replica,
+    is_checkpointed: bool,
+    step_at: Callable[[int], Callable[[], Any]],
+    probe: MemoryProbe,
 ) -> ValueError:
     """The error of a model of which no batch fits, with what would help.
 
+    is_checkpointed: whether it computes with activation checkpointing already.
     step_at: gives a function that makes a step at a size. probe: a new one.
     """
+    helps = not is_checkpointed and _fits_checkpointed(replica, step_at(LEAST), probe)
+    return ValueError("%s; %s" % (error, CHECKPOINTED % LEAST if helps else SMALLER))
+
+
+def _fits_checkpointed(replica: Replica, step: Callable[[], Any], probe: MemoryProbe) -> bool:
     try:
         replica.checkpoint_activations()
-    except ValueError:  # there are no blocks
-        return ValueError("%s; %s" % (error, SMALLER))
-    step = step_at(LEAST)
-    fits = probe.measure(LEAST, lambda: [step() for _ in range(STEPS)]) is not None
-    return ValueError("%s; %s" % (error, CHECKPOINTED % LEAST if fits else SMALLER))
+        return probe.measure(LEAST, lambda: [step() for _ in range(STEPS)]) is not None
+    except CANNOT:  # there are no blocks, or they cannot be computed again
+        return False

@@ -89,7 +89,8 @@ def _timed(
         drawn.batch = batch = probe.largest(order.batch, _at(drawn, first_step))
     except MemoryError as error:
         again = MemoryProbe.of_this_process(backend)
-        raise nothing_fits.with_remedy(error, replica, _at(drawn, first_step), again) from error
+        is_checkpointed = spec.compute.activation_checkpointing
+        raise nothing_fits.with_remedy(error, replica, is_checkpointed, _at(drawn, first_step), again) from error
     task.emit(StepTimed("ready", len(first_steps_s), 0.0))
     task.await_go()
     windows: List[Window] = []
