@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
 
 from backends.agent.claims import Claims, claimed, is_claimed, remove_dead
 from profilers.regular_file import open_regular
@@ -159,6 +159,27 @@ def fetch(path: str) -> bytes:
     """The content of a file."""
     with open_regular(path) as stream:
         return stream.read()
+
+
+class FileContent:
+    """A file as it is sent: not all in memory, for a checkpoint may be larger than what is free."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError."""
+        self._stream = open_regular(path)
+        self.size = os.fstat(self._stream.fileno()).st_size
+
+    def chunks(self) -> Iterator[bytes]:
+        """As many bytes as its size, once. What cannot be read is zeros, which a reader notices."""
+        left = self.size
+        with self._stream:
+            while left:
+                chunk = b""
+                with contextlib.suppress(OSError):
+                    chunk = self._stream.read(min(left, _CHUNK_BYTES))
+                chunk = chunk or bytes(min(left, _CHUNK_BYTES))
+                left -= len(chunk)
+                yield chunk
 
 
 def remove(path: str) -> None:

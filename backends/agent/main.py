@@ -13,6 +13,7 @@ It leads a process group and ends it, children included, when its input closes o
 stop. Children in other groups are its guardian's to end, and its own where the guardian was killed.
 """
 
+import itertools
 import json
 import os
 import platform
@@ -25,7 +26,7 @@ import threading
 import time
 import traceback
 from multiprocessing import util
-from typing import Any, Callable, Dict, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Type
 
 from backends.agent import files
 from backends.protocol.json_messages import decode, encode
@@ -113,11 +114,11 @@ class Output:
         closed, self._descriptor = self._descriptor, -1
         os.close(closed)
 
-    def send(self, message: Dict[str, Any], blob: bytes = b"") -> None:
+    def send(self, message: Dict[str, Any], blob: Iterable[bytes] = ()) -> None:
         """Write one message. A controller that is gone is noticed on the input, not here."""
         with self._lock:
             try:
-                for data in (json.dumps(message).encode() + b"\n", blob):
+                for data in itertools.chain([json.dumps(message).encode() + b"\n"], blob):
                     view = memoryview(data)
                     while view:
                         view = view[os.write(self._descriptor, view) :]
@@ -190,8 +191,8 @@ class Agent:
         try:
             files.claim_paths(order)
             result = self._functions[type(order)](task, order, *args)
-            if isinstance(result, bytes):
-                self._answers.send({"id": number, "result": None, "blob": len(result)}, result)
+            if isinstance(result, files.FileContent):
+                self._answers.send({"id": number, "result": None, "blob": result.size}, result.chunks())
             else:
                 self._answers.send({"id": number, "result": json_value(result)})
         except BaseException as error:  # noqa: BLE001 - the controller must hear of whatever ends a task

@@ -58,7 +58,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.AssembleProject: projects.assemble,
     orders.AwaitReachability: lambda task, order: addresses_and_ports.await_connections(task, order.address),
     orders.CollectFacts: collect_facts,
-    orders.FetchFile: lambda task, order: files.fetch(order.path),
+    orders.FetchFile: lambda task, order: files.FileContent(order.path),
     orders.FindAddressTowards: lambda task, order: addresses_and_ports.address_towards(task, order.target),
     orders.FindCache: leftovers.find_cache,
     orders.FindFile: lambda task, order: files.find(order.name, order.digest),

@@ -141,4 +141,19 @@ def test_what_is_named_like_a_kept_file_and_is_none_is_removed_at_once(
 def test_a_pipe_is_not_fetched() -> None:
     os.mkfifo(files.path("pipe"))
     with pytest.raises(OSError, match="it is a pipe, and no file"):
-        files.fetch(files.path("pipe"))
+        files.FileContent(files.path("pipe"))
+
+
+def test_a_file_that_became_shorter_is_sent_as_long_as_was_said_with_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.npz"
+    path.write_bytes(b"content")
+    content = files.FileContent(str(path))
+    os.truncate(path, 3)
+    assert b"".join(content.chunks()) == b"con" + bytes(4)
+
+
+def test_a_file_is_sent_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.npz"
+    path.write_bytes(bytes(range(256)) * 10_000)
+    chunks = list(files.FileContent(str(path)).chunks())
+    assert b"".join(chunks) == path.read_bytes() and max(map(len, chunks)) == 1 << 20
