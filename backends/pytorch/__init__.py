@@ -50,9 +50,11 @@ def collectives() -> Tuple[str, ...]:
 
 def _has_fully_shard() -> bool:
     try:
-        return hasattr(importlib.import_module("torch.distributed.fsdp"), "fully_shard")
+        fsdp = importlib.import_module("torch.distributed.fsdp")
     except ImportError:  # before torch 1.12
         return False
+    # Without an exchange of one's own, some versions add gradients up over gloo where they average.
+    return hasattr(getattr(fsdp, "FSDPModule", None), "set_custom_reduce_scatter")
 
 
 def known_job(
@@ -129,7 +131,7 @@ def require_sharding() -> None:
     """Raises ValueError where this torch has no FSDP2, of which members hold shares of a model."""
     if SHARDING not in collectives():
         raise ValueError(
-            "this torch (%s) has no torch.distributed.fsdp.fully_shard, which came with 2.6; "
+            "this torch (%s) has no FSDP2 whose exchange can be set, which newer ones have; "
             "leave shard=full out, or plan without this device" % version()
         )
 

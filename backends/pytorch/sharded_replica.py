@@ -1,7 +1,7 @@
 """A sharded replica holds one member's shares of a model; blocks are gathered as they compute.
 
 FSDP2 (torch.distributed.fsdp.fully_shard) divides each parameter by its rows, and with it the
-gradient and what an optimizer keeps. This module is loaded where torch has it only (2.6 on).
+gradient and what an optimizer keeps. This module is loaded where torch has it only.
 """
 
 import itertools
@@ -62,7 +62,7 @@ class ShardedReplica(ModuleReplica, ModelShare):
             transfer.broadcast(each.data)
         for module in (*blocks_of(self.module, self._job.blocks), self._root):
             made: Any = fully_shard(module, mesh=mesh)
-            if clock is not None and hasattr(made, "set_custom_reduce_scatter"):
+            if clock is not None:
                 made.set_custom_all_gather(GatherShares(clock))
                 made.set_custom_reduce_scatter(MeanOfShares(clock))
         self._transfer = transfer

@@ -131,7 +131,7 @@ def _unable(device: DeviceProfile, step: StepProfile, request: RecommendRequest)
     if step.costs.collectives == ():
         return f"its torch {step.setup.framework_version} was built without torch.distributed"
     if request.settings.engine.is_sharded and SHARDING not in (step.costs.collectives or ()):
-        return f"its torch {step.setup.framework_version} has no fully_shard, which came with torch 2.6"
+        return f"its torch {step.setup.framework_version} has no FSDP2 whose exchange can be set, which newer ones have"
     if request.settings.engine.backend == "nccl" and not has_nccl(step):
         return "it has no GPU with NCCL; leave backend=nccl out"
     if device.device.get("host") is not None and not request.allow_plaintext:

@@ -8,7 +8,7 @@ from backends.data.loader import part_sizes
 from backends.frameworks.optimizer import OWN, SGD
 from backends.profiling.smallest_change import SMALLER, kept_arrays, smallest_change
 from planner.predict.gradient_times import GradientTimes
-from planner.predict.memory import HOST, Memory, StepHeadroom
+from planner.predict.memory import ACCELERATOR, HOST, Further, Memory, StepHeadroom
 from planner.predict.shares import least_members
 from planner.units import bytes_text
 from profilers.records.steps import ComputeSettings, StepProfile
@@ -81,18 +81,24 @@ def shortage(headroom: StepHeadroom, batch: int) -> Shortage | None:
 
 def _smallest_change(headroom: StepHeadroom, memory: Memory) -> str:
     """Of the training, by which a sample would fit."""
-    step, needed, besides = headroom.step, memory.line.at(1), sum(headroom.further)
+    step, needed, besides = headroom.step, memory.line.at(1), _besides(headroom.further, memory.name)
+    if besides < 0:  # a share of the model, which is smaller the more members there are
+        return "take more members, smaller samples or a smaller model"
     if besides and needed - besides <= memory.usable_bytes:
-        return (
-            f"take --optimizer {SGD} or a strategy that keeps less, for a run keeps {bytes_text(besides)} besides steps"
-        )
-    kept = kept_arrays(OWN if step.setup.own_optimizer else SGD)
-    members = least_members(step.size, kept, needed, memory.usable_bytes)
+        kept = bytes_text(besides)
+        return f"take an optimizer, a strategy or an engine that keeps less: a run keeps {kept} besides steps"
+    arrays = kept_arrays(OWN if step.setup.own_optimizer else SGD)
+    members = least_members(step.size, arrays, needed, memory.usable_bytes)
     ways = [
-        smallest_change(step.size, kept, needed, memory.usable_bytes),
+        smallest_change(step.size, arrays, needed, memory.usable_bytes),
         f"divide it among {members} such devices by --engine torch:shard=full" if members else "",
     ]
     return ", or ".join(filter(None, ways)) or SMALLER
+
+
+def _besides(further: Further, memory: str) -> float:
+    """What a run keeps in a memory besides steps."""
+    return {HOST: further.host, ACCELERATOR: further.accelerator}.get(memory, sum(further))
 
 
 def too_small(

@@ -189,7 +189,7 @@ def test_whom_a_share_does_not_fit_or_whose_torch_has_none_is_left_out() -> None
     old = profiles.device(profiles.changed(tight.devices["b"].steps[0], collectives=("gloo",)))
     without = best_of(profiles.profile({**tight.devices, "b": old}), ADAMW, "torch:shard=full", SERVER, NONE)
     reason = without.parts[0].training.left_out["b"]
-    assert reason == "its torch 2.0 has no fully_shard, which came with torch 2.6"
+    assert reason == "its torch 2.0 has no FSDP2 whose exchange can be set, which newer ones have"
 
 
 def test_what_updates_more_than_elements_is_refused_for_shares() -> None:

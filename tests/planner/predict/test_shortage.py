@@ -95,7 +95,7 @@ SHARDED = "divide it among {} such devices by --engine torch:shard=full"
 @pytest.mark.parametrize(
     ("parameters", "base", "further", "change"),
     [
-        (5, 60, 40, "take --optimizer sgd or a strategy that keeps less, for a run keeps 40.0 MB besides steps"),
+        (5, 60, 40, "take an optimizer, a strategy or an engine that keeps less: a run keeps 40.0 MB besides steps"),
         (
             50, 180, 0, "train fewer parameters, as LoRA does (docs/training.md): gradients and the optimizer take "
             "100 MB, or " + SHARDED.format(4),
