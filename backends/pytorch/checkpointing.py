@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.checkpoint import checkpoint
 
 from backends.jobs.failure import refusal
@@ -25,6 +26,10 @@ NO_BLOCKS = (
 CHANGED = (
     "--activation-checkpointing cannot compute %s again: its input was changed in place; let the model change a copy, "
     "name other blocks in the job (blocks=...), or leave the option out"
+)
+NO_TENSORS = (
+    "--activation-checkpointing cannot follow gradients through what %s gives with this torch; let it give tensors, "
+    "or tuples, lists or dicts of them, name other blocks in the job (blocks=...), or leave the option out"
 )
 #: Torch 1.10 has only the kind that takes the gradients of a block in a backward pass of its own.
 _HAS_OTHER_KIND = "use_reentrant" in inspect.signature(checkpoint).parameters
@@ -135,13 +140,46 @@ def _recomputed(modules: Sequence[nn.Module], forward: Forward) -> Forward:
     def call(*args: Any, **named: Any) -> Any:
         if not torch.is_grad_enabled():
             return forward(*args, **named)
-        block = _Block(type(modules[0]).__name__, buffers, functools.partial(forward, **named), args)
+        name = type(modules[0]).__name__
         if _HAS_OTHER_KIND:
+            block = _Block(name, buffers, functools.partial(forward, **named), args)
             return checkpoint(functools.partial(block, *args), use_reentrant=False)
-        # That kind takes no gradient where none of the inputs has one.
-        return checkpoint(lambda _, *given: block(*given), torch.zeros((), requires_grad=True), *args)
+        inputs, form = tree_flatten((args, named))
+        tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
+        if not any(each.requires_grad for each in itertools.chain(tensors, *[each.parameters() for each in modules])):
+            return forward(*args, **named)  # that kind would take a gradient of what has none
+        flat = _Flat(name, forward, form)
+        return flat.outputs(_reentrant(_Block(name, buffers, flat, inputs), inputs))
 
     return call
+
+
+def _reentrant(block: "_Block", inputs: Sequence[Any]) -> Any:
+    """That kind takes no gradient where none of the inputs has one."""
+    return checkpoint(lambda _, *given: block(*given), torch.zeros((), requires_grad=True), *inputs)
+
+
+class _Flat:
+    """A function of the leaves of its inputs that gives those of its outputs.
+
+    Torch 1.10 follows gradients through tensors only that are given one by one.
+    """
+
+    def __init__(self, name: str, forward: Forward, inputs: Any) -> None:
+        self._name = name
+        self._forward = forward
+        self._form_of_inputs = inputs
+
+    def __call__(self, *leaves: Any) -> Sequence[Any]:
+        args, named = tree_unflatten(list(leaves), self._form_of_inputs)
+        found, self._form = tree_flatten(self._forward(*args, **named))
+        if not all(each is None or isinstance(each, (torch.Tensor, int, float, str)) for each in found):
+            raise refusal(NO_TENSORS % self._name)
+        return tuple(found)
+
+    def outputs(self, leaves: Sequence[Any]) -> Any:
+        """As the function gives them."""
+        return tree_unflatten(list(leaves), self._form)
 
 
 class _Block:

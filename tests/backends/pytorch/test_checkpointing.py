@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -170,6 +171,67 @@ def test_a_block_whose_input_is_changed_in_place_is_refused(torch):
 
     with pytest.raises(JobFailure, match="cannot compute .* again: its input was changed in place; let the model"):
         replica_of(Residual()).gradient(torch.randn(5, 4))
+
+
+def test_blocks_whose_parameters_are_all_frozen_come_before_those_that_learn(torch, kind):
+    nn = torch.nn
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3)], nn.Linear(4, 1))
+    for each in (model[0], model[1]):
+        each.requires_grad_(False)
+    require_equal(model, torch.randn(5, 4))
+
+
+CALLS = {
+    "by name": lambda block, x: block(x=x, pair=(x.sin(), [x.cos()])),
+    "nested": lambda block, x: block(x, (x.sin(), [x.cos()])),
+}
+
+
+@pytest.mark.parametrize("called", CALLS.values(), ids=CALLS)
+def test_tensors_by_name_and_within_tuples_have_their_gradients(torch, kind, called):
+    nn = torch.nn
+
+    class Mixing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.dense = nn.Linear(4, 4)
+
+        def forward(self, x, pair):
+            first, (second,) = pair
+            return {"mixed": (self.dense(x) * first + second, None)}
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks, self.head = nn.ModuleList(Mixing() for _ in range(3)), nn.Linear(4, 1)
+
+        def forward(self, x):
+            for block in self.blocks:
+                x, _ = called(block, x)["mixed"]
+            return self.head(x)
+
+    require_equal(Model(), torch.randn(5, 4))
+
+
+@pytest.mark.parametrize("kind", ["of torch 1.10"], indirect=True)
+def test_a_block_that_gives_an_object_whose_gradients_would_be_lost_is_refused(torch, kind):
+    nn = torch.nn
+
+    class Holding(nn.Linear):
+        def forward(self, x):
+            return SimpleNamespace(found=super().forward(x))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.block = Holding(4, 1)
+
+        def forward(self, x):
+            return self.block(x).found
+
+    model = Model()
+    with pytest.raises(JobFailure, match="cannot follow gradients through what Holding gives"):
+        replica_of(model, blocks=[model.block]).gradient(torch.randn(5, 4))
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
