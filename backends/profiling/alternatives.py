@@ -33,10 +33,12 @@ def measure(
 
     compute: how it computes now. precisions: the mixed ones that the device is fast in.
     plain: peaks as it computes now; the two smallest sizes are measured again.
-    A way in which the model cannot compute is left out.
+    A way in which the model cannot compute is left out, and all of them where bytes are unknown.
     """
     peaks = {each.batch: each for each in plain[:2]}
     before = {size: live_bytes(gradient_at(size)) for size in peaks}
+    if None in before.values():
+        return ()
     found = []
     for other, switch in _switches(replica, compute, precisions):
         memory: List[BatchMemory] = []

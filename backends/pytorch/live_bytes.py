@@ -8,10 +8,17 @@ from typing import Any, Callable, Optional
 
 import torch
 
+from backends.frameworks.device import CUDA, MPS
+from backends.pytorch import accelerators
+
 
 def live_bytes(work: Callable[[], Any]) -> Optional[int]:
-    """Do the work; its bytes, or None where this torch does not tell."""
-    if torch.cuda.is_available():
+    """Do the work; its bytes where it computes, or None where this torch does not tell."""
+    kind = accelerators.kind()
+    if kind == MPS:  # torch counts no peak there, and its profiler only tensors of the host
+        work()
+        return None
+    if kind == CUDA:
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         work()

@@ -97,6 +97,13 @@ def test_its_memory_is_the_hosts_and_what_the_driver_gave(metal: list[str], monk
 
 
 @pytest.mark.usefixtures("metal")
+def test_bytes_of_the_host_are_not_taken_for_its_own() -> None:
+    made: list[Any] = []
+    assert pytorch.live_bytes(lambda: made.append(torch.ones(1000))) is None
+    assert len(made) == 1
+
+
+@pytest.mark.usefixtures("metal")
 def test_it_takes_no_part_in_torch_distributed() -> None:
     assert pytorch.collectives() == ()
     assert trained().ready_shares(lambda: None) is None
