@@ -37,7 +37,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> Facts:
         gpus=gpus(tree),
         iperf3=parse_iperf3(commands.output(["iperf3", "--version"])),
         sensors=tuple(sensor.name for sensor in sensors.discover(None if tree.is_own else root).sensors),
-        precisions=mixed_precision.supported(tree, _bsd(tree).has_bf16),
+        precisions=precisions(tree),
         boot_id=tree.first_text("proc/sys/kernel/random/boot_id") or _bsd(tree).boot_id,
     )
 
@@ -87,6 +87,11 @@ def system(tree: FileTree) -> str:
     name = parse_os_release(tree.first_text("etc/os-release", "usr/lib/os-release"))
     name = name or _bsd(tree).system or "unknown distribution"
     return "%s, %s %s" % (name, platform.system(), platform.release())
+
+
+def precisions(tree: FileTree) -> Tuple[str, ...]:
+    """The mixed ones that it computes fast."""
+    return mixed_precision.supported(tree, _bsd(tree).has_bf16)
 
 
 def memory(tree: FileTree, groups: FileTree) -> HostMemory:

@@ -24,7 +24,7 @@ from backends.training import step
 from backends.training.compute_clock import clock_of
 from backends.training.step_watch import StepWatch, limited
 from backends.training.workload import BuiltReplica, Workload, batches, code_of, workload
-from profilers import mixed_precision, stats, steptime
+from profilers import device_facts, stats, steptime
 from profilers.file_tree import FileTree
 from profilers.records.readings import Window
 from profilers.records.steps import ModelSize, Repeat, StepProfile, StepSetup
@@ -106,7 +106,7 @@ def _timed(
     evaluated_s = evaluation_s(replica, test, min(test.most_at_once, spec.compute.micro_batch or batch))
     memory = probe.found()
     if spec.framework == TORCH and probe.is_scarce_at(order.batch):  # last: the replica goes on in another way
-        precisions = mixed_precision.supported(FileTree("/"))
+        precisions = device_facts.precisions(FileTree("/"))
         ways = alternatives.measure(
             replica, spec.compute, precisions, memory.batches, _at(drawn, gradient), backend.live_bytes
         )

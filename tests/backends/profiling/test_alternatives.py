@@ -9,11 +9,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from backends.profiling import alternatives, step_profile
+from backends.profiling import alternatives
 from backends.profiling.step_memory import MemoryProbe
 from planner.json_records import decode
 from planner.predict.memory import StepHeadroom
 from planner.predict.shortage import shortage
+from profilers import bsd, mixed_precision
 from profilers.records.steps import BatchMemory, ComputeSettings, StepMemory, StepProfile
 from tests.backends.profiling.test_step_profile import Job, time_steps
 from tests.installed import computes_with
@@ -67,10 +68,14 @@ def residual():
 
 @pytest.fixture
 def scarce(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """The file of the models, on a device of which any batch takes most of the memory."""
+    """The file of the models, on a device of which any batch takes most of the memory.
+
+    It has bfloat16 as Apple's processors do, without a flag of Linux.
+    """
     look_often(monkeypatch)
     monkeypatch.setattr(MemoryProbe, "is_scarce_at", lambda *_: True)
-    monkeypatch.setattr(step_profile.mixed_precision, "supported", lambda tree: ("bf16",))
+    monkeypatch.setattr(mixed_precision, "has_bf16_flags", lambda cpuinfo: False)
+    monkeypatch.setattr(bsd, "host", lambda: bsd.Host(has_bf16=True))
     (tmp_path / "own.py").write_text(DEEP)
     return f"{tmp_path}/own.py"
 
@@ -119,6 +124,12 @@ def test_a_way_that_runs_out_of_memory_is_left_out_and_the_next_one_is_measured(
     found = alternatives.measure(replica, PLAIN, ["bf16"], [BatchMemory(4, 100)], gradient_at, live_bytes)
     assert [each.compute for each in found] == [ComputeSettings(activation_checkpointing=True)]
     assert tried == ["bf16", "fp32", "fp32"]
+
+
+def test_nothing_else_is_computed_where_bytes_are_unknown() -> None:
+    replica = MagicMock()
+    assert alternatives.measure(replica, PLAIN, ["bf16"], [BatchMemory(4, 100)], MagicMock(), lambda work: None) == ()
+    assert not replica.mock_calls
 
 
 def test_nothing_is_measured_where_there_is_memory(scarce: str, monkeypatch: pytest.MonkeyPatch) -> None:
