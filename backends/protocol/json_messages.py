@@ -197,7 +197,9 @@ def _fields_reader(kind: Any) -> Reader:
             faults += ["unknown %r" % name for name in value if name not in hints]
             if faults:
                 raise _Refusal(", ".join(faults))
-            value = dict(defaults, **value)
+            given = [name for name in names if name in value]
+            read_those = [reader for name, reader in zip(names, readers) if name in value]
+            return kind(**dict(zip(given, _read_each(read_those, [value[name] for name in given], ".%s", given))))
         return kind._make(_read_each(readers, [value[name] for name in names], ".%s", names))
 
     return read

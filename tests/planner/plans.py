@@ -44,13 +44,14 @@ def plan(*workers: PlannedWorker, steps: int = 100, power_w: float | None = 80.0
 def with_settings(made: Plan, **settings: Any) -> Plan:
     """The plan with other settings of what is run; a strategy, an engine and a stream as texts.
 
-    All workers compute as the settings say.
+    All workers compute as ``compute`` says, where it is given.
     """
     for name, kind in (("strategy", Strategy), ("engine", Engine), ("stream", StreamSpec)):
         if settings.get(name) is not None:
             settings[name] = kind.from_text(settings[name])  # type: ignore[attr-defined]
-    run = made.run._replace(**settings)
-    return made._replace(run=run, workers=tuple(each._replace(compute=run.compute) for each in made.workers))
+    if "compute" in settings:
+        made = made._replace(workers=tuple(each._replace(compute=settings["compute"]) for each in made.workers))
+    return made._replace(run=made.run._replace(**settings))
 
 
 def replan(path: Path, **settings: Any) -> Path:

@@ -21,6 +21,7 @@ from backends.training.run_orders import HostRun, RunWorker
 from backends.training.run_settings import RunSettings
 from backends.training.run_spec import Checkpoints, RunSpec
 from profilers.records.readings import PowerReading, Reading, Window
+from profilers.records.steps import ComputeSettings
 from tests.mutations import MUTATIONS, mutated
 
 
@@ -210,3 +211,13 @@ def test_an_array_lies_behind_the_one_before_it() -> None:
     apart = Layout((Variable("a", (2,), 0, 2), Variable("b", (2,), 3, 2)), ())
     with pytest.raises(ValueError, match="worker_hello.layout: b does not lie behind the one before it"):
         through_json(frames.WorkerHello(apart, ()))
+
+
+class _Outer(NamedTuple):
+    name: str
+    inner: ComputeSettings = ComputeSettings()
+
+
+def test_a_record_that_is_a_default_may_be_left_out() -> None:
+    assert record(_Outer, {"name": "a"}) == _Outer("a")
+    assert record(_Outer, {"name": "a", "inner": {"micro_batch": 4}}) == _Outer("a", ComputeSettings(4))

@@ -120,7 +120,8 @@ def test_the_checkpoint_of_a_server_has_the_offsets_of_the_steps_that_it_contain
     members = [worker(run, name, HandSource(until=PLENTY), tmp_path) for name in ("a", "b")]
     account = run.account()
     assert account.finished
-    assert offsets(tmp_path) == {name: steps * BATCH for name, steps in steps_of(account.workers).items()}
+    made = {name: steps for name, steps in steps_of(account.workers).items() if steps}  # one may have come late
+    assert offsets(tmp_path) == {name: steps * BATCH for name, steps in made.items()}
     for member in members:
         member.end()
     again = served(tmp_path, 20, resume=str(tmp_path / "checkpoint.npz"))
@@ -199,7 +200,8 @@ def test_a_peer_without_samples_leaves_and_the_others_go_on(tmp_path: Path, stra
     assert np.allclose(weights[0], weights[1])
     (left,) = run.emitted(Left)
     assert left.member == "tx2"
-    assert offsets(tmp_path) == {name: steps * BATCH for name, steps in steps_of(account.workers).items()}
+    made = {name: steps for name, steps in steps_of(account.workers).items() if steps}  # one may have come late
+    assert offsets(tmp_path) == {name: steps * BATCH for name, steps in made.items()}
 
 
 def test_peers_without_samples_end_with_their_weights_and_go_on_later(tmp_path: Path) -> None:
