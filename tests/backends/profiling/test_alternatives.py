@@ -178,16 +178,16 @@ def in_a_process(kind: Any, model: str, available: int, compute: ComputeSettings
 
 @pytest.mark.e2e
 def test_offers_are_near_what_they_take(tmp_path: Path) -> None:
-    """Of a batch that needs about 850 MB, where fewer are available.
+    """Of a batch that needs a little more than may be used.
 
     Peaks of a process vary by a tenth from run to run, on both sides.
     """
     (tmp_path / "own.py").write_text(DEEP.replace("range(8)", "range(16)"))
     model = f"{tmp_path}/own.py:deep"
     limited = in_a_process(StepProfile, model, 450_000_000)
-    short = shortage(StepHeadroom(limited, 750_000_000), 2048)
-    assert short is not None
-    assert {("--micro-batch 1024",), ("--activation-checkpointing",)} <= {offer.changes for offer in short.offers}
+    (measured,) = StepHeadroom(limited, 1e12).memories
+    short = shortage(StepHeadroom(limited, measured.line.at(2048)), 2048)  # of which a tenth is left to others
+    assert short is not None and short.offers
     for offer in short.offers:
         taken = in_a_process(StepMemory, model, 0, offer.compute)
         assert offer.needed_bytes == pytest.approx(taken.batches[0].host_bytes, rel=0.35)
