@@ -1,4 +1,4 @@
-"""What macOS and FreeBSD tell by sysctl(8) and vm_stat(1) in place of Linux's /proc."""
+"""macOS and FreeBSD tell by sysctl(8) and vm_stat(1) what Linux tells in /proc."""
 
 import functools
 import re

@@ -1,4 +1,4 @@
-"""What a program prints that tells one thing and ends."""
+"""A program that tells one thing and ends is run for what it prints."""
 
 import subprocess
 from typing import Sequence

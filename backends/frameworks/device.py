@@ -1,4 +1,4 @@
-"""What a framework computes on: the processor or a GPU, as the fleet file has it or by itself."""
+"""A framework computes on the processor or a GPU, as the fleet file says or by its own choice."""
 
 import os
 from typing import Sequence

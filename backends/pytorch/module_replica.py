@@ -1,4 +1,4 @@
-"""What every replica of a torch module has in common: the job's loss, metrics and optimizer."""
+"""Every replica of a torch module computes the job's loss and metrics, and has its optimizer."""
 
 from typing import Any, Dict, List, Optional, Tuple
 

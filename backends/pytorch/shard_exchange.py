@@ -1,4 +1,4 @@
-"""How shares are gathered and gradients are reduced to shares over gloo, and what waiting takes.
+"""Members gather shares, and reduce gradients to shares, over gloo; a clock times the waiting.
 
 torch's own reduce-scatter over gloo is an all-reduce, of which each member keeps a part: it sends
 twice as much as is needed. Here each member sends every other one its part.

@@ -89,8 +89,7 @@ class Further(NamedTuple):
     def _of_share(cls, step: StepProfile, kept: int, members: int) -> "Further":
         """Of a share of the model, in place of the whole replica that was measured."""
         size, measured = step.size, _kept(OWN if step.setup.own_optimizer else SGD)
-        built = 1 if step.setup.job else 2  # the first weights of a known model are made besides
-        less_bytes = member_bytes(size, kept, members, built) - replica_bytes(size, measured)
+        less_bytes = member_bytes(step, kept, members) - replica_bytes(size, measured)
         if step.setup.accelerator == "cpu":
             return cls(host=less_bytes)
         # A replica has weights and gradients on the host, too; a share is whole there once.

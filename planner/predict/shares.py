@@ -53,11 +53,13 @@ def whole_bytes(size: ModelSize) -> int:
     return size.parameter_bytes + size.frozen_bytes
 
 
-def member_bytes(size: ModelSize, kept: int, members: int, built: int = 1) -> float:
+def member_bytes(step: StepProfile, kept: int, members: int) -> float:
     """What one of n members has of weights, gradients and ``kept`` arrays of the optimizer.
 
-    No less than the whole model, which each member builds before it is divided, ``built`` times.
+    No less than the whole model, which each member builds before it is divided; the first weights
+    of a known model are made besides.
     """
+    size, built = step.size, 1 if step.setup.job else 2
     share_bytes = ((2 + kept) * size.parameter_bytes + size.frozen_bytes) / members
     return max(share_bytes + gathered_bytes(size), float(built * whole_bytes(size)))
 
@@ -67,11 +69,11 @@ def replica_bytes(size: ModelSize, kept: int) -> int:
     return (2 + kept) * size.parameter_bytes + size.frozen_bytes
 
 
-def least_members(size: ModelSize, kept: int, needed_bytes: float, usable_bytes: float) -> int:
+def least_members(step: StepProfile, kept: int, needed_bytes: float, usable_bytes: float) -> int:
     """The fewest devices of which each has room for its share of the model; 0 for no number.
 
     needed_bytes: of a memory, for a step of the whole model. usable_bytes: what it may take.
     """
-    besides = needed_bytes - replica_bytes(size, kept)
+    besides = needed_bytes - replica_bytes(step.size, kept)
     counts = range(2, MOST_MEMBERS + 1)
-    return next((n for n in counts if besides + member_bytes(size, kept, n) <= usable_bytes), 0)
+    return next((n for n in counts if besides + member_bytes(step, kept, n) <= usable_bytes), 0)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from backends.data.loader import part_sizes
-from backends.frameworks.optimizer import OWN, SGD
+from backends.frameworks.optimizer import ADAMW, OWN, SGD
 from backends.profiling.smallest_change import SMALLER, kept_arrays, smallest_change
 from planner.predict.gradient_times import GradientTimes
 from planner.predict.memory import ACCELERATOR, HOST, Further, Memory, StepHeadroom
@@ -88,10 +88,11 @@ def _smallest_change(headroom: StepHeadroom, memory: Memory) -> str:
         kept = bytes_text(besides)
         return f"take an optimizer, a strategy or an engine that keeps less: a run keeps {kept} besides steps"
     arrays = kept_arrays(OWN if step.setup.own_optimizer else SGD)
-    members = least_members(step.size, arrays, needed, memory.usable_bytes)
+    members = least_members(step, arrays, needed, memory.usable_bytes)
+    own = f" --optimizer {ADAMW}" if step.setup.own_optimizer else ""  # shares take planner's optimizers alone
     ways = [
         smallest_change(step.size, arrays, needed, memory.usable_bytes),
-        f"divide it among {members} such devices by --engine torch:shard=full" if members else "",
+        f"divide it among {members} such devices by --engine torch:shard=full{own}" if members else "",
     ]
     return ", or ".join(filter(None, ways)) or SMALLER
 

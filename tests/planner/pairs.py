@@ -7,6 +7,14 @@ from backends.training import checkpoint
 from tests.running import FASHION, ROOT, Command, fleet_file, plan_file
 
 STEPS = 200
+NAMES = ("desktop", "tx2")
+#: Hosts of each kind: with a strategy (or an engine) on so many devices.
+KINDS = {
+    "server": ({"strategy": "parameter-server:sync=synchronous"}, NAMES),
+    "peers": ({"strategy": "allreduce"}, NAMES),
+    "ranks": ({"engine": "torch"}, NAMES),
+    "alone": ({}, NAMES[:1]),
+}
 
 #: A softmax regression whose worker makes no more steps than a file says while it is there, and
 #: hangs in its sixth step where it is the one that removes another file.

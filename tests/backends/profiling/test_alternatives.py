@@ -180,7 +180,7 @@ def in_a_process(kind: Any, model: str, available: int, compute: ComputeSettings
 def test_offers_are_near_what_they_take(tmp_path: Path) -> None:
     """Of a batch that needs a little more than may be used.
 
-    Peaks of a process vary by a tenth from run to run, on both sides.
+    Peaks of a process vary by a tenth from run to run, and a line through them lies above all.
     """
     (tmp_path / "own.py").write_text(DEEP.replace("range(8)", "range(16)"))
     model = f"{tmp_path}/own.py:deep"
@@ -190,4 +190,4 @@ def test_offers_are_near_what_they_take(tmp_path: Path) -> None:
     assert short is not None and short.offers
     for offer in short.offers:
         taken = in_a_process(StepMemory, model, 0, offer.compute)
-        assert offer.needed_bytes == pytest.approx(taken.batches[0].host_bytes, rel=0.35)
+        assert 0.8 < offer.needed_bytes / taken.batches[0].host_bytes < 1.6

@@ -112,7 +112,7 @@ def test_where_no_sample_fits_the_smallest_change_of_the_training_is_told(
     A tenth of the parameters are a block.
     """
     peaks = StepMemory(tuple(BatchMemory(size, (base + 2 * size) * MB) for size in (4, 8)))
-    step = profiles.step(parameter_bytes=parameters * MB, memory=peaks, accelerator="cpu")
+    step = profiles.step(parameter_bytes=parameters * MB, memory=peaks, accelerator="cpu", job=True)
     step = profiles.changed(step, blocks=(parameters * MB // 40,) * 10)
     short = shortage(headroom(step, 100 * MB, host=further * MB), 8)
     assert short is not None and short.text.endswith(f"; no batch fits: {change}")

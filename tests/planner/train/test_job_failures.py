@@ -7,21 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.installed import computes_with
-from tests.planner.pairs import left_files, one_line, run_folders, saved_step
+from tests.planner.pairs import KINDS, NAMES, left_files, one_line, run_folders, saved_step
 from tests.planner.plans import replan
 from tests.running import fleet_file, gone, plan_file, run
 
 pytestmark = [pytest.mark.chaos, *computes_with("torch")]
 
 STEPS = 40
-NAMES = ("desktop", "tx2")
-#: Hosts of each kind: with a strategy (or an engine) on so many devices.
-KINDS = {
-    "server": ({"strategy": "parameter-server:sync=synchronous"}, NAMES),
-    "peers": ({"strategy": "allreduce"}, NAMES),
-    "ranks": ({"engine": "torch"}, NAMES),
-    "alone": ({}, NAMES[:1]),
-}
 #: The function counts its own calls, and fails in one of them on the devices that are named.
 JOB = """
 import os

@@ -9,20 +9,12 @@ import pytest
 from planner.paths import RunFolder
 from planner.runs.summary import summary
 from tests.installed import computes_with
-from tests.planner.pairs import left_files, one_line
+from tests.planner.pairs import KINDS, NAMES, left_files, one_line
 from tests.planner.plans import replan
 from tests.running import fleet_file, gone, plan_file, run
 
 pytestmark = [pytest.mark.e2e, *computes_with("torch")]
 
-NAMES = ("desktop", "tx2")
-#: Hosts of each kind: with a strategy (or an engine) on so many devices.
-KINDS = {
-    "server": ({"strategy": "parameter-server:sync=synchronous"}, NAMES),
-    "peers": ({"strategy": "allreduce"}, NAMES),
-    "ranks": ({"engine": "torch"}, NAMES),
-    "alone": ({}, NAMES[:1]),
-}
 #: Metrics are the loss by other names.
 JOB = """
 from types import SimpleNamespace
