@@ -15,6 +15,7 @@ from backends.frameworks.optimizer import SLOT_NAMES
 from backends.frameworks.process_group import ProcessGroup
 from backends.hosting.rank import Rank
 from backends.hosting.step_queue import WorkItem
+from backends.protocol.events import TimeSpent
 from backends.training.checkpoint import Checkpoint, read_for
 
 _NOTHING = np.empty(0, np.float32)
@@ -77,7 +78,12 @@ class ShardedRank(Rank):
     def _evaluate(self, item: WorkItem, test: EvaluationSet) -> None:
         """The first rank evaluates; the others gather blocks with it, on batches of their own."""
         if self._is_first:
+            before = self._exchange()
             super()._evaluate(item, _Announced(test, self._group))
+            after = self._exchange()
+            waited_s, cpu_s = after.exposed_s - before.exposed_s, after.exposed_cpu_s - before.exposed_cpu_s
+            waited = TimeSpent(evaluation_s=-waited_s, exchange_s=waited_s, exchange_cpu_s=cpu_s)
+            self.spent = self.spent.plus(waited)
             return
         self._average_state()
         own = _endless(test)

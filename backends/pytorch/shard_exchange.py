@@ -1,19 +1,17 @@
 """Members gather shares, and reduce gradients to shares, over gloo; a clock times the waiting.
 
-torch's own reduce-scatter over gloo is an all-reduce, of which each member keeps a part: it sends
-twice as much as is needed. Here each member sends every other one its part.
+Each member sends each other one what that one needs. torch's own reduce-scatter over gloo sends
+twice as much. Its gather and its all-to-all often send first one way, then the other: a member that
+starts to send before it has said that it can receive says so after all that it sends.
 """
 
 import time
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 import torch.distributed as dist
 
 from backends.frameworks.process_group import ExchangeTime, OnWait
-
-#: The first name is that of torch 2.13 on, which warns of the second.
-_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 
 
 class ExchangeClock:
@@ -59,8 +57,10 @@ class GatherShares(_Communication):
         self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any, async_op: bool = False
     ) -> Optional[Any]:
         with self._clock:
-            found = output_tensor.cpu()
-            _all_gather(found, input_tensor.cpu(), group=group)
+            on_host = output_tensor.device.type == "cpu"
+            found = output_tensor if on_host else torch.empty_like(output_tensor, device="cpu")
+            own = input_tensor.cpu()
+            _exchange(found.chunk(group.size()), [own] * group.size(), group)
             output_tensor.copy_(found)
         return None
 
@@ -73,6 +73,17 @@ class MeanOfShares(_Communication):
     ) -> Optional[Any]:
         with self._clock:
             parts = torch.empty_like(input_tensor, device="cpu")
-            dist.all_to_all_single(parts, input_tensor.cpu(), group=group)
+            _exchange(parts.chunk(group.size()), input_tensor.cpu().chunk(group.size()), group)
         output_tensor.copy_(parts.view(group.size(), -1).mean(0))
         return None
+
+
+def _exchange(received: Sequence[torch.Tensor], sent: Sequence[torch.Tensor], group: Any) -> None:
+    """Send each member of a group one tensor and receive one of it, all of one size."""
+    own = group.rank()
+    received[own].copy_(sent[own])
+    others = [(at, dist.get_global_rank(group, at)) for at in range(group.size()) if at != own]
+    works = [dist.irecv(received[at], rank, group) for at, rank in others]
+    works += [dist.isend(sent[at], rank, group) for at, rank in others]
+    for work in works:
+        work.wait()

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.plan.file import PlannedFactors, PlannedStream, PlannedWatts, PlannedWorker
 from planner.plan.standing import Part
 from planner.predict import cycle
 from planner.predict.clusters import Candidates
 from planner.predict.inputs import Inputs
+from planner.predict.kinds.shards import gather_s
 from planner.predict.run import Factors, factors
 from planner.predict.stream_waits import slowest_streams
 
@@ -23,12 +24,22 @@ def planned_workers(part: Part, index: int) -> tuple[PlannedWorker, ...]:
     found = factors(cycle.settled(part.inputs, candidates, index), candidates, index)
     gradient_s = cycle.gradients_s(part.inputs, candidate)[0]
     streams, batches = streams_of(part, index), batches_of(part, index)
-    made = []
-    for i in np.flatnonzero(candidate.members(len(part.inputs.names))[0]).tolist():
+    members, made = np.flatnonzero(candidate.members(len(part.inputs.names))[0]), []
+    evaluation_s = part.training.evaluation_s + _gathering_s(part.inputs, members)
+    for i in members.tolist():
         name = part.inputs.names[i]
         worker = _worker(part, index, i, found, float(gradient_s[i]))
-        made.append(worker._replace(stream=streams.get(name), batch=batches.get(name)))
+        own = worker._replace(stream=streams.get(name), batch=batches.get(name))
+        made.append(own._replace(evaluation_s=_known(evaluation_s[i])))
     return tuple(made)
+
+
+def _gathering_s(inputs: Inputs, members: Ints) -> float:
+    """Seconds that a sample of an evaluation waits until its batch has gathered the model."""
+    if not inputs.engine.is_sharded or members.size < 2:
+        return 0.0
+    assert inputs.torch is not None, "the engine is torch.distributed"
+    return gather_s(inputs, members) / (inputs.torch.model.micro_batch or inputs.batches.usual)
 
 
 def _worker(part: Part, index: int, device: int, found: Factors, gradient_s: float) -> PlannedWorker:
@@ -56,7 +67,6 @@ def _worker(part: Part, index: int, device: int, found: Factors, gradient_s: flo
         ),
         framework=part.inputs.frameworks[device],
         computing_s=gradient_s + float(after_gradient_s),
-        evaluation_s=_known(part.training.evaluation_s[device]),
         compute=part.training.compute[device],
     )
 

@@ -169,7 +169,18 @@ def start_times(inputs: Inputs, candidates: Candidates) -> Floats:
     if inputs.strategy.through_server:
         served_s = _served_s(inputs, candidates, members) + devices.first_step_s
         return np.where(alone, begun_s, np.where(members, served_s, 0.0))
-    return np.where(members, begun_s.max(axis=1, keepdims=True), 0.0)  # peers wait for one another
+    begun_s = begun_s.max(axis=1, keepdims=True)  # peers wait for one another
+    if inputs.torch is not None:
+        begun_s = begun_s + _broadcast_s(inputs, members)
+    return np.where(members, begun_s, 0.0)
+
+
+def _broadcast_s(inputs: Inputs, members: Bools) -> Floats:
+    """(C, 1) seconds until all ranks have the first one's weights, which go along a tree."""
+    weights_s = inputs.pairs.seconds(inputs.message.weights)
+    np.fill_diagonal(weights_s, 0.0)
+    one_s = np.where(members, weights_s[members.argmax(axis=1)], 0.0).max(axis=1, keepdims=True)
+    return one_s * np.ceil(np.log2(members.sum(axis=1, keepdims=True)))
 
 
 def _served_s(inputs: Inputs, candidates: Candidates, members: Bools) -> Floats:

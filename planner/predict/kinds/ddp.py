@@ -182,18 +182,22 @@ def of_ranks(step_of: StepOfRanks) -> Callable[[Inputs, Ints, Floats], Step]:
     """A step of M sets of n ranks, as ``peers.solve`` asks for, by that of each set."""
 
     def steps(inputs: Inputs, ranked: Ints, gradient_s: Floats) -> Step:
-        assert inputs.torch is not None, "the engine is torch.distributed"
         cycle_s, busy_s, sent = np.zeros((3, *ranked.shape))
         for at, (members, each_s) in enumerate(zip(ranked, gradient_s, strict=True)):
-            uses_nccl = inputs.engine.backend != "gloo" and bool(inputs.torch.nccl[members].all())
-            transport = collectives.NCCL if uses_nccl else collectives.GLOO
-            work, network = _work(inputs, members, each_s, uses_nccl), _network(inputs, members)
-            step = step_of(inputs, members, work, transport, network)
+            step = step_of(inputs, members, *surroundings(inputs, members, each_s))
             cycle_s[at], busy_s[at] = step.step_s, step.busy_s
             sent[at] = step.sent_bytes.sum(axis=1) / inputs.message.up
         return Step(cycle_s, busy_s, sent)
 
     return steps
+
+
+def surroundings(inputs: Inputs, members: Ints, gradient_s: Floats) -> tuple[Work, Transport, Network]:
+    """What n ranks do in a step whose gradients take them (n,) seconds, and over what."""
+    assert inputs.torch is not None, "the engine is torch.distributed"
+    uses_nccl = inputs.engine.backend != "gloo" and bool(inputs.torch.nccl[members].all())
+    transport = collectives.NCCL if uses_nccl else collectives.GLOO
+    return _work(inputs, members, gradient_s, uses_nccl), transport, _network(inputs, members)
 
 
 def _step(inputs: Inputs, members: Ints, work: Work, transport: Transport, network: Network) -> SynchronousStep:

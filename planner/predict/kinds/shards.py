@@ -16,7 +16,7 @@ from planner.predict.inputs import Inputs
 from planner.predict.kinds import collectives
 from planner.predict.kinds.collectives import GLOO, Network, Transport
 from planner.predict.kinds.cycles import Cycles
-from planner.predict.kinds.ddp import CollectiveCost, SynchronousStep, Work, exchange, of_ranks
+from planner.predict.kinds.ddp import CollectiveCost, SynchronousStep, Work, exchange, of_ranks, surroundings
 from planner.predict.kinds.peers import solve as solve_peers
 from planner.predict.shares import ShardedModel
 
@@ -35,15 +35,11 @@ def _step(inputs: Inputs, members: Ints, work: Work, transport: Transport, netwo
 
 def synchronous(work: Work, model: ShardedModel, parts: int, transport: Transport, network: Network) -> SynchronousStep:
     """A step whose batch is computed in so many parts."""
-    n = work.gradient_s.size
-    gather = exchange(work, transport, network, collectives.gather(n))
-    reduce = gather
-    if transport is GLOO:
-        reduce = exchange(work, transport, network, collectives.all_to_all(n))
+    each = _cost(work, transport, network)
     units = [model.rest_bytes, *model.blocks]
-    forward_s, forward_cpu_s = _all_of(gather, work, units)
-    again_s, again_cpu_s = _all_of(gather, work, list(model.blocks))
-    reduced_s, reduced_cpu_s = _all_of(reduce, work, [model.trained * each for each in units])
+    forward_s, forward_cpu_s = _all_of(each, work, units)
+    again_s, again_cpu_s = _all_of(each, work, list(model.blocks))
+    reduced_s, reduced_cpu_s = _all_of(each, work, [model.trained * unit for unit in units])
     backward_s = again_s + reduced_s
     if transport is GLOO:
         computed_s = float((work.gradient_s + work.update_s).max())
@@ -53,12 +49,27 @@ def synchronous(work: Work, model: ShardedModel, parts: int, transport: Transpor
         hidden = max(FORWARD * pass_s, parts * forward_s) + max((1 - FORWARD) * pass_s, parts * backward_s)
         step_s = hidden + float(work.update_s.max())
     handled_s = parts * (forward_cpu_s + again_cpu_s + reduced_cpu_s) * work.delay
-    gathered, reduced = sum(units) + sum(model.blocks), model.trained * sum(units)
+    exchanged_bytes = sum(units) + sum(model.blocks) + model.trained * sum(units)
     return SynchronousStep(
         step_s,
         np.minimum(step_s, work.gradient_s + work.update_s + handled_s),
-        parts * (gather.shares * gathered + reduce.shares * reduced),
+        parts * each.shares * exchanged_bytes,
     )
+
+
+def gather_s(inputs: Inputs, members: Ints) -> float:
+    """Seconds in which ranks gather all of the model once, as for each batch that one evaluates."""
+    assert inputs.torch is not None, "the engine is torch.distributed"
+    work, transport, network = surroundings(inputs, members, inputs.devices.gradient_s[members])
+    model = inputs.torch.model
+    return _all_of(_cost(work, transport, network), work, [model.rest_bytes, *model.blocks])[0]
+
+
+def _cost(work: Work, transport: Transport, network: Network) -> CollectiveCost:
+    """What a gather costs; to reduce as many bytes costs the same."""
+    n = work.gradient_s.size
+    made = collectives.all_to_all(n) if transport is GLOO else collectives.gather(n)
+    return exchange(work, transport, network, made)
 
 
 def _all_of(each: CollectiveCost, work: Work, messages: list[float]) -> tuple[float, Floats]:

@@ -5,6 +5,7 @@ Devices a, b and c have gradients of 0.1, 0.4 and 1.7 s, of 32 samples each.
 
 import pytest
 
+from backends.strategies.engine import Engine
 from backends.streams.spec import StreamSpec
 from planner.errors import PlanError, RecordError
 from planner.json_records import decode
@@ -89,3 +90,16 @@ def test_the_plan_keeps_its_stream_and_one_of_a_damaged_text_is_refused() -> Non
 def test_an_unknown_stream_is_refused_with_the_option() -> None:
     with pytest.raises(PlanError, match="--stream replai:S1: unknown source of a stream 'replai'; did you mean replay"):
         parse_stream("replai:S1")
+
+
+# -- evaluations ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("engine", "gathers"), [("torch", 0), ("torch:shard=full", 1)])
+def test_each_batch_of_an_evaluation_gathers_the_blocks_of_a_model_in_shares(engine: str, gathers: int) -> None:
+    """Of 1 MB each of two members has a half; a batch has 32 samples."""
+    timed = profiles.step(collectives=("gloo", "fully_shard"), blocks=(100_000,), evaluation_s=0.001)
+    request = asked(TIME, strategy=parse_strategy("allreduce"), engine=Engine.from_text(engine), include=("a", "b"))
+    made = make_plan(recommend(profiles.profile(dict.fromkeys("ab", profiles.device(timed))), request), "fleet.toml")
+    gather_s = 0.5e6 / (100 * profiles.MBIT)
+    assert [each.evaluation_s for each in made.workers] == pytest.approx([0.001 + gathers * gather_s / 32] * 2)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
 from planner.predict.clusters import Candidates, enumerate_clusters
@@ -81,12 +82,17 @@ def test_the_run_time_is_the_root_of_equation_four(workers: list[tuple[float, fl
 LAYERS = (200_000, 25_000, 20_000, 5_000)
 
 
-def begins_s(strategy: str, mask: int = 7, host: int = 2, first_step_s: float = 0.0) -> np.ndarray:
+def begins_s(
+    strategy: str, mask: int = 7, host: int = 2, first_step_s: float = 0.0, engine: str = "planner"
+) -> np.ndarray:
     devices = {
-        name: profiles.device(profiles.step(build_s=build_s, layers=LAYERS, first_step_s=first_step_s))
+        name: profiles.device(
+            profiles.step(build_s=build_s, layers=LAYERS, first_step_s=first_step_s, collectives=("gloo",))
+        )
         for name, build_s in (("a", 1.0), ("b", 5.0), ("c", 2.0))
     }
-    found = inputs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
+    how = {"strategy": Strategy.from_text(strategy), "engine": Engine.from_text(engine)}
+    found = inputs_of(profiles.profile(devices), **how)
     return start_times(found, Candidates(np.array([mask]), np.array([host])))[0]
 
 
@@ -106,6 +112,12 @@ def test_what_workers_get_first_are_all_weights() -> None:
 def test_peers_have_made_the_same_weights_and_wait_for_one_another() -> None:
     assert begins_s("baseline").tolist() == [5.0, 5.0, 5.0]
     assert begins_s("baseline", mask=5).tolist() == [2.0, 0.0, 2.0]
+
+
+def test_ranks_of_torch_have_the_first_ones_weights_along_a_tree() -> None:
+    assert begins_s("allreduce", engine="torch") == pytest.approx([5.16, 5.16, 5.16])
+    assert begins_s("allreduce", mask=5, engine="torch") == pytest.approx([2.08, 0.0, 2.08])
+    assert begins_s("allreduce", mask=2, engine="torch") == pytest.approx([0.0, 5.0, 0.0])
 
 
 @pytest.mark.parametrize("strategy, mask, host", [("parameter-server", 7, 2), ("baseline", 7, 0), ("baseline", 1, 0)])

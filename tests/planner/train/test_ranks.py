@@ -85,6 +85,8 @@ def test_all_make_the_same_steps_and_a_run_goes_on_with_either_engine(three: Pat
     shared = str(replan(three, engine="torch:shard=full", steps=90))
     third = result_of(run(three, *training(shared, "--resume", str(run_folders(three)[-1]), "--json")))
     assert third["steps_made"] == 30 and third["evaluations"][-1]["loss"] < first["evaluations"][0]["loss"]
+    evaluated_s = sum(each["seconds"] for each in third["evaluations"])
+    assert 0 < third["workers"][NAMES[0]]["evaluation_s"] < evaluated_s  # which includes what it waits for blocks
     own = str(replan(three, engine="planner", steps=120))
     last = result_of(run(three, *training(own, "--resume", str(run_folders(three)[-1]), "--json")))
     assert last["engine"] == "planner" and last["evaluations"][-1]["loss"] < first["evaluations"][0]["loss"]
