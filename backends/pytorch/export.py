@@ -1,5 +1,6 @@
 """A trained module is exported as a graph of tensors, whose batch axes are found by calling it."""
 
+import itertools
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
@@ -11,6 +12,10 @@ from backends.jobs.job import LoadedJob
 from backends.pytorch.jobs import as_tensors
 from backends.pytorch.module_calls import ModuleCall, OfTensors, output_tensors
 from backends.pytorch.replica import TorchReplica
+
+#: So many batches of each size are compared: values may decide what is computed, or be of other
+#: lengths.
+OF_EACH_SIZE = 3
 
 
 class Batch(NamedTuple):
@@ -69,22 +74,22 @@ def calls_of(module: nn.Module, loaded: LoadedJob) -> List[Tuple[int, ModuleCall
     Batches of different sizes, the smallest last, each with the number of its samples.
     Raises what the forward does, and ValueError where it does not call the module.
     """
-    found: Dict[int, ModuleCall] = {}
+    found: List[Tuple[int, ModuleCall]] = []
     for count in COUNTS:
-        samples, batch = next(loaded.test.batches(count))
-        try:
-            found.setdefault(samples, _call(module, loaded, batch))
-        except Exception:  # noqa: BLE001 - of the user's own code, which may need more than one sample
-            if len(found) < 2:
-                raise
-    return list(found.items())
+        for samples, batch in itertools.islice(loaded.test.batches(count), OF_EACH_SIZE):
+            try:
+                found.append((samples, _call(module, loaded, batch)))
+            except Exception:  # noqa: BLE001 - of the user's own code, which may need more than one sample
+                if len({samples for samples, _ in found}) < 2:
+                    raise
+    return found
 
 
 def of_calls(module: nn.Module, calls: Sequence[Tuple[int, ModuleCall]]) -> Exported:
     """The module of a user's job. Raises ValueError where no axis of a batch is found."""
     call = calls[0][1]
     batches = [Batch(count, tuple(tensor for _, tensor in each.tensors())) for count, each in calls]
-    if len(batches) < 2:
+    if len({each.samples for each in batches}) < 2:
         raise ValueError("the test set has one sample, and only batches of two sizes tell the axis of the batch")
     if not any(map(growing_axes, _shapes(batches))):
         raise ValueError("no input of the model grows with the number of samples, so that its batch would be fixed")

@@ -124,6 +124,7 @@ def suggested(model: str, framework: str) -> str:
 
 
 def instead(found: ExportFormat, model: str) -> str:
-    """Advice where a file with a graph cannot be made; empty where none would help."""
-    is_possible = found.is_graph and (found.framework == "torch" or ":" in model)
-    return f"; export its weights to model{WEIGHTS[found.framework]}" if is_possible else ""
+    """Advice where a file of another format cannot be made; empty where none would help."""
+    weights = WEIGHTS[found.framework]
+    is_possible = found is not FORMATS[weights] and (found.framework == "torch" or ":" in model)
+    return f"; export its weights to model{weights}" if is_possible else ""

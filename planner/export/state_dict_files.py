@@ -56,11 +56,10 @@ def _lines(model: TrainedModel, path: Path, packages: str, weights: str, class_o
     loads = f"model.load_state_dict({weights})"
     largest = class_of.format("model(images)[0].argmax()")
     if model.job is not None:
-        if not model.strict:
-            mine = "# with your model: model.load_state_dict(weights, strict=False)"
-            return Lines((f"import {packages}", f"weights = {weights}", mine))
+        if model.by_hand:
+            return Lines((f"import {packages}", f"weights = {weights}", f"# with your model: {model.by_hand}"))
         use = (f"print(model.eval()({model.arguments}))  # put yours for the zeros",) if model.arguments else ()
-        return Lines((*building(model.job, packages), "model = made.model", loads), use)
+        return Lines((*building(model.job, packages), f"model = {model.place}", loads), use)
     if model.description is not None:
         shape = ", ".join(map(str, (1, *model.image_shape)))
         network = f"model = runpy.run_path({str(_source_path(path))!r})['Network']().eval()"

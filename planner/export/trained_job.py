@@ -22,6 +22,10 @@ from planner.json_records import load
 from planner.plan.file import Plan
 from planner.train.orders import Options
 
+#: How a user's own model takes weights that no lines can load.
+NOT_STRICT = "model.load_state_dict(weights, strict=False)"
+AFTER_A_CALL = "call it once, for its forward makes parts of it; then model.load_state_dict(weights)"
+
 
 def of_torch_job(run: TrainedRun, plan: Plan, classes: str | None, needs_graph: bool) -> TrainedModel:
     """The model of a job in PyTorch, or its weights alone where its function fails here.
@@ -42,14 +46,29 @@ def of_torch_job(run: TrainedRun, plan: Plan, classes: str | None, needs_graph: 
         except (JobFailure, ValueError) as error:
             if needs_graph:
                 raise JobFailure(f"{error}{_hint(error)}") from error
-            made = TrainedModel(run, None, (), (), (), (_without_its_function(error),), job, strict=False)
+            made = TrainedModel(run, None, (), (), (), (_without_its_function(error),), job, by_hand=NOT_STRICT)
             return made._replace(state=state_dicts.of_arrays(arrays))
+        by_hand = _completed(arrays, user, spec)
         try:
             module = state_dicts.put(arrays, user.model)
         except ValueError as error:
             raise ExportError(f"cannot export {job.text}: {error}") from error
+        own, place = state_dicts.unwrapped(module)
         made = TrainedModel(run, None, _classes(user.class_names, classes), (), (), _changes(job, plan), job)
-        return _called(made._replace(state=state_dicts.state_of(module)), module, user, spec, needs_graph)
+        made = made._replace(state=state_dicts.state_of(own), by_hand=by_hand, place=f"made.model{place}")
+        return _called(made, module, user, spec, needs_graph)
+
+
+def _completed(arrays: dict[str, Any], user: UserJob, spec: JobSpec) -> str:
+    """Call the job's forward where that makes parts of the model; tell how these are loaded."""
+    from backends.pytorch import jobs, state_dicts
+
+    if not state_dicts.unknown_to(user.model, arrays):
+        return ""
+    before = {*user.model.state_dict()}
+    with contextlib.suppress(Exception), own_code(spec.folder, spec.text):  # what is unknown then is told
+        jobs.load_job(user)
+    return "" if before == {*user.model.state_dict()} else AFTER_A_CALL
 
 
 def _called(made: TrainedModel, module: Any, user: UserJob, spec: JobSpec, needs_graph: bool) -> TrainedModel:
@@ -110,7 +129,7 @@ def _changes(job: JobReference, plan: Plan) -> tuple[str, ...]:
 
 def _hint(error: Exception) -> str:
     """The remedy where the job misses its data, which may be on the devices only."""
-    missing = "FileNotFound" in str(error)
+    missing = "FileNotFound" in str(error) or DATA_VARIABLE in str(error)
     return f"; if its data are elsewhere here, name their folder in {DATA_VARIABLE}" if missing else ""
 
 

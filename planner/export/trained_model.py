@@ -36,7 +36,8 @@ class TrainedModel(NamedTuple):
     state: of PyTorch, what ``load_state_dict`` of the module takes.
     graph: of PyTorch, the module with inputs to trace it with; None where its call is not known.
     arguments: of PyTorch, Python for what a job's module is called with; empty where unknown.
-    strict: whether ``state`` has all that the module has.
+    by_hand: of PyTorch, how a job's model takes ``weights`` where no lines can build it.
+    place: of PyTorch, Python for the module of a job, of what its function has ``made``.
     replica: of TensorFlow.
     """
 
@@ -50,7 +51,8 @@ class TrainedModel(NamedTuple):
     state: dict[str, Any] = {}
     graph: "Exported | None" = None
     arguments: str = ""
-    strict: bool = True
+    by_hand: str = ""
+    place: str = "made.model"
     replica: Replica | None = None
 
     @property

@@ -101,7 +101,72 @@ def lazy():
     return made(nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d(), nn.LazyLinear(1)))
 
 
+class Completing(nn.Linear):
+    """Its first forward makes a table, and a layer."""
+
+    has_layer = True
+
+    def forward(self, x):
+        if not hasattr(self, "table"):
+            self.register_buffer("table", torch.arange(8.0), persistent=False)
+            self.second = nn.Linear(1, 1) if self.has_layer else nn.Identity()
+        return self.second(super().forward(x * self.table))
+
+
+class Caching(Completing):
+    has_layer = False
+
+
+def completing():
+    return made(Completing(8, 1))
+
+
+def caching():
+    return made(Caching(8, 1))
+
+
+class Deciding(nn.Linear):
+    def forward(self, x):
+        found = super().forward(x)
+        if found.sum() > 0:
+            found = 2 * found
+        return found
+
+
+def deciding():
+    return made(Deciding(8, 1))
+
+
+class Padded(nn.RNN):
+    def forward(self, x):
+        return super().forward(x)[0].sum(1)
+
+
+def padded():
+    texts = [torch.randn(2 + place // 4, 8) for place in range(12)]
+    return made(Padded(8, 1, batch_first=True), lambda model, batch: (model(batch), batch[:, 0, :1]), train=texts,
+                test=texts, collate=lambda samples: nn.utils.rnn.pad_sequence(samples, batch_first=True))
+
+
+class Versioned(nn.Linear):
+    def get_extra_state(self):
+        return 3
+
+    def set_extra_state(self, version):
+        assert version == 3
+
+
+def versioned():
+    return made(Versioned(8, 1))
+
+
+def wrapped():
+    return made(nn.DataParallel(nn.Linear(8, 1)))
+
+
 def elsewhere():
+    if "UNNAMED" in os.environ:
+        raise KeyError("PLANNER_DATA")
     if "GONE" in os.environ:
         raise FileNotFoundError(2, "No such file", "set.csv")
     return made(nn.Sequential(nn.Linear(8, 1), nn.BatchNorm1d(1)))
@@ -133,7 +198,7 @@ def fresh(name: str) -> Any:
 
 
 @pytest.mark.parametrize("path", ["model.pth", "model.safetensors"])
-@pytest.mark.parametrize("job", ["words", "parts", "moody", "noisy", "alone", "whole", "lazy"])
+@pytest.mark.parametrize("job", ["words", "parts", "moody", "noisy", "alone", "whole", "lazy", "caching", "deciding"])
 def test_the_users_own_class_takes_the_weights_strictly(trained: Any, job: str, path: str) -> None:
     folder = trained(job)
     export(folder, Path(path))
@@ -141,7 +206,7 @@ def test_the_users_own_class_takes_the_weights_strictly(trained: Any, job: str, 
     fresh(job).load_state_dict(state)
     with np.load(folder / "checkpoint.npz") as saved:
         kept = {name.partition("/")[2]: saved[name] for name in saved if name.startswith(("weights/", "state/"))}
-    assert kept.keys() - state.keys() <= {"scratch"}
+    assert kept.keys() - state.keys() <= {"scratch", "table"}
     assert all((values == state[name].numpy()).all() for name, values in kept.items() if name in state)
 
 
@@ -150,6 +215,54 @@ def test_a_matrix_with_two_names_is_one_when_it_is_loaded(trained: Any) -> None:
     state = loaded("model.pth")
     assert state["decoder.weight"].data_ptr() == state["encoder.weight"].data_ptr()
     assert sorted(state["order"].tolist()) == [0, 1, 2, 3, 4] and "scratch" not in state
+
+
+def test_parts_that_a_forward_makes_are_in_the_file_and_how_to_load_them_is_said(trained: Any) -> None:
+    import torch
+
+    made = export(trained("completing"), Path("model.pth"))
+    model, state = fresh("completing"), loaded("model.pth")
+    assert made.lines[-1].startswith("# with your model: call it once")
+    model(torch.zeros(1, 8))
+    model.load_state_dict(state)
+    assert "second.weight" in state and "table" not in state
+
+
+def test_a_class_takes_the_weights_that_were_trained_in_a_wrapper_of_torch(trained: Any) -> None:
+    made = export(trained("wrapped"), Path("model.pth"))
+    fresh("wrapped").module.load_state_dict(loaded("model.pth"))
+    found: dict[str, Any] = {}
+    exec("\n".join(made.lines), found)  # noqa: S102
+    assert found["model"].weight.tolist() == loaded("model.pth")["weight"].tolist()
+
+
+def test_a_state_that_is_more_than_tensors_is_refused_with_a_format_that_holds_it(trained: Any) -> None:
+    folder = trained("versioned")
+    with pytest.raises(ExportError, match="_extra_state, which is no tensor; export its weights to model.pth"):
+        export(folder, Path("model.safetensors"))
+    export(folder, Path("model.pth"))
+    fresh("versioned").load_state_dict(loaded("model.pth"))
+
+
+@needs("onnx", "onnxscript", "onnxruntime")
+def test_what_stops_an_onnx_file_is_said_in_a_line_with_its_place(
+    trained: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = trained("deciding")
+    place = JOBS.splitlines().index("        if found.sum() > 0:") + 1
+    capfd.readouterr()
+    with pytest.raises(ExportError) as refused:
+        export(folder, Path("model.onnx"))
+    assert str(refused.value).endswith(
+        "its control flow depends on values, which a graph cannot hold, "
+        f"at {Path('jobs.py').resolve()}:{place}; export its weights to model.pth"
+    )
+    assert capfd.readouterr() == ("", "")
+
+
+def test_lengths_that_differ_between_batches_are_open(trained: Any) -> None:
+    made = export(trained("padded"), Path("model.pt"))
+    assert [each.shape for each in made.inputs] == [(None, None, 8)]
 
 
 @needs("onnx", "onnxscript", "onnxruntime")
@@ -196,8 +309,16 @@ def test_without_its_data_the_weights_of_a_job_come_back_as_the_checkpoint_has_t
     made = export(folder, Path("model.pth"))
     assert "the job's function fails here: FileNotFoundError" in made.notes[0] and "PLANNER_DATA" in made.notes[0]
     assert made.lines[-1] == "# with your model: model.load_state_dict(weights, strict=False)"
+    monkeypatch.setenv("UNNAMED", "1")
+    assert "name their folder in PLANNER_DATA" in export(folder, Path("model.pth")).notes[0]
+    monkeypatch.delenv("UNNAMED")
     monkeypatch.delenv("GONE")
     assert not any(fresh("elsewhere").load_state_dict(loaded("model.pth"), strict=False))
+
+
+def test_a_trace_of_a_model_whose_values_decide_is_refused(trained: Any) -> None:
+    with pytest.raises(ExportError, match="computes something else for another of 2; .*; export its weights to"):
+        export(trained("deciding"), Path("model.pt"))
 
 
 def test_a_model_of_other_names_is_refused_in_every_format_alike(trained: Any) -> None:
