@@ -16,11 +16,16 @@ def marked(content: bytes) -> bytes:
 
     Others get it behind their content, as HDF5 allows.
     """
-    if MARK in content[:_SEEN] or MARK in content[-_SEEN:]:
+    if has_mark(content):
         return content
     if content[-_END_OF_ZIP_BYTES:].startswith(_END_OF_ZIP):
         return content[:-2] + len(MARK).to_bytes(2, "little") + MARK
     return content + MARK
+
+
+def has_mark(content: bytes) -> bool:
+    """Whether an export has written it."""
+    return MARK in content[:_SEEN] or MARK in content[-_SEEN:]
 
 
 def is_exported(path: Path) -> bool:

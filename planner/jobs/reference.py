@@ -7,11 +7,12 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from planner.agents.exported import MARK
+from planner.agents.exported import MARK, has_mark
 from planner.agents.project import Project
 from planner.errors import PlanError, suggest
 from planner.jobs.imports import imported_modules, imports, parsed
-from planner.jobs.step_code import is_dynamic, step_code
+from planner.jobs.named_files import named_files
+from planner.jobs.step_code import is_dynamic, step_code, texts
 
 #: Frameworks by the packages that a job imports.
 IMPORTED = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow"}
@@ -32,15 +33,19 @@ class JobReference:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that change with the Python code that its steps depend on.
+        """Twelve hexadecimal digits that change with the code that its steps depend on.
 
-        That is of the modules that it imports; of all in the project where they are not known.
+        That is of the modules that it imports, or of all in the project where they are not known,
+        and of other files that this code names.
         """
         trees = self._trees
         if is_dynamic(trees.values()):
             trees = dict(self._all_trees())
         code = sorted(step_code(trees, self.function).items())
-        return sha256(repr((self.module, self.function, code)).encode()).hexdigest()[:12]
+        others = {file.path: file.digest for file in self.project.files if not file.path.endswith(".py")}
+        named = named_files(others, texts(trees.values()))
+        used = [(path, others[path]) for path in named if not has_mark(self.project.contents[others[path]])]
+        return sha256(repr((self.module, self.function, code, used)).encode()).hexdigest()[:12]
 
     @property
     def framework(self) -> str | None:

@@ -6,14 +6,20 @@ what only they use, and what a file does only as a script. Nothing is executed.
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _METRICS, _CLASSES = "metrics", "classes"
-#: Keywords of the object that a job's function returns, by which it is known.
+#: Attributes of the object that a job's function returns, by which it is known.
 _OF_JOBS = {"model", "loss"}
-#: They reach code by names that are computed.
-_DYNAMIC = frozenset(("__import__", "eval", "exec", "globals", "importlib", "locals", "pkgutil", "runpy", "vars"))
+#: They reach code by names that are computed, or may do so: as attributes, and as other names too.
+_DYNAMIC_ATTRIBUTES = {"__dict__", "__init_subclass__", "__subclasses__", "attrgetter", "hub", "methodcaller"}
+_DYNAMIC = _DYNAMIC_ATTRIBUTES | {
+    "__import__", "dir", "eval", "exec", "globals", "hydra", "importlib", "inspect", "locals", "pkgutil", "pydoc",
+    "runpy", "site", "vars",
+}  # fmt: skip
+#: Of the module ``sys``: what is on its path may be imported as well.
+_OF_SYS = ("path", "modules")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -37,14 +43,26 @@ def step_code(trees: Mapping[str, ast.Module], function: str) -> dict[str, str]:
     return {path: text for path, text in texts.items() if text}
 
 
+def texts(trees: Iterable[ast.Module]) -> set[str]:
+    """Constants in code that are texts, such as names of files."""
+    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {node.value for node in nodes if isinstance(node.value, str)}
+
+
 def _computes_names(node: ast.AST) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
         return len(node.args) < 2 or not isinstance(node.args[1], ast.Constant)
-    if isinstance(node, ast.Attribute):  # what is on sys.path may be imported as well
-        return isinstance(node.value, ast.Name) and (node.value.id, node.attr) == ("sys", "path")
+    if isinstance(node, ast.Attribute):
+        of_sys = isinstance(node.value, ast.Name) and node.value.id == "sys" and node.attr in _OF_SYS
+        return of_sys or node.attr in _DYNAMIC_ATTRIBUTES
+    if isinstance(node, ast.ClassDef):  # its metaclass or its base may keep a register
+        return bool(node.keywords)
     if isinstance(node, ast.Import | ast.ImportFrom):
         modules = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
-        return any(name.partition(".")[0] in _DYNAMIC for name in modules)
+        is_sys = modules[0] == "sys" or any(each.name == "sys" and each.asname for each in node.names)
+        return is_sys or any(name.partition(".")[0] in _DYNAMIC for name in modules)
+    if isinstance(node, _Function):
+        return node.name in _DYNAMIC_ATTRIBUTES
     return isinstance(node, ast.Name) and node.id in _DYNAMIC
 
 
@@ -56,42 +74,52 @@ class _Stripped(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.once_mentioned = set[str]()
+        self._in_job = False  # a class whose objects are jobs
+        self._given: set[str] = set()  # variables that this function, or module, gives as metrics
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.Module | ast.ClassDef | _Function) and ast.get_docstring(node) is not None:
             del node.body[0]
-        return super().visit(node)
+        outer = self._given, self._in_job
+        if isinstance(node, ast.Module | _Function):
+            self._given = {*_given_as_metrics(node)}
+        if isinstance(node, ast.ClassDef):
+            self._in_job = {*_attributes(node)} >= _OF_JOBS
+        visited = super().visit(node)
+        self._given, self._in_job = outer
+        return visited
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        node.body = [each for each in node.body if _name(each) != _METRICS or self._keep_out(each)]
+        if self._in_job:
+            node.body = [each for each in node.body if not _gives_metrics(each) or self._keep_out(each)]
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        out = _left_out([each.arg for each in node.keywords])
+        out = _left_out({each.arg: each.value for each in node.keywords})
         node.keywords = [each for each in node.keywords if each.arg not in out or self._keep_out(each.value)]
         return self.generic_visit(node)
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
         keys = [each.value if isinstance(each, ast.Constant) else None for each in node.keys]
-        out = _left_out(keys)
+        out = _left_out(dict(zip(keys, node.values, strict=True)))
         kept = [at for at, key in enumerate(keys) if key not in out or self._keep_out(node.values[at])]
         node.keys, node.values = [node.keys[at] for at in kept], [node.values[at] for at in kept]
         return self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        """``job.metrics = ...`` and ``metrics["name"] = ...`` are removed."""
-        target = node.targets[0]
+        """``job.metrics = ...`` is removed, and ``given["one"] = ...`` of metrics."""
+        target, is_out = node.targets[0], False
         if isinstance(target, ast.Subscript):
-            target = target.value
-        of_object = isinstance(target, ast.Attribute) and target.attr == _METRICS
-        of_dictionary = target is not node.targets[0] and isinstance(target, ast.Name) and target.id == _METRICS
-        if not of_object and not of_dictionary:
+            is_out = _id(target.value) in self._given
+        elif isinstance(target, ast.Attribute) and target.attr == _METRICS:
+            is_out = self._in_job or _id(target.value) != "self"  # which else may be a layer
+        if not is_out:
             return self.generic_visit(node)
         self._keep_out(node.value)
         return None
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
-        as_script = any(isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(node.test))
+        as_script = ast.unparse(node.test) in ("__name__ == '__main__'", "'__main__' == __name__")
         return None if as_script and not node.orelse else self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> list[ast.AST]:
@@ -105,9 +133,38 @@ class _Stripped(ast.NodeTransformer):
         return False
 
 
-def _left_out(keys: Collection[Any]) -> set[str]:
-    """The classes of other objects count: ``Net(classes=10)``."""
-    return {_METRICS, _CLASSES} if {*keys} >= _OF_JOBS else {_METRICS}
+def _left_out(given: Mapping[Any, ast.expr]) -> set[str]:
+    """Metrics, and the classes of a job: those of other objects count, as in ``Net(classes=10)``.
+
+    A number or a text is a setting, and no metrics.
+    """
+    settings = {name for name, value in given.items() if isinstance(value, ast.Constant)}
+    return {_METRICS, _CLASSES} if {*given} - settings >= _OF_JOBS else {_METRICS} - settings
+
+
+def _attributes(node: ast.ClassDef) -> Iterator[str]:
+    """Names that a class defines, or gives its objects."""
+    yield from (name for name in map(_name, node.body) if name is not None)
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and _id(each.value) == "self":
+            yield each.attr
+
+
+def _gives_metrics(node: ast.stmt) -> bool:
+    return _name(node) == _METRICS and not isinstance(getattr(node, "value", None), ast.Constant)
+
+
+def _given_as_metrics(node: ast.AST) -> Iterator[str]:
+    """Variables that are given as metrics, by a keyword or as an attribute."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.keyword | ast.Assign) and isinstance(each.value, ast.Name):
+            name = each.arg if isinstance(each, ast.keyword) else getattr(each.targets[0], "attr", None)
+            if name == _METRICS:
+                yield each.value.id
+
+
+def _id(node: ast.expr) -> str | None:
+    return node.id if isinstance(node, ast.Name) else None
 
 
 class _Unused:
@@ -143,7 +200,8 @@ class _Unused:
 
 def _may_do_more(node: ast.stmt) -> bool:
     """Whether an assignment may do more than to give a name to a value."""
-    return isinstance(node, ast.Assign | ast.AnnAssign) and any(isinstance(each, ast.Call) for each in ast.walk(node))
+    does = ast.Call | ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await
+    return isinstance(node, ast.Assign | ast.AnnAssign) and any(isinstance(each, does) for each in ast.walk(node))
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -158,7 +216,8 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 def _name(node: ast.stmt) -> str | None:
     """The name that a statement defines; None where it defines several, or may do more."""
     if isinstance(node, _Function | ast.ClassDef):
-        return None if node.decorator_list else node.name
+        is_plain = not node.decorator_list and not node.name.startswith("__")  # Python calls __getattr__
+        return node.name if is_plain else None
     if isinstance(node, ast.Import | ast.ImportFrom) and node.names[0].name != "*":
         return node.names[0].asname or node.names[0].name.partition(".")[0]
     if isinstance(node, ast.Assign | ast.AnnAssign):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.agents.exported import marked
 from planner.errors import PlanError
 from planner.jobs.reference import find_job
 
@@ -90,7 +91,14 @@ def test_its_fingerprint_changes_with_the_code_that_it_imports_only(tmp_path) ->
 
 @pytest.mark.parametrize(
     "reached",
-    ["import importlib\nimportlib.import_module(name)\n", "import sys\nsys.path.insert(0, 'net')\n", "exec(text)\n"],
+    [
+        "import importlib\nimportlib.import_module(name)\n",
+        "import sys\nsys.path.insert(0, 'net')\n",
+        "import sys as system\nsystem.path.insert(0, 'net')\n",
+        "from sys import path\npath.insert(0, 'net')\n",
+        "import torch\ntorch.hub.load('.', 'net', source='local')\n",
+        "exec(text)\n",
+    ],
 )
 def test_where_modules_are_found_at_run_time_all_of_the_project_counts(tmp_path, reached) -> None:
     def fingerprint() -> str:
@@ -103,3 +111,29 @@ def test_where_modules_are_found_at_run_time_all_of_the_project_counts(tmp_path,
     write(tmp_path, {"broken.py": "def [\n"})
     seen.append(fingerprint())
     assert len(set(seen)) == 3
+
+
+@pytest.mark.parametrize(
+    ("named", "counts"),
+    [
+        ("open('conf/small.yaml')", True),
+        ("open(f'conf/{size}.yaml')", True),
+        ("open(f'{size}ll.yaml')", True),
+        ("Path('conf').glob('*')", True),
+        ("compose(config_name='small')", True),
+        ("open('large.yaml')", False),
+        ("open('notes.md')", False),
+    ],
+)
+def test_its_fingerprint_changes_with_files_that_its_code_names(tmp_path, named, counts) -> None:
+    write(tmp_path, {"task.py": f"def job():\n    return {named}\n", "conf/small.yaml": "layers: 1"})
+    before = find_job("task.py:job", tmp_path).fingerprint
+    write(tmp_path, {"conf/small.yaml": "layers: 2"})
+    assert (find_job("task.py:job", tmp_path).fingerprint != before) == counts
+
+
+def test_an_export_that_its_code_names_is_no_change_of_it(tmp_path) -> None:
+    write(tmp_path, {"task.py": "def job():\n    return load('model.pth')\n"})
+    before = find_job("task.py:job", tmp_path).fingerprint
+    (tmp_path / "model.pth").write_bytes(marked(b"weights"))
+    assert find_job("task.py:job", tmp_path).fingerprint == before

@@ -89,12 +89,40 @@ def test_what_a_step_depends_on_counts(before: str, after: str) -> None:
         "def job():\n    found = Job()\n    found.metrics = METRICS\n    return found\n",
         "def job():\n    metrics = {}\n    metrics['mae'] = METRICS\n    return SimpleNamespace(metrics=metrics)\n",
         "def job():\n    return SimpleNamespace(**{'model': 1, 'metrics': METRICS})\n",
-        "class job:\n    metrics = METRICS\n    model = 1\n",
-        "class job:\n    def metrics(self):\n        return METRICS\n    model = 1\n",
+        "class job:\n    metrics = METRICS\n    model = 1\n    loss = 2\n",
+        "class job:\n    def metrics(self):\n        return METRICS\n    model = 1\n    loss = 2\n",
+        "class job:\n    def __init__(self):\n        self.model, self.loss = 1, 2\n        self.metrics = METRICS\n",
+        "RATES = {}\nRATES['mae'] = METRICS\ndef job():\n    return Job(metrics=RATES)\n",
     ],
 )
 def test_metrics_are_known_however_they_are_given(given: str) -> None:
     assert code(given.replace("METRICS", "{'mae': one}")) == code(given.replace("METRICS", "{'mse': [two, three()]}"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class Net(Module):\n    def __init__(self):\n        self.metrics = SIZE\n",
+        "class Net(Module):\n    metrics = SIZE\n",
+        "class Net(Module):\n    def metrics(self, x):\n        return SIZE\n",
+        "def loss(outputs, targets):\n    metrics = {}\n    metrics['aux'] = SIZE\n    return metrics\n",
+        "CONFIG = {'model': 'net', 'loss': 'mse', 'classes': SIZE}\n",
+        "CONFIG = {'metrics': SIZE}\n",
+        "net = Net(metrics=SIZE)\n",
+        "if __name__ != '__main__':\n    set_threads(SIZE)\n",
+        "def __getattr__(name):\n    return SIZE\n",
+        "def samples():\n    given = yield SIZE\n",
+        "def loss(outputs, targets):\n    given = (size := SIZE)\n    return size\n",
+        "class Deep(Base, name='deep'):\n    size = SIZE\n",
+        "class Base:\n    def __init_subclass__(cls):\n        register(cls)\nclass Deep(Base):\n    size = SIZE\n",
+        "class Deep(Base):\n    size = SIZE\nnets = Base.__subclasses__()\n",
+        "class Deep:\n    size = SIZE\nnet = attrgetter(name)(nets)\n",
+        "from inspect import getmembers\nclass Deep:\n    size = SIZE\n",
+    ],
+)
+def test_what_may_reach_a_step_by_another_way_counts(text: str) -> None:
+    job = text + "\ndef job():\n    return Job(model=Net(CONFIG), loss=loss, train=samples)\n"
+    assert code(job.replace("SIZE", "1")) != code(job.replace("SIZE", "2"))
 
 
 def test_a_function_of_another_file_that_only_metrics_use_is_left_out() -> None:
