@@ -26,6 +26,11 @@ def samples_of(name: str, loader: Any, collate: Collate, in_order: bool) -> Eval
     name: of the job's attribute. collate: takes the place of torch's own. in_order: whether the job
     needs samples that follow one another. Raises ValueError for one whose batches cannot be others.
     """
+    if type(loader).__iter__ is not DataLoader.__iter__:
+        raise ValueError(
+            "its %s is a %s with an __iter__ of its own, and planner makes the batches; give a plain DataLoader, and "
+            "do in its collate_fn, or in forward, what is done to a batch" % (name, type(loader).__name__)
+        )
     collate = loader.collate_fn if has_collate(loader) else collate
     if isinstance(loader.dataset, IterableDataset):
         _require_batch_size(name, loader, loader.batch_sampler)
@@ -76,7 +81,10 @@ def _require_batch_size(name: str, loader: Any, made: Any) -> None:
 
 def described(name: str, loader: Any, in_lanes: bool) -> str:
     """What is done with a DataLoader, in a line; in_lanes: as in ``EvaluationSet``."""
-    reads = "%d workers read it" % loader.num_workers if loader.num_workers else "it is read without workers"
+    count = loader.num_workers
+    reads = (
+        "%d workers read it" % count if count > 1 else "it is read %s" % ("by a worker" if count else "without workers")
+    )
     order = ""
     if in_lanes:
         order = ", in lanes"
@@ -153,10 +161,10 @@ class LoaderSamples(ItemSamples):
         """All samples of an evaluation, in batches."""
         if self.in_lanes:
             yield from all_in_lanes(len(self), size)
-            return
-        order = self.order(0)
-        every = order.epoch() if isinstance(order, SamplerOrder) else np.arange(len(self))
-        yield from np.split(every, range(size, len(every), size))
+        elif len(self):
+            order = self.order(0)
+            every = order.epoch() if isinstance(order, SamplerOrder) else np.arange(len(self))
+            yield from np.split(every, range(size, len(every), size))
 
     def made(self, chosen: Iterable[np.ndarray], again: bool = False) -> Iterator[Any]:
         """These batches of samples, read with the settings of the user's DataLoader.

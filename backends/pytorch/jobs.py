@@ -95,10 +95,7 @@ def _samples(name: str, data: Any, user: UserJob) -> Any:
     if type(data) is TensorDataset and collate is None:  # all rows of a batch are then read at once
         return ArraySamples(*data.tensors)
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        samples = ItemSamples(data, collate or _collate, labels_of)
-        if not len(samples):
-            raise ValueError("its %s is empty" % name)
-        return samples
+        return ItemSamples(data, collate or _collate, labels_of)
     if hasattr(data, "__next__"):
         raise ValueError(
             "its %s is %s, which can be read only once; give an IterableDataset, whose __iter__ begins again"

@@ -8,6 +8,9 @@ import torch
 from backends.data.sample_order import SampleOrder
 from backends.jobs.failure import refusal
 
+#: A sampler that gives few samples may give a device none of its own in some epochs.
+EPOCHS_TRIED = 100
+
 
 class SamplerOrder(SampleOrder):
     """What a sampler gives, epoch by epoch, without the samples of other devices.
@@ -35,18 +38,23 @@ class SamplerOrder(SampleOrder):
         self._ahead = np.concatenate([positions, self._ahead])
 
     def epoch(self) -> np.ndarray:
-        """All of the next epoch, (n,) int64. Raises JobFailure where that is nothing."""
+        """All of the next epoch that has any, (n,) int64. Raises JobFailure where none has."""
+        for _ in range(EPOCHS_TRIED):
+            own: np.ndarray = self._places[self._drawn()]
+            own = own[own >= 0]
+            if len(own):
+                return own
+        raise refusal(
+            "its sampler %s gives none of the samples of this device; let it give more, or train on fewer devices"
+            % type(self._sampler).__name__
+        )
+
+    def _drawn(self) -> np.ndarray:
+        """Positions in the data set, as the sampler gives them in the next epoch."""
         if hasattr(self._sampler, "set_epoch"):
             self._sampler.set_epoch(self._epoch)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed((self._seed + self._epoch * 1000003) % (1 << 63))
             given = np.array(list(self._sampler), np.int64)
         self._epoch += 1
-        own: np.ndarray = self._places[given]
-        own = own[own >= 0]
-        if not len(own):
-            raise refusal(
-                "its sampler %s gives none of the samples of this device; let it give more, or train on fewer devices"
-                % type(self._sampler).__name__
-            )
-        return own
+        return given

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import (BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler,
-                              SubsetRandomSampler, WeightedRandomSampler, get_worker_info)
+                              Subset, SubsetRandomSampler, WeightedRandomSampler, get_worker_info)
 from torch.utils.data.distributed import DistributedSampler
 
 class Places(Dataset):
@@ -90,6 +90,18 @@ def subsets():
 
 def single():
     return job(DataLoader(Places(), 5, sampler=SubsetRandomSampler([3])))
+
+def few():
+    return job(DataLoader(Places(), 5, sampler=WeightedRandomSampler([1.0] * 40, 2)))
+
+def empty():
+    return job(DataLoader(Subset(Places(), []), 5))
+
+def scaling():
+    class Scaling(DataLoader):
+        def __iter__(self):
+            return ((x / 255, y) for x, y in super().__iter__())
+    return job(Scaling(Places(), 5))
 
 def iterable():
     return job(DataLoader(InOrder(), 5, num_workers=2), DataLoader(InOrder(), 5))
@@ -228,6 +240,12 @@ def test_a_sampler_that_leaves_a_device_without_samples_is_refused(tmp_path) -> 
             drawn(data_of(found, DataPart((1.0, 1.0), member, 0))[0], (1,))
 
 
+def test_a_sampler_that_gives_a_device_samples_in_some_epochs_only_is_drawn_from_until_it_does(tmp_path) -> None:
+    found = loaded(tmp_path, "few")
+    for member in (0, 1):
+        drawn(data_of(found, DataPart((9.0, 1.0), member, 0))[0])
+
+
 def test_an_iterable_data_set_is_read_by_its_workers_in_one_order(tmp_path) -> None:
     data = data_of(loaded(tmp_path, "iterable"))
     assert drawn(data[0], (4, 4, 8, 8, 16)) == list(range(40))
@@ -244,6 +262,8 @@ def test_a_job_with_a_state_is_read_in_lanes_by_workers_too(tmp_path) -> None:
         ("buckets", "a batch_sampler of its own, Buckets, and planner makes batches of other sizes; give a batch_size"),
         ("no_batches", "its train is a DataLoader with batch_size=None; give a batch_size, or the data set itself"),
         ("distributed", "its test has a DistributedSampler, and planner itself deals .*; give shuffle=True"),
+        ("empty", "its train is empty"),
+        ("scaling", "its train is a Scaling with an __iter__ of its own, and planner makes the batches; give a plain"),
         ("two_collates", "it has a collate, and the DataLoader of its train has a collate_fn; give one of them"),
         ("shuffled_lanes", "its train has a RandomSampler, and a job with a state needs its samples in order"),
     ],
