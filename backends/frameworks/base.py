@@ -96,8 +96,8 @@ class Replica(abc.ABC):
         return None
 
     def divisible(self) -> Tuple[Tuple[int, ...], int]:
-        """``ModelSize.blocks`` and ``frozen_bytes``, where its framework can divide the model."""
-        return (), 0
+        """``ModelSize.blocks``, where its framework can divide the model, and ``frozen_bytes``."""
+        return (), 4 * self.frozen
 
     @abc.abstractmethod
     def gradient_norm(self) -> float:

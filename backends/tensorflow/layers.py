@@ -33,6 +33,7 @@ class Described:
             for name, shape in found.state
         ]
         self.layers = model.layers
+        self.frozen: Named = []
         self._arrays = dict(self.trained + self.kept)
         self._seed = seed
 

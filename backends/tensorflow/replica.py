@@ -32,16 +32,21 @@ class TensorFlowReplica(Replica):
         self.higher_is_better = job.higher_is_better
         network = job.model
         self._trained = [variable for _, variable in network.trained]
-        self._kept = [variable for _, variable in network.kept]
+        held, changing = network.frozen, network.kept[len(network.frozen) :]
+        self._changing = [variable for _, variable in changing]
         self.variables, self.state_variables = places(network.trained), places(network.kept)
+        self.frozen = end(places(held))
         self.weights, self.gradients = (aligned(end(self.variables)) for _ in range(2))
         self.state = aligned(end(self.state_variables))
         copies: Any = PerVariableCopies if accelerator == "cpu" else ConcatenatedCopies
         self._copies = copies(self._trained, self.variables)
-        self._state_copies = ConcatenatedCopies(self._kept, self.state_variables)
+        self._state_copies = ConcatenatedCopies(self._changing, places(changing))
+        frozen = [variable for _, variable in held]
+        self._frozen_copies = ConcatenatedCopies(frozen, places(held))
         self._update = Update(self._trained, self.variables, self._copies)
         self._copies.fetch(self._copies.pack(self._trained), self.weights)
-        self._state_copies.fetch(self._state_copies.pack(self._kept), self.state)
+        self._state_copies.fetch(self._state_copies.pack(self._changing), self.changing)
+        self._frozen_copies.fetch(self._frozen_copies.pack(frozen), self.state[: self.frozen])
         self._computed = threading.Lock()  # a checkpoint is fetched during a gradient, from another thread
         self._packed: List[tf.Tensor] = []
         self._state: Optional[List[tf.Tensor]] = None
@@ -93,7 +98,7 @@ class TensorFlowReplica(Replica):
             if self._state is not None:
                 if self._packed:
                     self._copies.fetch(self._packed, self.gradients)
-                self._state_copies.fetch(self._state, self.state)
+                self._state_copies.fetch(self._state, self.changing)
                 self._state = None
         if self._updated:
             self._copies.fetch(self._copies.pack(self._trained), self.weights)
@@ -101,18 +106,21 @@ class TensorFlowReplica(Replica):
 
     def load(self) -> None:
         self._copies.load(self.weights)
-        self._state_copies.load(self.state)
+        self._state_copies.load(self.changing)
         self._state, self._updated = None, False
+
+    def load_frozen(self) -> None:
+        self._frozen_copies.load(self.state[: self.frozen])
 
     def keep_state(self) -> None:
         """Tensors of a graph never change, so that nothing is copied."""
         with self._computed:
-            self._kept_state = self.state.copy() if self._state is None else self._state
+            self._kept_state = self.changing.copy() if self._state is None else self._state
 
     def kept_state(self) -> np.ndarray:
         if isinstance(self._kept_state, np.ndarray):
             return self._kept_state
-        state = np.empty_like(self.state)
+        state = np.empty_like(self.changing)
         self._state_copies.fetch(self._kept_state, state)
         return state
 
@@ -169,7 +177,7 @@ class TensorFlowReplica(Replica):
             gradients = [
                 gradient + decay * tf.cast(variable, tf.float32) for gradient, variable in zip(gradients, self._trained)
             ]
-        return loss, self._copies.pack(gradients), self._state_copies.pack(self._kept), carried
+        return loss, self._copies.pack(gradients), self._state_copies.pack(self._changing), carried
 
     def _forward(self, batch: Any, training: bool, step: tf.Tensor, state: Any) -> Tuple[Tuple[Any, Any], Any]:
         """Outputs and targets of a batch, and the state that it hands over, if any."""

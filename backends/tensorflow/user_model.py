@@ -2,7 +2,7 @@
 
 import inspect
 import random
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,17 +16,19 @@ from backends.models.layers import Shape
 class UserNetwork:
     """A Keras model or tf.Module that was called once, so that it has created its variables.
 
-    trained, kept: its named variables that are trained and that are not: frozen ones, and others of
-    floating-point numbers, unless they contain infinities, which are constants. Names are
-    positions, because Keras would give other ones when the same model is built again.
+    trained, frozen: its named variables that are trained, and layers' weights that no step changes.
+    kept: the frozen ones and, after them, others of floating-point numbers, unless they contain
+    infinities, which are constants. Names are positions, because Keras would give other ones when
+    the same model is built again.
     """
 
     def __init__(self, module: Any) -> None:
         trained = [_plain(variable) for variable in module.trainable_variables]
-        others = [_plain(variable) for variable in module.variables]
-        own = set(map(id, trained))
-        self.trained = _named(trained)
-        self.kept = _named([variable for variable in others if id(variable) not in own and _changes(variable)])
+        own, weights = set(map(id, trained)), set(map(id, _weights_of_layers(module)))
+        others = [each for each in map(_plain, module.variables) if id(each) not in own and _changes(each)]
+        others.sort(key=lambda each: id(each) not in weights)
+        self.trained, self.kept = _named(trained), _named(others)
+        self.frozen = self.kept[: sum(id(each) in weights for each in others)]
         self.module = module
         self._call = tf.function(module)  # traces Python control flow that depends on tensors
         self._training, self._judging = call_arguments(module)
@@ -88,6 +90,13 @@ def call_arguments(module: Any) -> Tuple[Dict[str, bool], Dict[str, bool]]:
 def _plain(variable: Any) -> tf.Variable:
     """The TensorFlow variable inside a Keras 3 variable."""
     return variable if isinstance(variable, tf.Variable) else variable.value
+
+
+def _weights_of_layers(module: Any) -> Iterator[tf.Variable]:
+    """What layers of Keras train unless they are frozen; a tf.Module does not tell."""
+    for layer in getattr(module, "_flatten_layers", list)():
+        of_keras_2: List[Any] = getattr(layer, "_trainable_weights", [])
+        yield from map(_plain, getattr(layer, "_trainable_variables", of_keras_2))
 
 
 def _changes(variable: tf.Variable) -> bool:

@@ -278,6 +278,12 @@ def frozen_layer():
     still = tf.keras.layers.Dense(1, use_bias=False, trainable=False)
     return plain(model=tf.keras.Sequential([still, tf.keras.layers.Dense(1)]))
 
+def frozen_base():
+    layers = tf.keras.layers
+    base = tf.keras.Sequential([layers.BatchNormalization(), layers.Dense(1)])
+    base.layers[1].trainable = False
+    return plain(model=tf.keras.Sequential([base, layers.Dense(1)]))
+
 def slow():
     def samples():
         for sample in zip(x, y):
@@ -551,17 +557,36 @@ def test_a_damaged_state_is_refused(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "state"),
+    ("name", "kind", "state", "frozen"),
     [
-        ("normalised", "torch", ["0.running_mean", "0.running_var"]),
-        pytest.param("normalised", "tensorflow", ["0_moving_mean", "1_moving_variance"], marks=needs("tensorflow")),
-        pytest.param("frozen_layer", "tensorflow", ["0_kernel"], marks=needs("tensorflow")),
+        ("normalised", "torch", ["0.running_mean", "0.running_var"], 0),
+        pytest.param("normalised", "tensorflow", ["0_moving_mean", "1_moving_variance"], 0, marks=needs("tensorflow")),
+        pytest.param("frozen_layer", "tensorflow", ["0_kernel"], 1, marks=needs("tensorflow")),
+        pytest.param(
+            "frozen_base", "tensorflow", ["0_kernel", "1_bias", "2_moving_mean", "3_moving_variance"], 2,
+            marks=needs("tensorflow"),
+        ),
     ],
-)
-def test_what_is_not_trained_is_state(tmp_path, name, kind, state) -> None:
-    replica = loaded(tmp_path, name, kind).build().replica
+)  # fmt: skip
+def test_what_is_not_trained_is_state_of_which_steps_change_what_is_not_frozen(
+    tmp_path, name, kind, state, frozen
+) -> None:
+    found = loaded(tmp_path, name, kind)
+    replica = found.build().replica
     assert [variable.name for variable in replica.state_variables] == state
-    assert len(replica.variables) == (4 if name == "normalised" else 2)
+    assert len(replica.variables) == (2 if name == "frozen_layer" else 4)
+    assert (replica.frozen, replica.changing.size) == (frozen, len(state) - frozen)
+    before = replica.state.copy()
+    batch = next(member_data(MemberSpec("a", found.spec, "", "", 16, 1), found, lambda path: b"", str).data[0])
+    replica.gradient(batch)
+    replica.keep_state()
+    replica.fetch()
+    assert (replica.state[:frozen] == before[:frozen]).all() and (replica.changing != before[frozen:]).all()
+    np.testing.assert_array_equal(replica.kept_state(), replica.changing)
+    scores = replica.evaluate(batch)
+    replica.state[:frozen] += 1.0
+    replica.load_frozen()
+    assert (replica.evaluate(batch) != scores) == (frozen > 0)
 
 
 def test_members_draw_from_parts_of_their_own(tmp_path) -> None:
