@@ -6,16 +6,13 @@ script runs under ``planner launch``, under torchrun and alone:
 
     sampler = ProportionalSampler(data, batch_size=32)
     loader = DataLoader(data, batch_size=sampler.batch_size, sampler=sampler)
-    for epoch in range(epochs):
-        sampler.set_epoch(epoch)
-        for inputs, labels in loader:
-            loss = criterion(model(inputs), labels) * sampler.weight
+    sampler.set_epoch(epoch)  # before each
+    loss = criterion(model(inputs), labels) * sampler.weight
 
 Needs Python 3.8 and PyTorch. What is for Accelerate, Transformers or Lightning imports them itself.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
-#
 # Copyright (c) 2026, the authors of edge-cluster-planner
 #
 # Redistribution and use in source and binary forms, with or without modification, are permitted
@@ -65,27 +62,34 @@ def place() -> tuple[int, int]:
 def batch_sizes(default: int) -> list[int]:
     """The batches of all processes by rank: those of the plan, else ``default`` for each.
 
-    Raises ValueError where the plan is for another number of processes.
+    Raises ValueError where these are no batches, or those of another number of processes.
     """
-    planned = os.environ.get("PLANNER_BATCH_SIZES")
     _, world = place()
-    sizes = [default] * world if planned is None else [int(size) for size in planned.split(",")]
-    if len(sizes) != world:
+    given = os.environ.get("PLANNER_BATCH_SIZES") or ",".join([str(default)] * world)
+    sizes = [int(size) if size.strip().isdecimal() else 0 for size in given.split(",")]
+    if len(sizes) != world or 0 in sizes:
         raise ValueError(
-            f"PLANNER_BATCH_SIZES={planned} is for {len(sizes)} processes, and there are {world}; "
-            "unset it, or start one process for each device of the plan"
+            f"batches of {given} samples do not fit {world} processes, each of which needs at least 1; "
+            "unset PLANNER_BATCH_SIZES, or start one process for each device of the plan"
         )
     return sizes
 
 
-def loss_weight() -> float:
-    """b_i n / Σb: by it the mean over n processes of mean losses is the mean over all samples."""
-    sizes = batch_sizes(1)
-    return sizes[place()[0]] * len(sizes) / sum(sizes)
+def loss_weight(items: Any = None) -> Any:
+    """b_i n / Σb: by it the mean over n processes of mean losses is the mean over all samples.
 
-
-def _steps(samples: int, step: int, drop_last: bool) -> int:
-    return samples // step if drop_last else math.ceil(samples / step)
+    items: in place of b_i, where a loss is the mean over something else than samples: how many
+        there are in this process's batch, e.g. ``(labels != -100).sum()``. All processes must ask.
+    """
+    rank, world = place()
+    if items is None:
+        sizes = batch_sizes(1)
+        return sizes[rank] * world / sum(sizes)
+    own = torch.as_tensor(items).float().clamp(min=1e-6)  # a process may have none
+    total = own.clone()
+    if world > 1:
+        distributed.all_reduce(total)
+    return own * world / total
 
 
 class ProportionalSampler(DistributedSampler):
@@ -108,23 +112,25 @@ class ProportionalSampler(DistributedSampler):
     ) -> None:  # fmt: skip
         rank, world = place()
         super().__init__(dataset, world, rank, shuffle, seed, drop_last)
-        sizes = batch_sizes(batch_size)
-        self.batch_size, self.weight = sizes[rank], loss_weight()
-        self._step, self._first = sum(sizes), sum(sizes[:rank])
+        self.batch_size, self.weight = batch_sizes(batch_size)[rank], loss_weight()
         own_order = RandomSampler(dataset) if shuffle else SequentialSampler(dataset)
         self._order = own_order if order is None else order
-        steps = _steps(len(self._order), self._step, drop_last)
+        len(self)
+
+    def __len__(self) -> int:
+        # Asked anew, for a script may call init_process_group after it has made its sampler.
+        samples, step = len(self._order), sum(batch_sizes(self.batch_size))
+        steps = samples // step if self.drop_last else math.ceil(samples / step)
         if not steps:
-            raise ValueError(
-                f"{len(self._order)} samples make no step of {self._step}; give more data or smaller batches"
-            )
-        self.num_samples, self.total_size = steps * self.batch_size, steps * self._step
+            raise ValueError(f"{samples} samples make no step of {step}; give more data or smaller batches")
+        return steps * self.batch_size
 
     def __iter__(self) -> Iterator[int]:
-        samples = self._drawn()
-        missing = max(0, self.total_size - len(samples))
-        samples += list(itertools.islice(itertools.cycle(samples), missing))
-        for start in range(self._first, self.total_size, self._step):
+        sizes, (rank, _) = batch_sizes(self.batch_size), place()
+        step, first = sum(sizes), sum(sizes[:rank])
+        samples, total = self._drawn(), len(self) // self.batch_size * step
+        samples += itertools.islice(itertools.cycle(samples), max(0, total - len(samples)))
+        for start in range(first, total, step):
             yield from samples[start : start + self.batch_size]
 
     def _drawn(self) -> list[int]:
@@ -134,12 +140,9 @@ class ProportionalSampler(DistributedSampler):
             order.set_epoch(self.epoch)
         if hasattr(order, "generator"):
             order.generator = torch.Generator().manual_seed(seed)
-        state = torch.get_rng_state()
-        torch.default_generator.manual_seed(seed)
-        try:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
             return list(order)
-        finally:
-            torch.set_rng_state(state)
 
 
 class ProportionalStream(IterableDataset):
@@ -163,45 +166,52 @@ class ProportionalStream(IterableDataset):
 
     def __len__(self) -> int:
         """Samples of this process; raises TypeError where the data set cannot tell its own."""
-        return self.batch_size * _steps(len(self.dataset), self._step, self.drop_last)
+        steps = len(self.dataset) / self._step
+        return self.batch_size * (math.floor(steps) if self.drop_last else math.ceil(steps))
 
     def __iter__(self) -> Iterator[Any]:
-        first: list[Any] = []
-        step: list[Any] = []
-        for sample in self.dataset:
-            step.append(sample)
-            if len(step) == self._step:
-                yield from self._own(step)
-                first, step = first or step, []
-        if step and not self.drop_last:
-            fill = first or step
-            yield from self._own([*step, *itertools.islice(itertools.cycle(fill), self._step - len(step))])
-
-    def _own(self, step: list[Any]) -> list[Any]:
-        return step[self._first : self._first + self.batch_size]
+        samples, first = iter(self.dataset), None
+        while True:
+            step = list(itertools.islice(samples, self._step))
+            missing = self._step - len(step)
+            if not step or (missing and self.drop_last):
+                return
+            first = first or step
+            step = [*step, *itertools.islice(itertools.cycle(first), missing)]
+            yield from step[self._first : self._first + self.batch_size]
 
 
 def prepare(accelerator: Any, *objects: Any) -> Any:
     """As ``accelerator.prepare``, but loaders of this file's sampler or stream keep their batches.
 
-    Accelerate would deal these once more, in equal parts. ``even_batches``, ``split_batches`` and
-    ``dispatch_batches`` hold for the other loaders.
+    Accelerate would deal these once more, in equal parts. Its options hold for the other loaders.
+    A schedule of the learning rate makes one step an update, as with ``split_batches``.
     """
-    return accelerator.prepare(*(_kept(accelerator, each) if _is_dealt(each) else each for each in objects))
+    from accelerate.scheduler import AcceleratedScheduler
+
+    prepared = accelerator.prepare(*(_kept(accelerator, each) for each in objects))
+    for each in prepared if len(objects) > 1 else [prepared]:
+        if isinstance(each, AcceleratedScheduler):
+            each.split_batches = True
+    return prepared
 
 
-def _is_dealt(loader: Any) -> bool:
-    return isinstance(loader, DataLoader) and (
-        isinstance(loader.sampler, ProportionalSampler) or isinstance(loader.dataset, ProportionalStream)
-    )
+def _sampler(loader: Any) -> Any:
+    """That of a loader which Accelerate may have prepared; None for a batch sampler of its own."""
+    batches = getattr(loader.batch_sampler, "batch_sampler", loader.batch_sampler)
+    return getattr(batches, "sampler", None)
 
 
-def _kept(accelerator: Any, loader: DataLoader) -> Any:
-    """Accelerate's own kind of loader, which it leaves as it is."""
+def _kept(accelerator: Any, each: Any) -> Any:
+    """A loader that is dealt, as Accelerate's own kind, which it leaves alone; others as given."""
+    if not isinstance(each, DataLoader) or not (
+        isinstance(_sampler(each), ProportionalSampler) or isinstance(each.dataset, ProportionalStream)
+    ):
+        return each
     from accelerate.data_loader import prepare_data_loader
 
     kept = prepare_data_loader(
-        loader, accelerator.device, num_processes=1, process_index=0, put_on_device=accelerator.device_placement,
+        each, accelerator.device, num_processes=1, process_index=0, put_on_device=accelerator.device_placement,
         dispatch_batches=False, non_blocking=accelerator.non_blocking,
         use_stateful_dataloader=accelerator.use_stateful_dataloader,
     )  # fmt: skip
@@ -217,13 +227,7 @@ class ProportionalTrainer:
     in batches of ``per_device_eval_batch_size`` on all processes.
     """
 
-    args: Any
-    accelerator: Any
-    train_dataset: Any
-    compute_loss_func: Any
-    _get_train_sampler: Any
-
-    def get_train_dataloader(self) -> Any:
+    def get_train_dataloader(self: Any) -> Any:
         """The Trainer's own loader, dealt in proportion."""
         args = self.args
         args.average_tokens_across_devices = True  # where a loss is divided by tokens, by those of all processes
@@ -233,43 +237,75 @@ class ProportionalTrainer:
         if isinstance(self.train_dataset, IterableDataset):
             stream = ProportionalStream(self.train_dataset, size, drop_last)
             return _kept(self.accelerator, DataLoader(stream, stream.batch_size, **options))
+        order = _sampler(loader)
+        if order is None:
+            raise ValueError("a batch sampler cannot be divided among processes; give a sampler of single samples")
         seed = args.seed if args.data_seed is None else args.data_seed
-        sampler = ProportionalSampler(loader.dataset, size, True, seed, drop_last, self._get_train_sampler())
+        sampler = ProportionalSampler(loader.dataset, size, True, seed, drop_last, order)
         return _kept(self.accelerator, DataLoader(loader.dataset, sampler.batch_size, sampler=sampler, **options))
 
     def get_total_train_batch_size(self, args: Any) -> int:
         """Samples of all processes between two updates, which the Trainer logs."""
         return sum(batch_sizes(args.per_device_train_batch_size)) * int(args.gradient_accumulation_steps)
 
-    def compute_loss(self, model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
-        """The Trainer's loss, weighed while training.
+    def compute_loss(self: Any, model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+        """The Trainer's loss; while training, weighed as the mean over this process's ``items``.
 
-        A loss that the model divides by the labels of all processes has its weight already.
+        Some losses are not that mean but a sum, divided by the items of all processes and of all
+        accumulated batches. These are given as many times fewer as the weight makes up for.
         """
-        divided = [self.compute_loss_func is not None]
-        watch = model.register_forward_pre_hook(
-            lambda _, __, given: divided.append("num_items_in_batch" in given), with_kwargs=True
-        )
-        with watch:
-            found = super().compute_loss(model, inputs, *args, **options)  # type: ignore[misc]
-        weight = loss_weight() if model.training and not any(divided) else 1.0
+        if not model.training:
+            return super().compute_loss(model, inputs, *args, **options)  # type: ignore[misc]
+        weight, (_, world) = loss_weight(self.items(inputs)), place()
+        if options.get("num_items_in_batch") is not None:
+            options["num_items_in_batch"] = options["num_items_in_batch"] * weight / world
+        self.args.average_tokens_across_devices = False  # for which the Trainer would multiply by n
+        found = super().compute_loss(model, inputs, *args, **options)  # type: ignore[misc]
+        self.args.average_tokens_across_devices = True
         return (found[0] * weight, *found[1:]) if isinstance(found, tuple) else found * weight
 
+    def items(self, inputs: Any) -> Any:
+        """What a mean loss is the mean over: the labels that count, or samples where this is None.
 
-def lightning_callback() -> Any:
-    """For Lightning's Trainer: a callback that weighs gradients, and leaves losses as they are."""
+        Override it for a loss that is the mean over something else.
+        """
+        labels = inputs.get("labels")
+        if not torch.is_tensor(labels):
+            return None
+        first = 1 if getattr(self, "_loss_shifts_labels", False) else 0  # a language model predicts no first label
+        return labels[..., first:].ne(-100).sum()
+
+
+def lightning_callback(items: Any = None) -> Any:
+    """For Lightning's Trainer: a callback that weighs gradients, and leaves losses as they are.
+
+    items: of a batch, the number that ``loss_weight`` takes, where there is one.
+    """
     package = "pytorch_lightning" if "pytorch_lightning" in sys.modules else "lightning.pytorch"
 
     class WeighLoss(importlib.import_module(package).Callback):  # type: ignore[misc]
+        def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+            self.weight = loss_weight(items and items(batch))
+
         def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-            loss.register_hook(lambda gradient: gradient * loss_weight())
+            loss.register_hook(lambda gradient: gradient * self.weight)
 
     return WeighLoss()
 
 
 def lightning_nodes() -> dict[str, Any]:
-    """``num_nodes`` and ``devices`` of Lightning's Trainer, for the processes that are there."""
+    """``num_nodes`` and ``devices`` of Lightning's Trainer, for the processes that are there.
+
+    Raises ValueError where nodes have unlike numbers of processes, which Lightning cannot count.
+    """
     if "WORLD_SIZE" not in os.environ:
         return {}
+    rank, world = place()
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return {"num_nodes": int(os.environ["WORLD_SIZE"]) // local, "devices": local}
+    node = int(os.environ.get("NODE_RANK", rank // local))
+    if node * local + int(os.environ.get("LOCAL_RANK", rank % local)) != rank:
+        raise ValueError(
+            f"Lightning needs as many processes on each host, and not all have {local} of the {world}; "
+            "plan as many devices on each"
+        )
+    return {"num_nodes": world // local, "devices": local}

@@ -31,24 +31,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def alone(folder: Path, script: str) -> Any:
+def alone(folder: Path, *script: str) -> Any:
     """What one process without a plan says, with the file beside it."""
     shutil.copy(BATCHES, folder / "project")
     place = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "PLANNER_BATCH_SIZES")
     environment = {name: value for name, value in os.environ.items() if name not in place}
     project = folder / "project"
-    said = subprocess.check_output([sys.executable, script], cwd=project, env={**environment, **OFFLINE})
+    said = subprocess.check_output([sys.executable, *script], cwd=project, env={**environment, **OFFLINE})
     return json.loads(said.splitlines()[-1])
 
 
-@pytest.mark.parametrize("script", ["ddp.py", "accelerated.py", "trainer.py", "lit.py"])
+@pytest.mark.parametrize("script", ["ddp.py", "accelerated.py", "trainer.py", "lit.py", "lit.py labels"])
 def test_unlike_batches_train_as_one_process_with_all_of_them(folder: Path, script: str) -> None:
-    command = run(folder, "launch", "plan.json", "--project", "project", "--", "python", script)
+    command = run(folder, "launch", "plan.json", "--project", "project", "--", "python", *script.split())
     assert command.popen.returncode == 0, command.errors
     gone(folder)
     said = [line.partition("] ")[2] for line in command.output.splitlines()]
     ranks = [json.loads(line) for line in said if line.startswith('{"weights"')]
-    expected = alone(folder, script)
+    expected = alone(folder, *script.split())
     assert len(ranks) == 2
     for rank in ranks:
         assert (rank["steps"], rank["correct"]) == (expected["steps"], pytest.approx(expected["correct"]))

@@ -1,4 +1,4 @@
-"""Transformers' Trainer: a model of one's own, a loss of one's own, and one that counts tokens."""
+"""Transformers' Trainer: losses that models divide by all labels, or mean over their own batch."""
 
 import os
 
@@ -6,7 +6,7 @@ import torch
 from planner_batches import ProportionalTrainer
 from small import EPOCHS, RATE, TEST, TRAIN, network, points, say
 from torch import nn
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+from transformers import BertConfig, BertForTokenClassification, GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 
 class Classifier(nn.Module):
@@ -22,11 +22,14 @@ class Classifier(nn.Module):
 
 
 class WithItsOwnLoss(Trainer):
-    """The mean over a batch, though the model could divide by the labels of all."""
+    """The mean over the labels of a batch, though the model could divide by the labels of all."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        logits = model(input_ids=inputs["input_ids"]).logits[:, -1]
-        return nn.functional.cross_entropy(logits, inputs["labels"][:, -1])
+        return over_labels(model(input_ids=inputs["input_ids"]), inputs["labels"])
+
+
+def over_labels(outputs, labels, num_items_in_batch=None):
+    return nn.functional.cross_entropy(outputs.logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
 
 
 class Text(torch.utils.data.Dataset):
@@ -42,8 +45,18 @@ class Text(torch.utils.data.Dataset):
 
 def language_model():
     torch.manual_seed(0)
-    sizes = {"vocab_size": 16, "n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 1}
+    sizes = {"vocab_size": 16, "n_positions": 8, "n_embd": 4, "n_layer": 1, "n_head": 1}
     return GPT2LMHeadModel(GPT2Config(**sizes, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0))
+
+
+def classifier():
+    """It takes the number of all labels, and means over its own."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4}
+    dropout = {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0}
+    return BertForTokenClassification(
+        BertConfig(vocab_size=16, max_position_embeddings=8, num_labels=16, **sizes, **dropout)
+    )
 
 
 def collate(samples):
@@ -67,6 +80,8 @@ def trained(kind, model, data, accumulated=1, **options):
 texts = [
     trained(Trainer, language_model(), Text(), accumulated=2).model,
     trained(WithItsOwnLoss, language_model(), Text()).model,
+    trained(Trainer, language_model(), Text(), compute_loss_func=over_labels).model,
+    trained(Trainer, classifier(), Text(), accumulated=2).model,
 ]
 trainer = trained(
     Trainer, Classifier(), points(TRAIN), eval_dataset=points(TEST), data_collator=collate,

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.needs("torch")
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, WeightedRandomSampler
 
+from planner.launch import planner_batches
 from planner.launch.planner_batches import ProportionalSampler, ProportionalStream, batch_sizes, loss_weight
 
 BATCHES = st.lists(st.integers(1, 9), min_size=1, max_size=5)
@@ -85,18 +86,38 @@ def test_weighed_means_of_batches_are_the_mean_of_all_samples(batches: list[int]
 
 
 def test_without_a_plan_all_processes_have_the_scripts_own_batch() -> None:
-    with mock.patch.dict(os.environ, {"RANK": "1", "WORLD_SIZE": "3"}):
+    with mock.patch.dict(os.environ, {"RANK": "1", "WORLD_SIZE": "3", "PLANNER_BATCH_SIZES": ""}):
         assert (batch_sizes(32), loss_weight()) == ([32, 32, 32], 1)
     sampler = ProportionalSampler(range(10), 4, shuffle=False)
     assert (sampler.batch_size, sampler.weight) == (4, 1)
     assert epoch_of(sampler, 0) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
 
 
-def test_a_plan_for_another_number_of_processes_is_refused() -> None:
-    problem = "PLANNER_BATCH_SIZES=5,3 is for 2 processes, and there are 3; unset it"
-    plan = {"WORLD_SIZE": "3", "PLANNER_BATCH_SIZES": "5,3"}
+@pytest.mark.parametrize("batches", ["5", "5,3,3", "5,", "5,0", "5,-3", "5,3.0", "5 3"])
+def test_batches_that_do_not_fit_the_processes_are_refused(batches: str) -> None:
+    problem = f"batches of {batches} samples do not fit 2 processes, .* unset PLANNER_BATCH_SIZES"
+    plan = {"WORLD_SIZE": "2", "PLANNER_BATCH_SIZES": batches}
     with mock.patch.dict(os.environ, plan), pytest.raises(ValueError, match=problem):
         ProportionalSampler(range(10), 4)
+
+
+def test_a_sampler_that_is_made_before_the_processes_know_each_other_deals_to_all() -> None:
+    samplers = [ProportionalSampler(range(8), 2, shuffle=False) for _ in range(2)]
+    ranks = [(sampler, {"RANK": str(rank), "WORLD_SIZE": "2"}) for rank, sampler in enumerate(samplers)]
+    dealt = []
+    for sampler, place in ranks:
+        with mock.patch.dict(os.environ, place):
+            dealt.append(epoch_of(sampler, 0))
+    assert dealt == [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+
+
+def test_hosts_with_unlike_numbers_of_processes_are_refused_for_lightning() -> None:
+    """Two on the first host, one on the second and the third."""
+    place = {"RANK": "2", "WORLD_SIZE": "4", "NODE_RANK": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    with mock.patch.dict(os.environ, place), pytest.raises(ValueError, match="not all have 1 of the 4"):
+        planner_batches.lightning_nodes()
+    with mock.patch.dict(os.environ, {**place, "LOCAL_WORLD_SIZE": "2"}):
+        assert planner_batches.lightning_nodes() == {"num_nodes": 2, "devices": 2}
 
 
 def test_data_that_make_no_step_are_refused() -> None:
