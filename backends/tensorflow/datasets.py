@@ -86,9 +86,26 @@ class DatasetLoader(BatchSource):
 
 
 def _is_batched(dataset: Any) -> bool:
-    """Whether the first dimension of all its arrays is open, as batching leaves it."""
+    """Whether it was batched last; if that is unknown, as of a generator, whether it looks like it.
+
+    Then the first dimension of all its arrays is open.
+    """
+    known = _batched_last(dataset)
+    if known is not None:
+        return known
     shapes = [getattr(spec, "shape", None) for spec in tf.nest.flatten(tf.data.experimental.get_structure(dataset))]
     return all(shape is not None and shape.rank and shape[0] is None for shape in shapes)
+
+
+def _batched_last(dataset: Any) -> Optional[bool]:
+    """What the operations of a data set tell: with ``drop_remainder`` no dimension is open."""
+    name = type(dataset).__name__.lower()
+    if "batch" in name:
+        return "unbatch" not in name
+    if "flatmap" in name or "interleave" in name:
+        return None
+    found = set(map(_batched_last, dataset._inputs()))
+    return found.pop() if len(found) == 1 else None
 
 
 def _in_lanes(dataset: Any, samples: int, lanes: int, most: Optional[int] = None) -> Any:

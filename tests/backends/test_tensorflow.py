@@ -317,6 +317,25 @@ def test_a_batch_of_a_dataset_is_split_and_not_read_again_in_parts(tensorflow):
         assert [(part.batch[1]["twice"].numpy() // 2).tolist() for part in parts] == expected
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda data: data.batch(4),
+        lambda data: data.batch(4, drop_remainder=True).map(lambda *each: each).prefetch(1),
+        lambda data: data.padded_batch(4, drop_remainder=True),
+        lambda data: data.batch(4, drop_remainder=True).unbatch(),
+    ],
+)
+def test_a_batched_dataset_is_taken_apart_however_it_was_batched(tensorflow, made):
+    import tensorflow as tf
+
+    from backends.tensorflow.datasets import DatasetSamples
+
+    pairs = tf.data.Dataset.from_tensor_slices((np.arange(16).reshape(8, 2), np.arange(8)))
+    for samples, batch in DatasetSamples(made(pairs)).batches(3):
+        assert batch[0].shape == (samples, 2) and batch[1].shape == (samples,)
+
+
 @pytest.mark.parametrize("kind", ["adam", "adamw"])
 def test_the_native_adam_is_that_of_keras_where_its_epsilon_does_not_count(tensorflow, kind):
     from tensorflow import keras
