@@ -1,10 +1,12 @@
 """A call of a module: its tensors have names, and others can take their places."""
 
 from collections.abc import Mapping
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import nn
+
+from backends.frameworks.call_text import call_text
 
 Named = List[Tuple[str, torch.Tensor]]
 
@@ -28,8 +30,8 @@ class ModuleCall(NamedTuple):
 
     def text(self) -> str:
         """Python for its arguments, with zeros for the tensors."""
-        named = ["%s=%s" % (name, _text(value)) for name, value in self.kwargs.items()]
-        return ", ".join([_text(value) for value in self.args] + named)
+        named = ["%s=%s" % (name, call_text(value, _zeros)) for name, value in self.kwargs.items()]
+        return ", ".join([call_text(value, _zeros) for value in self.args] + named)
 
 
 class OfTensors(nn.Module):
@@ -78,12 +80,6 @@ def _replaced(value: Any, others: Iterator[torch.Tensor]) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return "torch.zeros(%r, dtype=%s)" % (tuple(value.shape), value.dtype)
-    if isinstance(value, Mapping):
-        return "{%s}" % ", ".join("%r: %s" % (key, _text(each)) for key, each in value.items())
-    if isinstance(value, (tuple, list)):
-        parts = ", ".join(map(_text, value))
-        return "[%s]" % parts if isinstance(value, list) else "(%s%s)" % (parts, "," * (len(value) == 1))
-    return repr(value)
+def _zeros(value: Any) -> Optional[str]:
+    is_tensor = isinstance(value, torch.Tensor)
+    return "torch.zeros(%r, dtype=%s)" % (tuple(value.shape), value.dtype) if is_tensor else None

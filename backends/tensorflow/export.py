@@ -3,11 +3,12 @@
 import os
 import tempfile
 import zipfile
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
 
 from backends.frameworks.batch_axes import COUNTS, TensorLike, tensor_like
+from backends.frameworks.call_text import call_text
 from backends.jobs.job import LoadedJob
 from backends.tensorflow.keras_layers import keras_model
 from backends.tensorflow.layers import Described
@@ -39,20 +40,26 @@ def is_keras(replica: TensorFlowReplica) -> bool:
     return isinstance(replica.network, Described) or isinstance(replica.network.module, tf.keras.Model)
 
 
-def described(replica: TensorFlowReplica, loaded: LoadedJob) -> Tuple[List[TensorLike], List[TensorLike]]:
+def described(replica: TensorFlowReplica, loaded: LoadedJob) -> Tuple[List[TensorLike], List[TensorLike], str]:
     """What a job's model takes, and what it gives, where it is called with a batch but its targets.
 
-    Raises what it does, and ValueError for a batch that is no tuple.
+    Third is Python for what it is called with. Raises what the model does, and ValueError for a
+    batch that is no tuple.
     """
     found = {}
     for count in COUNTS:
         samples, batch = next(loaded.test.batches(count))
         if not isinstance(batch, tuple):
             raise ValueError("its batches are not (inputs, targets), so that what the model takes is not known")
-        outputs = replica.network.module(batch[0] if len(batch) == 2 else list(batch[:-1]))
-        found[samples] = tf.nest.flatten(batch[:-1]), tf.nest.flatten(outputs)
+        taken = batch[0] if len(batch) == 2 else list(batch[:-1])
+        outputs = replica.network.module(taken)
+        found[samples] = tf.nest.flatten(taken), tf.nest.flatten(outputs)
     inputs, outputs = zip(*found.values())
-    return _described("input", inputs), _described("output", outputs)
+    return _described("input", inputs), _described("output", outputs), call_text(taken, _zeros)
+
+
+def _zeros(value: Any) -> Optional[str]:
+    return "tf.zeros(%r, %r)" % (tuple(value.shape), value.dtype.name) if tf.is_tensor(value) else None
 
 
 def _described(name: str, batches: Sequence[Sequence[Any]]) -> List[TensorLike]:

@@ -5,7 +5,6 @@ A known model is one of Keras's own layers.
 
 from pathlib import Path
 
-from backends.frameworks.batch_axes import TensorLike
 from planner.errors import ExportError
 from planner.export.lines import Lines
 from planner.export.onnx_torchscript import CLASSES_FILE
@@ -25,7 +24,7 @@ def keras(model: TrainedModel) -> bytes:
 def keras_lines(model: TrainedModel, path: Path) -> Lines:
     load = f"model = tf.keras.models.load_model({str(path)!r})"
     if model.job is not None:
-        return Lines(("import tensorflow as tf", load), _use(model.inputs))
+        return Lines(("import tensorflow as tf", load), _use(model))
     return Lines(
         (
             "import tensorflow as tf, zipfile",
@@ -33,7 +32,7 @@ def keras_lines(model: TrainedModel, path: Path) -> Lines:
             f"classes = zipfile.ZipFile({str(path)!r}).read({CLASSES_FILE!r}).decode().split('\\n')",
         ),
         (
-            f"images = {_zeros(model.inputs)}  # put yours here",
+            f"images = tf.zeros({model.inputs[0].example}, {model.image_dtype!r})  # put yours here",
             "print(classes[int(tf.argmax(model(images)[0]))])",
         ),
     )
@@ -56,23 +55,18 @@ def keras_weights_lines(model: TrainedModel, path: Path) -> Lines:
         called = ("model = made[0]", f"images = tf.zeros({shape})  # put yours here", "model(images)", load)
         return Lines((*importing(model, "tensorflow as tf"), *called), ("print(model(images))",))
     made = ("model = made.model", *_making_variables(model), load)
-    return Lines((*building(model.job, "tensorflow as tf"), *made), _use(model.inputs))
+    return Lines((*building(model.job, "tensorflow as tf"), *made), _use(model))
 
 
 def _making_variables(model: TrainedModel) -> tuple[str, ...]:
     """A model of Keras may have no variables before it is called."""
-    if model.inputs:
-        return (f"model({_zeros(model.inputs)})",)
+    if model.arguments:
+        return (f"model({model.arguments})",)
     return ("made.forward(model, next(iter(made.test.batch(1))))",)
 
 
-def _use(inputs: tuple[TensorLike, ...]) -> tuple[str, ...]:
-    return (f"print(model({_zeros(inputs)}))  # put yours for the zeros",) if inputs else ()
-
-
-def _zeros(inputs: tuple[TensorLike, ...]) -> str:
-    tensors = [f"tf.zeros({each.example}, {each.dtype!r})" for each in inputs]
-    return tensors[0] if len(tensors) == 1 else f"[{', '.join(tensors)}]"
+def _use(model: TrainedModel) -> tuple[str, ...]:
+    return (f"print(model({model.arguments}))  # put yours for the zeros",) if model.arguments else ()
 
 
 def _require_keras(model: TrainedModel) -> None:

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from backends.jobs.failure import BOLD
+
 #: A job's function may read its data first.
 LIMIT_S = 600.0
 
@@ -31,15 +33,17 @@ def working(lines: Lines) -> Lines:
     return Lines(lines.load)
 
 
-def _error_of(lines: Sequence[str]) -> str | None:
+def _error_of(code: Sequence[str]) -> str | None:
     """The last line of an error; None where there is none."""
     try:
         done = subprocess.run(
-            [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False, timeout=LIMIT_S
+            [sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, check=False, timeout=LIMIT_S
         )
     except subprocess.TimeoutExpired:
         return f"it takes more than {LIMIT_S:g} s"
     if done.returncode == 0:
         return None
-    said = [line for line in done.stderr.splitlines() if line and not line.startswith(" ")]
+    # Keras says in bold why, and then lists below a title what it was given.
+    lines = BOLD.sub("", done.stderr).splitlines()
+    said = [line for line in lines if line and not line.startswith(" ") and not line.endswith(":")]
     return said[-1].partition(". ")[0] if said else f"Python ended with {done.returncode}"

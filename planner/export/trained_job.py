@@ -106,8 +106,8 @@ def of_keras_job(run: TrainedRun, plan: Plan, classes: str | None) -> TrainedMod
         names = _classes(found.brought.classes, classes)
         made = TrainedModel(run, None, names, (), (), _changes(job, plan), job, replica=replica)
         with contextlib.suppress(Exception):  # a model may take other things than the data set has
-            inputs, outputs = map(tuple, export.described(made.keras, found.brought))
-            return made._replace(inputs=inputs, outputs=outputs)
+            inputs, outputs, arguments = export.described(made.keras, found.brought)
+            return made._replace(inputs=tuple(inputs), outputs=tuple(outputs), arguments=arguments)
     return made
 
 

@@ -35,7 +35,7 @@ class TrainedModel(NamedTuple):
     job: that the model is of; None for other runs.
     state: of PyTorch, what ``load_state_dict`` of the module takes.
     graph: of PyTorch, the module with inputs to trace it with; None where its call is not known.
-    arguments: of PyTorch, Python for what a job's module is called with; empty where unknown.
+    arguments: Python for what a job's model is called with; empty where unknown.
     by_hand: of PyTorch, how a job's model takes ``weights`` where no lines can build it.
     place: of PyTorch, Python for the module of a job, of what its function has ``made``.
     replica: of TensorFlow.

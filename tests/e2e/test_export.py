@@ -182,11 +182,11 @@ class Net(tf.keras.Model):
         super().__init__()
         self.dense = tf.keras.layers.Dense(1)
 
-    def call(self, x):
-        return self.dense(x)
+    def call(self, given):
+        return self.dense(given["x"])
 
 def job():
-    data = tf.data.Dataset.from_tensor_slices((tf.random.normal((12, 8)), tf.random.normal((12, 1))))
+    data = tf.data.Dataset.from_tensor_slices(({"x": tf.random.normal((12, 8))}, tf.random.normal((12, 1))))
     return SimpleNamespace(model=Net(), train=data, test=data, loss=tf.keras.losses.MeanSquaredError())
 """
 

@@ -14,3 +14,9 @@ def test_lines_that_use_the_model_are_left_out_where_it_takes_no_zeros() -> None
 def test_what_does_not_load_is_an_error_with_its_reason() -> None:
     with pytest.raises(ValueError, match="^its file does not load: NameError: name 'y' is not defined$"):
         working(Lines(("x = y",), ("print(x)",)))
+
+
+def test_the_reason_is_what_keras_says_before_it_lists_what_a_model_was_given() -> None:
+    said = r"Exception encountered when calling Net.\n\n\x1b[1mno such key\x1b[0m\n\nReceived:\n  - a list"
+    with pytest.raises(ValueError, match="^its file does not load: no such key$"):
+        working(Lines((f"raise ValueError('{said}')",)))
