@@ -14,7 +14,6 @@ Needs Python 3.8 and PyTorch. What is for Accelerate, Transformers or Lightning 
 
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026, the authors of edge-cluster-planner
-#
 # Redistribution and use in source and binary forms, with or without modification, are permitted
 # provided that the following conditions are met:
 # 1. Redistributions of source code must retain the above copyright notice, this list of
@@ -93,7 +92,7 @@ def loss_weight(items: Any = None) -> Any:
 
 
 class ProportionalSampler(DistributedSampler):
-    """Deals the samples of each step to the processes in proportion to their batches.
+    """Deals the samples of each step in proportion to batches. Lightning lets this class alone.
 
     A step takes the next Σb samples of an order that is the same for all processes, of which each
     takes the next b_i by rank. The first samples fill up the last step, as DistributedSampler does,
@@ -187,12 +186,9 @@ def prepare(accelerator: Any, *objects: Any) -> Any:
     Accelerate would deal these once more, in equal parts. Its options hold for the other loaders.
     A schedule of the learning rate makes one step an update, as with ``split_batches``.
     """
-    from accelerate.scheduler import AcceleratedScheduler
-
     prepared = accelerator.prepare(*(_kept(accelerator, each) for each in objects))
-    for each in prepared if len(objects) > 1 else [prepared]:
-        if isinstance(each, AcceleratedScheduler):
-            each.split_batches = True
+    for schedule in accelerator._schedulers:
+        schedule.split_batches = True
     return prepared
 
 
@@ -270,17 +266,12 @@ class ProportionalTrainer:
         Override it for a loss that is the mean over something else.
         """
         labels = inputs.get("labels")
-        if not torch.is_tensor(labels):
-            return None
-        first = 1 if getattr(self, "_loss_shifts_labels", False) else 0  # a language model predicts no first label
-        return labels[..., first:].ne(-100).sum()
+        first = int(getattr(self, "_loss_shifts_labels", False))  # a language model predicts no first label
+        return labels[..., first:].ne(-100).sum() if torch.is_tensor(labels) else None
 
 
 def lightning_callback(items: Any = None) -> Any:
-    """For Lightning's Trainer: a callback that weighs gradients, and leaves losses as they are.
-
-    items: of a batch, the number that ``loss_weight`` takes, where there is one.
-    """
+    """For Lightning's Trainer: a callback that weighs gradients, by ``items(batch)`` if given."""
     package = "pytorch_lightning" if "pytorch_lightning" in sys.modules else "lightning.pytorch"
 
     class WeighLoss(importlib.import_module(package).Callback):  # type: ignore[misc]
@@ -304,8 +295,5 @@ def lightning_nodes() -> dict[str, Any]:
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     node = int(os.environ.get("NODE_RANK", rank // local))
     if node * local + int(os.environ.get("LOCAL_RANK", rank % local)) != rank:
-        raise ValueError(
-            f"Lightning needs as many processes on each host, and not all have {local} of the {world}; "
-            "plan as many devices on each"
-        )
+        raise ValueError(f"not all hosts have {local} of {world} processes, as Lightning needs; plan as many on each")
     return {"num_nodes": world // local, "devices": local}

@@ -114,7 +114,7 @@ def test_a_sampler_that_is_made_before_the_processes_know_each_other_deals_to_al
 def test_hosts_with_unlike_numbers_of_processes_are_refused_for_lightning() -> None:
     """Two on the first host, one on the second and the third."""
     place = {"RANK": "2", "WORLD_SIZE": "4", "NODE_RANK": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-    with mock.patch.dict(os.environ, place), pytest.raises(ValueError, match="not all have 1 of the 4"):
+    with mock.patch.dict(os.environ, place), pytest.raises(ValueError, match="not all hosts have 1 of 4 processes"):
         planner_batches.lightning_nodes()
     with mock.patch.dict(os.environ, {**place, "LOCAL_WORLD_SIZE": "2"}):
         assert planner_batches.lightning_nodes() == {"num_nodes": 2, "devices": 2}
