@@ -23,11 +23,11 @@ class Metric(NamedTuple):
     finish: Optional[Callable[[float], float]] = None
 
     def of_mean(self, mean: float) -> float:
-        """The metric, of its mean over all samples; infinite where that is no number any more."""
+        """The metric, of its mean over all samples; not finite where that is no number any more."""
         try:
             return mean if self.finish is None else float(self.finish(mean))
-        except OverflowError:
-            return math.inf
+        except (ArithmeticError, ValueError):  # too large for exp, or out of the domain of log
+            return math.nan
 
 
 class Job(NamedTuple):

@@ -95,11 +95,13 @@ def stop_rule(options: Options) -> StopRule:
         return StopRule(None, options.patience)
     metric, equals, rest = options.target.partition("=")
     number, colon, direction = rest.partition(":")
+    metric = metric.strip()
     try:
         value = float(number)
     except ValueError:
         value = math.nan
-    if not metric or not equals or not math.isfinite(value) or (colon and direction not in (HIGHER, LOWER)):
+    is_named = metric and not metric.endswith(("<", ">"))
+    if not is_named or not equals or not math.isfinite(value) or (colon and direction not in (HIGHER, LOWER)):
         raise PlanError(
             f"--target {options.target}: write METRIC=VALUE, as in accuracy=0.9, or METRIC=VALUE:{LOWER}, or :{HIGHER}"
         )

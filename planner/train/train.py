@@ -151,7 +151,10 @@ def _keep(result: dict[str, Any], folder: RunFolder) -> None:
 def _add_reports(result: dict[str, Any], run: TrainingRun, account: RunAccount) -> None:
     """Add how the run ended, and what is known of its start, its data and what it learnt."""
     plan = run.plan
-    result.update(end_of(account, orders.stop_rule(run.options)))
+    rule = orders.stop_rule(run.options)
+    result.update(end_of(account, rule))
+    if rule.target is not None and account.evaluations and not any(map(rule.target.is_in, account.evaluations)):
+        result["notes"].append(f"--target {run.options.target}: in no evaluation was {rule.target.metric} a number")
     if run.startup_s is not None:
         result["startup_s"] = run.startup_s
     if run.division.by_label:

@@ -52,7 +52,11 @@ def several():
     })
 
 def overflowing():
-    return plain(metrics={"ppl": (lambda outputs, targets: 1e6 + 0 * outputs.sum(), "lower", math.exp)})
+    large = lambda outputs, targets: 1e6 + 0 * outputs.sum()
+    return plain(metrics={
+        "ppl": (large, "lower", math.exp), "log": (large, "lower", lambda mean: math.log(-mean)),
+        "share": (large, "lower", lambda mean: mean / 0),
+    })
 
 def needs_both_classes():
     def auc(outputs, targets):

@@ -68,9 +68,10 @@ def test_numbers_that_json_does_not_have_become_null_and_cost_nothing(tmp_path: 
     assert result["workers"]["a"]["sender"] == {"ratio": None, "layers": [None, 1.0]}
 
 
-def test_a_metric_that_was_never_finite_costs_nothing(tmp_path: Path) -> None:
+def test_a_metric_that_was_never_finite_is_told_and_costs_nothing(tmp_path: Path) -> None:
     result = train.carry_out(ended_run(tmp_path, "f1=0.9"))
     assert result["problems"] == []
+    assert "--target f1=0.9: in no evaluation was f1 a number" in result["notes"]
     assert kept(tmp_path)["target"] == {"metric": "f1", "value": 0.9, "reached": False, "step": None}
 
 

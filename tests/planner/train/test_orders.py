@@ -44,13 +44,13 @@ def test_an_option_out_of_range_is_named_with_what_would_do(changes: dict[str, A
 
 
 def test_a_target_that_no_evaluation_gives_is_refused() -> None:
-    for known in ("accuracy=0.9", "loss=0.1:lower", None):
+    for known in ("accuracy=0.9", "accuracy = 0.9", "loss=0.1:lower", None):
         orders.settled_rule(Options("somewhere", target=known), {"accuracy": "higher"})
     with pytest.raises(PlanError, match="--target foo=3: an evaluation gives no foo; it gives accuracy, loss"):
         orders.settled_rule(Options("somewhere", target="foo=3"), {"accuracy": "higher"})
 
 
-@pytest.mark.parametrize("target", ["mae", "=3", "mae=", "mae=nan", "mae=3:", "mae=3:up", "mae=3:lower:"])
+@pytest.mark.parametrize("target", ["mae", "=3", "mae=", "mae=nan", "mae=3:", "mae=3:up", "mae=3:lower:", "mae<=3"])
 def test_a_target_of_another_form_is_refused_with_the_forms_that_there_are(target: str) -> None:
     with pytest.raises(PlanError, match=f"--target {target}: write METRIC=VALUE, as in accuracy=0.9, or METRIC=VALUE:"):
         orders.check(Options("somewhere", target=target))
