@@ -1,5 +1,6 @@
 """A job may carry a state from batch to batch, such as that of a recurrent network."""
 
+import numbers
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from backends.jobs.failure import refusal
@@ -60,10 +61,19 @@ class CarriedState:
         wanted, returned = self._shapes(self._initial(batch)), self._shapes(found[2])
         if wanted != returned:
             raise refusal(
-                "its state has tensors of %s for a batch, and its forward returns a state of %s; give both alike"
+                "its state has %s for a batch, and its forward returns a state with %s; give both alike"
                 % (_text(wanted), _text(returned))
             )
 
 
 def _text(shapes: List[Tuple[int, ...]]) -> str:
-    return ", ".join(map(str, shapes)) or "no tensor"
+    return "tensors of %s" % ", ".join(map(str, shapes)) if shapes else "no tensor"
+
+
+def require_plain(value: Any) -> None:
+    """A part of a state that is no tensor is a number, a text or None. Raises JobFailure.
+
+    Tensors in other objects would keep how they were computed.
+    """
+    if value is not None and not isinstance(value, (numbers.Number, str)):
+        raise refusal("its state holds %s; give tensors, also in tuples, lists and dictionaries" % type_in_words(value))

@@ -13,7 +13,7 @@ from torch.utils.data.dataloader import default_collate
 
 from backends.data.loader import ArraySamples, ItemSamples
 from backends.data.sequential_samples import SampleStream
-from backends.jobs.carried_state import CarriedState
+from backends.jobs.carried_state import CarriedState, require_plain
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job, LoadedJob
 from backends.jobs.kept_outputs import KeptOutputs
@@ -145,18 +145,21 @@ def _tried(job: Job, batch: Any) -> Tuple[Any, Any]:
         found = job.forward(job.model, batch)
         require_pair(found)
         return found[0], found[1]
-    found = job.forward(job.model, batch, carried.before(batch))
+    found = job.forward(job.model, batch, as_tensors(carried.before(batch)))
     carried.require(found, batch)
     return found[0], found[1]
 
 
 def shapes_of(state: Any) -> List[Tuple[int, ...]]:
-    """Shapes of all tensors of a state, in their order."""
-    if isinstance(state, torch.Tensor):
+    """Shapes of all tensors of a state, in their order. Raises JobFailure for other objects."""
+    if isinstance(state, (torch.Tensor, np.ndarray)):
         return [tuple(state.shape)]
     if isinstance(state, dict):
         state = [state[key] for key in sorted(state)]
-    return [shape for each in state for shape in shapes_of(each)] if isinstance(state, (tuple, list)) else []
+    if isinstance(state, (tuple, list)):
+        return [shape for each in state for shape in shapes_of(each)]
+    require_plain(state)
+    return []
 
 
 def joined(parts: List[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 
-from backends.jobs.carried_state import CarriedState
+from backends.jobs.carried_state import CarriedState, require_plain
 from backends.jobs.job import Job, LoadedJob, Metric
 from backends.jobs.kept_outputs import KeptOutputs
 from backends.jobs.trial import (
@@ -150,8 +150,12 @@ def _tried(user: UserJob, batch: Any) -> Tuple[Any, Any]:
 
 
 def shapes_of(state: Any) -> List[Tuple[int, ...]]:
-    """Shapes of all tensors of a state, in their order."""
-    return [tuple(each.shape) for each in tf.nest.flatten(state) if hasattr(each, "shape")]
+    """Shapes of all tensors of a state, in their order. Raises JobFailure for other objects."""
+    parts = tf.nest.flatten(state)
+    for each in parts:
+        if not hasattr(each, "shape"):
+            require_plain(each)
+    return [tuple(each.shape) for each in parts if hasattr(each, "shape")]
 
 
 def _elements(value: Any) -> Optional[int]:

@@ -61,6 +61,16 @@ def forgetful():
 def of_another_shape():
     return plain(forward=lambda model, batch, state: forward(model, batch, state)[:2] + (torch.zeros(3),))
 
+def in_numpy():
+    return plain(state=lambda batch: {"hidden": np.zeros((1, len(batch[0]), 6), np.float32)})
+
+def without_a_first():
+    return plain(state=lambda batch: {"hidden": None})
+
+def in_an_object():
+    return plain(state=lambda batch: SimpleNamespace(hidden=0),
+                 forward=lambda model, batch, state: (model(batch[0], None)[0], batch[1], state))
+
 class InOrder(IterableDataset):
     def __iter__(self):
         return iter(list(zip(torch.from_numpy(x), torch.from_numpy(y))))
@@ -195,6 +205,15 @@ def test_it_trains_as_a_loop_that_carries_the_state_itself(tmp_path, kind, micro
     np.testing.assert_allclose(replica.weights, weights, rtol=1e-4, atol=1e-6)
 
 
+def test_an_initial_state_of_numpy_is_carried_on_as_one_of_tensors(tmp_path) -> None:
+    losses = []
+    for name in ("plain", "in_numpy"):
+        found = loaded(tmp_path, name)
+        replica, batches = found.build().replica, data_of(found)[0]
+        losses.append([step(replica, batches, GradientSettings(RATE)).loss for _ in range(3)])
+    assert losses[0] == losses[1]
+
+
 @FRAMEWORKS
 def test_an_evaluation_begins_with_the_initial_state_and_sees_each_sample_once(tmp_path, kind) -> None:
     weights, _, expected = plain_loop(loaded(tmp_path, kind=kind))
@@ -235,6 +254,11 @@ def test_each_device_has_a_stretch_of_its_own(tmp_path, kind) -> None:
     [
         ("without_forward", r"it has a state, and no forward that takes it; give forward\(model, batch, state\)"),
         ("forgetful", "its forward returns a value of type tuple; it must return outputs, targets and state"),
+        (
+            "without_a_first",
+            r"its state has no tensor for a batch, and .* with tensors of \(1, 2, 6\); give both alike",
+        ),
+        ("in_an_object", "its state holds a value of type SimpleNamespace; give tensors, also in tuples, lists"),
         ("of_another_shape", r"its state has tensors of \(1, 2, 6\) for a batch, and its forward returns .* of \(3,\)"),
     ],
 )
