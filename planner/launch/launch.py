@@ -85,10 +85,13 @@ def _check_script(project: Project, command: Sequence[str]) -> None:
 
 
 def _with_batches(project: Project, command: Sequence[str]) -> Project:
-    """With ``planner_batches.py`` beside the script, unless there is one in the project."""
-    if any(PurePosixPath(file.path).name == BATCHES.name for file in project.files):
-        return project
-    return project.with_file(_beside(command).as_posix(), BATCHES.read_bytes())
+    """With ``planner_batches.py`` in its folder and beside the files that the command names."""
+    paths = {file.path for file in project.files}
+    named = [PurePosixPath(word) for word in command]
+    folders = {PurePosixPath(), *(each.parent for each in named if str(each) in paths)}
+    for path in sorted({str(folder / BATCHES.name) for folder in folders} - paths):
+        project = project.with_file(path, BATCHES.read_bytes())
+    return project
 
 
 def _beside(command: Sequence[str]) -> PurePosixPath:

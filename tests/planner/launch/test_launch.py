@@ -64,20 +64,29 @@ def test_every_rank_runs_in_a_copy_of_the_project_and_knows_its_place(folder: Pa
     assert len(list(folder.glob("cache-*/planner/project-*/made"))) == 2
 
 
-@pytest.mark.parametrize(("its_own", "found"), [((), "src"), (("planner_batches.py",), ".")])
-def test_the_file_of_batches_is_beside_the_script_unless_the_project_has_one(
-    folder: Path, its_own: tuple[str, ...], found: str
+@pytest.mark.parametrize(
+    ("its_own", "words", "is_ours"),
+    [
+        ("old", ["python", "-W", "ignore", "src/train.py"], True),
+        ("src", ["python", "src/train.py"], False),
+        ("old", ["./src/start.sh"], True),
+    ],
+)
+def test_the_file_of_batches_is_beside_the_script_unless_one_is_there(
+    folder: Path, its_own: str, words: list[str], is_ours: bool
 ) -> None:
-    (folder / "net/src").mkdir()
+    for name in {"src", its_own}:
+        (folder / "net" / name).mkdir()
+    (folder / "net" / its_own / "planner_batches.py").touch()
     (folder / "net/src/train.py").write_text(
-        "import os, pathlib\n"
-        "print(os.environ['PLANNER_BATCH_SIZES'], *(path.parent for path in pathlib.Path().rglob('*_batches.py')))"
+        "import importlib.util, os\n"
+        "found = importlib.util.find_spec('planner_batches').origin\n"
+        "print(os.environ['PLANNER_BATCH_SIZES'], os.path.getsize(found) > 0)"
     )
-    for name in its_own:
-        (folder / "net" / name).touch()
-    command = run(folder, "launch", "plan.json", "--project", "net", "--", "python", "src/train.py")
-    assert sorted(command.output.splitlines()) == [f"[nano] 8,8 {found}", f"[tx2] 8,8 {found}"]
-    assert not (folder / "net/src/planner_batches.py").exists()
+    (folder / "net/src/start.sh").write_text(f"#!/bin/sh\ncp src/train.py .\nexec {sys.executable} train.py")
+    (folder / "net/src/start.sh").chmod(0o755)
+    command = run(folder, "launch", "plan.json", "--project", "net", "--", *words)
+    assert sorted(command.output.splitlines()) == [f"[nano] 8,8 {is_ours}", f"[tx2] 8,8 {is_ours}"]
     gone(folder)
 
 
