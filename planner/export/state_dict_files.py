@@ -53,11 +53,11 @@ def safetensors_lines(model: TrainedModel, path: Path) -> Lines:
 
 def _lines(model: TrainedModel, path: Path, packages: str, weights: str, class_of: str) -> Lines:
     """class_of: Python that gives the class, for the place of the largest output."""
+    if model.by_hand:
+        return Lines((f"import {packages}", f"weights = {weights}", f"# with your model: {model.by_hand}"))
     loads = f"model.load_state_dict({weights})"
     largest = class_of.format("model(images)[0].argmax()")
     if model.job is not None:
-        if model.by_hand:
-            return Lines((f"import {packages}", f"weights = {weights}", f"# with your model: {model.by_hand}"))
         use = (f"print(model.eval()({model.arguments}))  # put yours for the zeros",) if model.arguments else ()
         return Lines((*building(model.job, packages), f"model = {model.place}", loads), use)
     if model.description is not None:

@@ -13,7 +13,7 @@ from backends.jobs.failure import JobFailure, own_code
 from backends.jobs.user_job import DATA_VARIABLE, UserJob
 from backends.protocol.member_specs import JobSpec, ReplicaSpec
 from backends.training.workload import workload
-from planner.errors import ExportError
+from planner.errors import ExportError, PlanError
 from planner.export.class_names import class_names
 from planner.export.trained_model import TrainedModel, trained
 from planner.export.trained_run import RUN_REMEDY, TrainedRun
@@ -35,9 +35,15 @@ def of_torch_job(run: TrainedRun, plan: Plan, classes: str | None, needs_graph: 
     """
     from backends.pytorch import jobs, state_dicts
 
-    job, saved = find_job(plan.run.model), run.checkpoint()
+    saved = run.checkpoint()
     parts = ((saved.weights, saved.layout.variables), (saved.state, saved.layout.state_variables))
     arrays = {each.name: flat[each.part].reshape(each.shape) for flat, variables in parts for each in variables}
+    try:
+        job = find_job(plan.run.model)
+    except PlanError as error:  # the file is gone
+        if needs_graph:
+            raise
+        return _arrays_alone(run, arrays, error)
     with _in_its_folder(job) as spec:
         try:
             with own_code(spec.folder, spec.text):
@@ -46,8 +52,7 @@ def of_torch_job(run: TrainedRun, plan: Plan, classes: str | None, needs_graph: 
         except (JobFailure, ValueError) as error:
             if needs_graph:
                 raise JobFailure(f"{error}{_hint(error)}") from error
-            made = TrainedModel(run, None, (), (), (), (_without_its_function(error),), job, by_hand=NOT_STRICT)
-            return made._replace(state=state_dicts.of_arrays(arrays))
+            return _arrays_alone(run, arrays, error)
         by_hand = _completed(arrays, user, spec)
         try:
             module = state_dicts.put(arrays, user.model)
@@ -57,6 +62,16 @@ def of_torch_job(run: TrainedRun, plan: Plan, classes: str | None, needs_graph: 
         made = TrainedModel(run, None, _classes(user.class_names, classes), (), (), _changes(job, plan), job)
         made = made._replace(state=state_dicts.state_of(own), by_hand=by_hand, place=f"made.model{place}")
         return _called(made, module, user, spec, needs_graph)
+
+
+def _arrays_alone(run: TrainedRun, arrays: dict[str, Any], error: Exception) -> TrainedModel:
+    from backends.pytorch import state_dicts
+
+    note = (
+        f"the job's function fails here: {error}{_hint(error)}. So the file has what the checkpoint has, to be loaded "
+        "with strict=False: buffers of whole numbers, and second names of shared weights, are not in it"
+    )
+    return TrainedModel(run, None, (), (), (), (note,), state=state_dicts.of_arrays(arrays), by_hand=NOT_STRICT)
 
 
 def _completed(arrays: dict[str, Any], user: UserJob, spec: JobSpec) -> str:
@@ -131,10 +146,3 @@ def _hint(error: Exception) -> str:
     """The remedy where the job misses its data, which may be on the devices only."""
     missing = "FileNotFound" in str(error) or DATA_VARIABLE in str(error)
     return f"; if its data are elsewhere here, name their folder in {DATA_VARIABLE}" if missing else ""
-
-
-def _without_its_function(error: Exception) -> str:
-    return (
-        f"the job's function fails here: {error}{_hint(error)}. So the file has what the checkpoint has, to be loaded "
-        "with strict=False: buffers of whole numbers, and second names of shared weights, are not in it"
-    )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.errors import ExportError
+from planner.errors import ExportError, PlanError
 from planner.export import export as exports
 from planner.export.export import export
 from planner.jobs.reference import find_job
@@ -311,6 +311,13 @@ def test_without_its_data_the_weights_of_a_job_come_back_as_the_checkpoint_has_t
     assert made.lines[-1] == "# with your model: model.load_state_dict(weights, strict=False)"
     monkeypatch.setenv("UNNAMED", "1")
     assert "name their folder in PLANNER_DATA" in export(folder, Path("model.pth")).notes[0]
+    Path("jobs.py").rename("moved.py")
+    assert (
+        "the job's function fails here: --job jobs.py:elsewhere: there is no" in export(folder, Path("m.pth")).notes[0]
+    )
+    with pytest.raises(PlanError, match="there is no file"):
+        export(folder, Path("model.pt"))
+    assert (loaded("m.pth")["0.weight"] == loaded("model.pth")["0.weight"]).all()
     monkeypatch.delenv("UNNAMED")
     monkeypatch.delenv("GONE")
     assert not any(fresh("elsewhere").load_state_dict(loaded("model.pth"), strict=False))
