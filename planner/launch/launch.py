@@ -56,11 +56,12 @@ def launch(request: LaunchRequest, callbacks: LaunchCallbacks) -> LaunchResult:
 def as_commands(request: LaunchRequest, scheduler: str) -> str:
     """The commands with which torchrun, or Slurm, starts the script. Nothing is contacted."""
     _, ranks = _ranks(request)
+    folder = request.project.resolve()
     if scheduler == TORCHRUN:
         text = commands.torchrun(ranks, request.command, platform.node())
     else:
-        text = commands.slurm(ranks, request.command, platform.node(), str(request.project.resolve()))
-    beside = request.project / _beside(request.command)
+        text = commands.slurm(ranks, request.command, platform.node(), str(folder))
+    beside = folder / _beside(request.command)
     if beside.exists():
         return text
     copy = f"cp {shlex.quote(str(BATCHES))} {shlex.quote(str(beside))}"

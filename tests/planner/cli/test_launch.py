@@ -47,7 +47,7 @@ def test_the_commands_are_followed_by_the_one_that_brings_the_file_of_batches(pl
     Path("src").mkdir()
     words = ("launch", "plan.json", "--print", "torchrun", "--", "python", "src/train.py")
     copy = planned(*words).out.splitlines()[-1].rpartition(": ")[2]
-    subprocess.run(shlex.split(copy), check=True)
+    subprocess.run(shlex.split(copy), cwd="/", check=True)
     assert "ProportionalSampler" in Path("src/planner_batches.py").read_text()
     assert copy not in planned(*words).out
 
