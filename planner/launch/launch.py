@@ -18,7 +18,7 @@ from planner.plan.file import load_plan
 
 TORCHRUN, SLURM = "torchrun", "slurm"
 #: From it a script takes the batches of its plan.
-BATCHES = Path(__file__).with_name("planner_batches.py")
+BATCHES_FILE = Path(__file__).with_name("planner_batches.py")
 
 
 class LaunchRequest(NamedTuple):
@@ -64,8 +64,8 @@ def as_commands(request: LaunchRequest, scheduler: str) -> str:
     beside = folder / _beside(request.command)
     if beside.exists():
         return text
-    copy = f"cp {shlex.quote(str(BATCHES))} {shlex.quote(str(beside))}"
-    return f"{text}\n# For a script that imports {BATCHES.stem}: {copy}"
+    copy = f"cp {shlex.quote(str(BATCHES_FILE))} {shlex.quote(str(beside))}"
+    return f"{text}\n# For a script that imports {BATCHES_FILE.stem}: {copy}"
 
 
 def _ranks(request: LaunchRequest) -> tuple[Fleet, tuple[PlacedRank, ...]]:
@@ -90,14 +90,14 @@ def _with_batches(project: Project, command: Sequence[str]) -> Project:
     paths = {file.path for file in project.files}
     named = [PurePosixPath(word) for word in command]
     folders = {PurePosixPath(), *(each.parent for each in named if str(each) in paths)}
-    for path in sorted({str(folder / BATCHES.name) for folder in folders} - paths):
-        project = project.with_file(path, BATCHES.read_bytes())
+    for path in sorted({str(folder / BATCHES_FILE.name) for folder in folders} - paths):
+        project = project.with_file(path, BATCHES_FILE.read_bytes())
     return project
 
 
 def _beside(command: Sequence[str]) -> PurePosixPath:
     """Where the script looks first for what it imports."""
-    return PurePosixPath(_script(command) or "").parent / BATCHES.name
+    return PurePosixPath(_script(command) or "").parent / BATCHES_FILE.name
 
 
 def _script(command: Sequence[str]) -> str | None:

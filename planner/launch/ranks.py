@@ -52,9 +52,7 @@ def placed(plan: Plan, fleet: Fleet) -> tuple[PlacedRank, ...]:
         gpus = _joined_gpus(members)
         for local, device in enumerate(members):
             batch = batches[device.name]
-            found.append(
-                PlacedRank(device, len(found), node, local, len(members), batch, batch / mean, gpus)
-            )  # fmt: skip
+            found.append(PlacedRank(device, len(found), node, local, len(members), batch, batch / mean, gpus))
     return tuple(found)
 
 

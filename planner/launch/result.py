@@ -58,7 +58,7 @@ def in_words(code: int) -> str:
     return f"was ended by {name}{hint}"
 
 
-def through_before(ends: Sequence[RankEnd]) -> str:
-    """What may have made a rank fail: others that were through and left it alone."""
+def ended_before(ends: Sequence[RankEnd]) -> str:
+    """What may have made a rank fail: others that had ended before and left it alone."""
     names = ", ".join(f"{end.name} (rank {end.rank})" for end in ends if end.exit_code == 0 and end.ended_by is None)
     return f"; {names} had ended with exit code 0: do all ranks make the same number of steps?" if names else ""

@@ -14,7 +14,7 @@ from planner.errors import DeviceLostError
 from planner.launch.failure_cause import FirstFailure
 from planner.launch.output import ERR, STREAMS, RankOutput
 from planner.launch.ranks import PlacedRank, environment
-from planner.launch.result import INTERRUPTED, LaunchResult, RankEnd, exit_code, in_words, through_before
+from planner.launch.result import INTERRUPTED, LaunchResult, RankEnd, ended_before, exit_code, in_words
 from planner.run.life import Life
 from planner.run.supervisor import Signals, Supervisor
 from planner.units import bytes_text, seconds
@@ -165,4 +165,4 @@ class ScriptRun(Life[LaunchResult]):
         if code is None:
             return 1, f"{rank.order.error}{rest}"
         last = f": {rank.output.errors.text}" if rank.output.errors.text else ""
-        return code, f"{name} (rank {rank.place.rank}) {in_words(code)}{last}{rest}{through_before(self._ends())}"
+        return code, f"{name} (rank {rank.place.rank}) {in_words(code)}{last}{rest}{ended_before(self._ends())}"

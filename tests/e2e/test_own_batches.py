@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from planner.json_records import save
-from planner.launch.launch import BATCHES
+from planner.launch.launch import BATCHES_FILE
 from planner.plan.file import load_plan
 from tests.running import ROOT, fleet_file, gone, plan_file, run
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 def alone(folder: Path, *script: str) -> Any:
     """What one process without a plan says, with the file beside it."""
-    shutil.copy(BATCHES, folder / "project")
+    shutil.copy(BATCHES_FILE, folder / "project")
     place = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "PLANNER_BATCH_SIZES")
     environment = {name: value for name, value in os.environ.items() if name not in place}
     project = folder / "project"
