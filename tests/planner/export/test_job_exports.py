@@ -79,6 +79,15 @@ def moody():
     return made(Moody(8, 1))
 
 
+class Reshaping(nn.Linear):
+    def forward(self, x):
+        return super().forward(x).view(int(x.shape[0]), 1)
+
+
+def reshaping():
+    return made(Reshaping(8, 1))
+
+
 class Noisy(nn.Linear):
     def forward(self, x):
         return super().forward(x) + torch.randn(len(x), 1)
@@ -286,18 +295,21 @@ def test_the_axis_of_the_batch_is_where_it_is(trained: Any, path: str) -> None:
     [
         ("parts", "its forward does not call the model with tensors, but its parts or its methods"),
         ("moody", "made of a batch of 2 samples, it computes something else for one of 3"),
+        ("reshaping", "made of a batch of 2 samples, it computes something else for one of 3"),
         ("noisy", "its outputs for the same inputs are others each time"),
         ("alone", "the test set has one sample"),
         ("whole", "no input of the model grows with the number of samples, so that its batch would be fixed"),
     ],
 )
 def test_a_graph_that_would_be_wrong_is_refused_with_a_format_that_works(
-    trained: Any, job: str, reason: str, path: str
+    trained: Any, job: str, reason: str, path: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = trained(job)
+    capfd.readouterr()
     with pytest.raises(ExportError, match=f"cannot export jobs.py:{job} to {path}: {reason}") as refused:
         export(folder, Path(path))
     assert str(refused.value).endswith("; export its weights to model.pth")
+    assert capfd.readouterr() == ("", "")
     assert {each.name for each in Path().iterdir()} - {"__pycache__"} == {"runs", "jobs.py"}
 
 
