@@ -229,7 +229,7 @@ class ProportionalTrainer:
         args.average_tokens_across_devices = True  # where a loss is divided by tokens, by those of all processes
         loader = super().get_train_dataloader()  # type: ignore[misc]
         options = {name: getattr(loader, name) for name in _LOADER_OPTIONS}
-        size, drop_last = args.per_device_train_batch_size, args.dataloader_drop_last
+        size, drop_last = args.train_batch_size, args.dataloader_drop_last
         if isinstance(self.train_dataset, IterableDataset):
             stream = ProportionalStream(self.train_dataset, size, drop_last)
             return _kept(self.accelerator, DataLoader(stream, stream.batch_size, **options))
@@ -242,7 +242,7 @@ class ProportionalTrainer:
 
     def get_total_train_batch_size(self, args: Any) -> int:
         """Samples of all processes between two updates, which the Trainer logs."""
-        return sum(batch_sizes(args.per_device_train_batch_size)) * int(args.gradient_accumulation_steps)
+        return sum(batch_sizes(args.train_batch_size)) * int(args.gradient_accumulation_steps)
 
     def compute_loss(self: Any, model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
         """The Trainer's loss; while training, weighed as the mean over this process's ``items``.
@@ -250,9 +250,10 @@ class ProportionalTrainer:
         Some losses are not that mean but a sum, divided by the items of all processes and of all
         accumulated batches. These are given as many times fewer as the weight makes up for.
         """
-        if not model.training:
+        _, world = place()
+        if world == 1 or not model.training:
             return super().compute_loss(model, inputs, *args, **options)  # type: ignore[misc]
-        weight, (_, world) = loss_weight(self.items(inputs)), place()
+        weight = loss_weight(self.items(inputs))
         if options.get("num_items_in_batch") is not None:
             options["num_items_in_batch"] = options["num_items_in_batch"] * weight / world
         self.args.average_tokens_across_devices = False  # for which the Trainer would multiply by n
