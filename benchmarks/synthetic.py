@@ -8,7 +8,8 @@ from profilers.records.device import Facts, HostMemory, Processor
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import Samples, Window
-from profilers.records.steps import BatchTiming, CodecCost, ModelSize, StepCosts, StepProfile, StepSetup
+from profilers.records.step_costs import CodecCost, StepCosts
+from profilers.records.steps import BatchTiming, ModelSize, StepProfile, StepSetup
 
 IDLE_W, MAX_W = 5.0, 30.0
 CORES = 2.0

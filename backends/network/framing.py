@@ -7,6 +7,7 @@ anything is allocated, and nothing is ever unpickled.
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import socket
@@ -249,3 +250,11 @@ def _lost(peer: str, error: BaseException) -> WireError:
 def as_bytes(arrays: Sequence[Any]) -> Tuple[memoryview, ...]:
     """The raw bytes of contiguous arrays, as views that share their memory."""
     return tuple(memoryview(array).cast("B") for array in arrays if array.size)
+
+
+def digest(arrays: Sequence[Any]) -> str:
+    """A digest that is equal for arrays of equal bytes."""
+    found = hashlib.sha256()
+    for view in as_bytes(arrays):
+        found.update(view)
+    return found.hexdigest()

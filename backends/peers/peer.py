@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import hashlib
 import statistics
 import time
 from typing import Any, Callable, ContextManager, Deque, Dict, Optional, Sequence, Tuple
@@ -112,7 +111,7 @@ class Peer:
         """Join the run; in a resumed one, restore the checkpoint's arrays."""
         self._replica.fetch()
         layout = layout_of(self._replica)
-        self._connection.send(frames.PeerHello(layout, address, port, self._digest()))
+        self._connection.send(frames.PeerHello(layout, address, port, framing.digest(self._weights())))
         state = receive_named(self._connection, layout, MOST_MEMBERS)
         offset = state.pop(frames.STREAM, ())
         self._batches.arrivals.begin(int(offset[0][0]) if offset else 0)
@@ -135,13 +134,6 @@ class Peer:
 
     def _weights(self) -> Arrays:
         return (self._replica.weights, *self._local_update.slots.values())
-
-    def _digest(self) -> str:
-        """A digest that is equal for equal weights."""
-        digest = hashlib.sha256()
-        for view in framing.as_bytes(self._weights()):
-            digest.update(view)
-        return digest.hexdigest()
 
     def _weights_payload(self, order: Any) -> Sequence[memoryview]:
         takes = isinstance(order, frames.PeerTask) and order.kind == frames.TAKE
@@ -184,7 +176,7 @@ class Peer:
 
     def _hand_over(self) -> None:
         """Send all arrays; weights only if no other peer has handed over equal ones."""
-        self._connection.send(frames.WeightsOffer(self._digest()))
+        self._connection.send(frames.WeightsOffer(framing.digest(self._weights())))
         state = dict(self._exchange.state(), **{frames.STATE: (self._replica.changing,)})
         if self._optimizer.kind == OWN:
             state[OWN_STATE] = (self._replica.own_state(),)

@@ -1,10 +1,11 @@
 """Where a batch hardly fits or does not, other ways to compute it are measured: they take less.
 
-A few gradients show what each takes of time, and how many bytes fewer of tensors. The memory of a
-process would not show it, for it still has what was freed of larger steps.
+A few gradients show what each takes of time, and the most bytes of its tensors. The peak of the
+process would not show it, for its heap has holes that larger steps left. A heap takes more than its
+tensors, as much more as in the plain step; with checkpointing large arrays are not in it.
 """
 
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from backends.frameworks.base import Replica
 from backends.jobs.failure import JobFailure
@@ -14,11 +15,23 @@ from profilers.records.steps import Alternative, BatchMemory, BatchTiming, Compu
 
 #: Gives a function that computes a gradient of a batch size and returns its seconds.
 GradientAt = Callable[[int], Callable[[], float]]
-#: Does a piece of work; the most bytes of its tensors at once, or None where that is unknown.
-LiveBytes = Callable[[Callable[[], Any]], Optional[int]]
 #: What a model raises that cannot compute in another way, or not within the memory. Nobody asked
 #: for that way, so the model's profile goes on without it.
 CANNOT = (JobFailure, RuntimeError, ValueError, MemoryError)
+
+
+class InWork(NamedTuple):
+    """Bytes of a piece of work, None where they are unknown.
+
+    live: the most that tensors take at once. resting: what the process has afterwards.
+    """
+
+    live: Optional[int]
+    resting: Optional[int]
+
+
+#: Does a piece of work and tells its bytes.
+BytesOf = Callable[[Callable[[], Any]], InWork]
 
 
 def measure(
@@ -27,7 +40,7 @@ def measure(
     precisions: Sequence[str],
     plain: Sequence[BatchMemory],
     gradient_at: GradientAt,
-    live_bytes: LiveBytes,
+    bytes_of: BytesOf,
 ) -> Tuple[Alternative, ...]:
     """Measure what the replica can do, which goes on with the last of them.
 
@@ -36,8 +49,8 @@ def measure(
     A way in which the model cannot compute is left out, and all of them where bytes are unknown.
     """
     peaks = {each.batch: each for each in plain[:2]}
-    before = {size: live_bytes(gradient_at(size)) for size in peaks}
-    if None in before.values():
+    before = {size: bytes_of(gradient_at(size)) for size in peaks}
+    if not all(each.live for each in before.values()):
         return ()
     found = []
     for other, switch in _switches(replica, compute, precisions):
@@ -47,7 +60,7 @@ def measure(
             switch()
             for size, peak in sorted(peaks.items()):
                 timings.append(batch_curve.timed(gradient_at(size), size))
-                memory += _changed(peak, before[size], live_bytes(gradient_at(size)))
+                memory += _changed(peak, before[size], bytes_of(gradient_at(size)), other.activation_checkpointing)
         except CANNOT:
             continue
         finally:
@@ -57,13 +70,19 @@ def measure(
     return tuple(found)
 
 
-def _changed(peak: BatchMemory, before: Optional[int], now: Optional[int]) -> List[BatchMemory]:
-    """The peak with other tensors; none where these are unknown."""
-    if before is None or now is None:
+def _changed(peak: BatchMemory, before: InWork, now: InWork, returns_large: bool) -> List[BatchMemory]:
+    """The peak with other tensors; none where these are unknown.
+
+    returns_large: whether large arrays are given back when they are freed.
+    """
+    if not before.live or now.live is None:
         return []
     if peak.accelerator_bytes is not None:
-        return [peak._replace(accelerator_bytes=peak.accelerator_bytes + now - before)]
-    return [] if peak.host_bytes is None else [peak._replace(host_bytes=peak.host_bytes + now - before)]
+        return [peak._replace(accelerator_bytes=peak.accelerator_bytes + now.live - before.live)]
+    if peak.host_bytes is None or before.resting is None or now.resting is None:
+        return []
+    of_heap = 1.0 if returns_large else (peak.host_bytes - before.resting) / before.live
+    return [peak._replace(host_bytes=now.resting + int(of_heap * now.live))]
 
 
 def _switches(

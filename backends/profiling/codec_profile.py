@@ -10,7 +10,7 @@ from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, add, bytes_of
 from profilers.records.readings import Samples
-from profilers.records.steps import CodecCost
+from profilers.records.step_costs import CodecCost
 from profilers.thread_times import timed
 
 #: Messages before the residual has settled; messages that are timed, and seconds for them.

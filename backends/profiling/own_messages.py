@@ -19,7 +19,7 @@ from backends.profiling.probing import SILENCE_LIMIT_S
 from backends.protocol.events import Listening
 from backends.protocol.frames import EndProbe
 from backends.protocol.orders import LoopbackEnds, ServeMessages
-from profilers.records.steps import ORDER_BYTES, MessageCost
+from profilers.records.step_costs import ORDER_BYTES, MessageCost
 
 LOOPBACK = "127.0.0.1"
 #: Messages of a size, and seconds for all but the fewest.

@@ -18,10 +18,10 @@ def kept_arrays(optimizer: str) -> int:
     return OF_OWN if optimizer == OWN else sum(name != UPDATES for name in SLOT_NAMES[optimizer])
 
 
-def smallest_change(size: ModelSize, kept: int, needed_bytes: float, usable_bytes: float) -> str:
+def smallest_change(size: ModelSize, kept: float, needed_bytes: float, usable_bytes: float) -> str:
     """What would help on this device; "" where nothing of the model's parameters would.
 
-    kept: arrays of the trained parameters' size that the optimizer keeps.
+    kept: arrays of the trained parameters' size that the optimizer and the exchange keep.
     needed_bytes: of a memory, for the smallest step. usable_bytes: what a process may have of it.
     """
     weights = float(size.parameter_bytes + size.frozen_bytes + size.state_bytes)

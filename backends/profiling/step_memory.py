@@ -121,6 +121,11 @@ class MemoryProbe:
             return on_accelerator
         return on_accelerator + (self._host_bytes() or 0)
 
+    def resting_bytes(self) -> Optional[int]:
+        """What the process has between two steps; None where that is unknown."""
+        self._begin()
+        return self._host_bytes()
+
     @property
     def peaks(self) -> Tuple[BatchMemory, ...]:
         """Those that were measured, by batch size."""

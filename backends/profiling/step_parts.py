@@ -11,7 +11,7 @@ from backends.profiling.step_loop import SETTINGS, StepLoop
 from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.orders import LoopbackEnds
 from backends.training import step
-from profilers.records.steps import StepCosts
+from profilers.records.step_costs import StepCosts
 
 #: Gradients in which it is noted when each variable has its own.
 READY_GRADIENTS = 3

@@ -106,9 +106,13 @@ def _timed(
     evaluated_s = evaluation_s(replica, test, min(test.most_at_once, spec.compute.micro_batch or batch))
     memory = probe.found()
     if spec.framework == TORCH and probe.is_scarce_at(order.batch):  # last: the replica goes on in another way
-        precisions = device_facts.precisions(FileTree("/"))
         ways = alternatives.measure(
-            replica, spec.compute, precisions, memory.batches, _at(drawn, gradient), backend.live_bytes
+            replica,
+            spec.compute,
+            device_facts.precisions(FileTree("/")),
+            memory.batches,
+            _at(drawn, gradient),
+            lambda work: alternatives.InWork(backend.live_bytes(work), probe.resting_bytes()),
         )
         memory = memory._replace(alternatives=ways)
     return StepProfile(

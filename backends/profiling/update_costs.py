@@ -15,7 +15,7 @@ from backends.server.global_model import GlobalModel
 from backends.strategies import message
 from backends.training.compute_clock import clock_of
 from profilers.records.readings import Samples
-from profilers.records.steps import UpdateCost
+from profilers.records.step_costs import UpdateCost
 from profilers.thread_times import timed
 
 MOMENTUM = 0.9

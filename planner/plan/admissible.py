@@ -104,5 +104,6 @@ def _with_room_for_servers(inputs: Inputs, training: Training, candidates: Candi
             f"{bytes_text(float(left[first]))}"
         )
     if not fits.any():
-        raise PlanError("; ".join([*notes, "no cluster is left; end other programs there, or take a smaller batch"]))
+        remedy = "end other programs there, take a smaller batch, or try --engine auto, which may need no server"
+        raise PlanError("; ".join([*notes, f"no cluster is left; {remedy}"]))
     return candidates.at(fits), notes

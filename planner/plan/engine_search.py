@@ -1,8 +1,9 @@
 """``--engine`` says what moves the gradients: the planner, or torch.distributed.
 
-``auto`` ranks the clusters of both in one list.
+``auto`` ranks the clusters of both in one list, and those of a model in shares where that has none.
 """
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,8 @@ from planner.predict.sample_efficiency import SampleEfficiencies
 from planner.profile.file import Profile
 
 TORCH_ENGINE = Engine.from_text("torch")
+#: For models of which no device holds a whole replica; where any does, its exchange costs more.
+IN_SHARES = Engine.from_text("torch:shard=full")
 
 
 def best_of(
@@ -53,11 +56,11 @@ def _of_both(
     try:
         own = strategy_search.best_strategy(profile, request, strategy, efficiencies)
     except PlanError as error:
-        try:
-            other = recommend(profile, by_torch)
-        except PlanError:
-            raise error from None
-        return replace(other, notes=(f"--engine planner ranks no cluster: {error}", *other.notes))
+        for engine in (by_torch, by_torch.by(IN_SHARES)):
+            with contextlib.suppress(PlanError):
+                other = recommend(profile, engine)
+                return replace(other, notes=(f"--engine planner ranks no cluster: {error}", *other.notes))
+        raise
     try:
         return _beside(own, recommend(profile, by_torch._replace(weights=own.weights)))
     except PlanError as error:

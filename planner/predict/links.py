@@ -17,7 +17,8 @@ from planner.profile.file import DeviceProfile, Profile
 from profilers import stats
 from profilers.records.links import CurvePoint, LinkProfile
 from profilers.records.readings import Samples
-from profilers.records.steps import MessageCost, StepProfile
+from profilers.records.step_costs import MessageCost
+from profilers.records.steps import StepProfile
 
 Links = dict[tuple[str, str], LinkProfile]
 

@@ -13,7 +13,8 @@ from backends.strategies.engine import TORCH, Engine
 from backends.strategies.message import DENSE, bytes_of
 from backends.strategies.strategy import Strategy
 from profilers.records.readings import Samples
-from profilers.records.steps import StepProfile, UpdateCost
+from profilers.records.step_costs import UpdateCost
+from profilers.records.steps import StepProfile
 from profilers.stats import mean
 
 #: Elements of the smallest variable that is taken for a matrix.

@@ -53,7 +53,7 @@ def whole_bytes(size: ModelSize) -> int:
     return size.parameter_bytes + size.frozen_bytes
 
 
-def member_bytes(step: StepProfile, kept: int, members: int) -> float:
+def member_bytes(step: StepProfile, kept: float, members: int) -> float:
     """What one of n members has of weights, gradients and ``kept`` arrays of the optimizer.
 
     No less than the whole model, which each member builds before it is divided; the first weights
@@ -64,12 +64,12 @@ def member_bytes(step: StepProfile, kept: int, members: int) -> float:
     return max(share_bytes + gathered_bytes(size), float(built * whole_bytes(size)))
 
 
-def replica_bytes(size: ModelSize, kept: int) -> int:
+def replica_bytes(size: ModelSize, kept: float) -> float:
     """The same of a member that has all."""
     return (2 + kept) * size.parameter_bytes + size.frozen_bytes
 
 
-def least_members(step: StepProfile, kept: int, needed_bytes: float, usable_bytes: float) -> int:
+def least_members(step: StepProfile, kept: float, needed_bytes: float, usable_bytes: float) -> int:
     """The fewest devices of which each has room for its share of the model; 0 for no number.
 
     needed_bytes: of a memory, for a step of the whole model. usable_bytes: what it may take.

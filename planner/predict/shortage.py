@@ -84,13 +84,13 @@ def _smallest_change(headroom: StepHeadroom, memory: Memory) -> str:
     step, needed, besides = headroom.step, memory.line.at(1), _besides(headroom.further, memory.name)
     if besides < 0:  # a share of the model, which is smaller the more members there are
         return "take more members, smaller samples or a smaller model"
-    if besides and needed - besides <= memory.usable_bytes:
-        kept = bytes_text(besides)
-        return f"take an optimizer, a strategy or an engine that keeps less: a run keeps {kept} besides steps"
-    arrays = kept_arrays(OWN if step.setup.own_optimizer else SGD)
+    less = f"take an optimizer, a strategy or an engine that keeps less than {bytes_text(besides)} besides steps"
+    helps = bool(besides) and needed - besides <= memory.usable_bytes
+    arrays = kept_arrays(OWN if step.setup.own_optimizer else SGD) + besides / step.size.parameter_bytes
     members = least_members(step, arrays, needed, memory.usable_bytes)
     own = f" --optimizer {ADAMW}" if step.setup.own_optimizer else ""  # shares take planner's optimizers alone
     ways = [
+        less if helps else "",
         smallest_change(step.size, arrays, needed, memory.usable_bytes),
         f"divide it among {members} such devices by --engine torch:shard=full{own}" if members else "",
     ]

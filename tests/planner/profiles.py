@@ -10,12 +10,11 @@ from profilers.records.device import Facts, HostMemory, Processor
 from profilers.records.json_values import SCHEMA
 from profilers.records.links import CurvePoint, IncastProfile, LinkProfile
 from profilers.records.readings import PowerReading, Samples, Window
+from profilers.records.step_costs import CodecCost, StepCosts
 from profilers.records.steps import (
     BatchTiming,
-    CodecCost,
     ComputeSettings,
     ModelSize,
-    StepCosts,
     StepProfile,
     StepSetup,
 )

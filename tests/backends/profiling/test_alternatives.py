@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from backends.profiling import alternatives
+from backends.profiling.alternatives import InWork
 from backends.profiling.step_memory import MemoryProbe
 from planner.json_records import decode
 from planner.predict.memory import StepHeadroom
@@ -117,19 +118,34 @@ def test_a_way_that_runs_out_of_memory_is_left_out_and_the_next_one_is_measured(
 
         return compute
 
-    def live_bytes(work: Any) -> int:
+    def bytes_of(work: Any) -> InWork:
         work()
-        return 10
+        return InWork(10, 50)
 
-    found = alternatives.measure(replica, PLAIN, ["bf16"], [BatchMemory(4, 100)], gradient_at, live_bytes)
+    found = alternatives.measure(replica, PLAIN, ["bf16"], [BatchMemory(4, 100)], gradient_at, bytes_of)
     assert [each.compute for each in found] == [ComputeSettings(activation_checkpointing=True)]
     assert tried == ["bf16", "fp32", "fp32"]
 
 
 def test_nothing_else_is_computed_where_bytes_are_unknown() -> None:
-    replica = MagicMock()
-    assert alternatives.measure(replica, PLAIN, ["bf16"], [BatchMemory(4, 100)], MagicMock(), lambda work: None) == ()
-    assert not replica.mock_calls
+    replica, unknown = MagicMock(), InWork(None, 50)
+    found = alternatives.measure(replica, PLAIN, ["bf16"], [BatchMemory(4, 100)], MagicMock(), lambda work: unknown)
+    assert found == () and not replica.mock_calls
+
+
+def test_a_heap_takes_as_much_more_than_its_tensors_and_with_checkpointing_no_more() -> None:
+    """A step took 60 bytes of a process of 40, for 50 bytes of tensors, which become 20."""
+    told = iter([InWork(50, 40), InWork(20, 42), InWork(20, 45)])
+    peaks = [BatchMemory(4, 100)]
+    found = alternatives.measure(MagicMock(), PLAIN, ["bf16"], peaks, MagicMock(), lambda work: next(told))
+    assert [each.memory for each in found] == [(BatchMemory(4, 42 + 24),), (BatchMemory(4, 45 + 20),)]
+
+
+def test_of_a_gpu_the_tensors_are_all_there_is() -> None:
+    told = iter([InWork(50, None), InWork(20, None), InWork(10, None)])
+    peaks = [BatchMemory(4, 100, 70)]
+    found = alternatives.measure(MagicMock(), PLAIN, ["bf16"], peaks, MagicMock(), lambda work: next(told))
+    assert [each.memory for each in found] == [(BatchMemory(4, 100, 40),), (BatchMemory(4, 100, 30),)]
 
 
 def test_nothing_is_measured_where_there_is_memory(scarce: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,10 +194,7 @@ def in_a_process(kind: Any, model: str, available: int, compute: ComputeSettings
 
 @pytest.mark.e2e
 def test_offers_are_near_what_they_take(tmp_path: Path) -> None:
-    """Of a batch that needs a little more than may be used.
-
-    Peaks of a process vary by a tenth from run to run, and a line through them lies above all.
-    """
+    """Of a batch that needs a little more than may be used; heaps vary by a tenth."""
     (tmp_path / "own.py").write_text(DEEP.replace("range(8)", "range(16)"))
     model = f"{tmp_path}/own.py:deep"
     limited = in_a_process(StepProfile, model, 450_000_000)
@@ -190,4 +203,4 @@ def test_offers_are_near_what_they_take(tmp_path: Path) -> None:
     assert short is not None and short.offers
     for offer in short.offers:
         taken = in_a_process(StepMemory, model, 0, offer.compute)
-        assert 0.8 < offer.needed_bytes / taken.batches[0].host_bytes < 1.6
+        assert 0.8 < offer.needed_bytes / taken.batches[0].host_bytes < 1.25

@@ -8,7 +8,7 @@ from backends.network import framing
 from backends.profiling import message_probe, own_messages
 from backends.protocol.orders import LoopbackEnds, ServeMessages
 from planner.agents.certificates import Authority
-from profilers.records.steps import ORDER_BYTES
+from profilers.records.step_costs import ORDER_BYTES
 
 
 @pytest.fixture(scope="module")

@@ -182,6 +182,13 @@ def test_devices_that_cannot_train_alone_share_a_model_in_clusters_of_enough_mem
     assert clusters(best_of(tight, ADAMW, "torch", SERVER, NONE)) == {"a"}
 
 
+def test_auto_divides_a_model_that_no_device_holds() -> None:
+    ranked = best_of(of_memory(b=0, c=0), ADAMW, "auto", SERVER, NONE)
+    assert ranked.inputs.engine.is_sharded and clusters(ranked) == {"bc"}
+    assert ranked.notes[0].startswith("--engine planner ranks no cluster: b hosts no server of 2 or more workers: ")
+    assert not best_of(of_memory(a=200_000_000, b=0), ADAMW, "auto", SERVER, NONE).inputs.engine.is_sharded
+
+
 def test_whom_a_share_does_not_fit_or_whose_torch_has_none_is_left_out() -> None:
     tight = of_memory(a=200_000_000, b=0, c=-300_000_000)
     ranked = best_of(tight, ADAMW, "torch:shard=full", SERVER, NONE)

@@ -5,7 +5,7 @@ import pytest
 from backends.strategies.engine import Engine
 from backends.strategies.strategy import Strategy
 from planner.predict.inputs import Inputs
-from profilers.records.steps import CodecCost, UpdateCost
+from profilers.records.step_costs import CodecCost, UpdateCost
 from tests.planner import profiles
 from tests.planner.predictions import inputs_of, training_of
 from tests.planner.profiles import seconds, step

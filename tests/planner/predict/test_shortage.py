@@ -95,7 +95,11 @@ SHARDED = "divide it among {} such devices by --engine torch:shard=full"
 @pytest.mark.parametrize(
     ("parameters", "base", "further", "change"),
     [
-        (5, 60, 40, "take an optimizer, a strategy or an engine that keeps less: a run keeps 40.0 MB besides steps"),
+        (
+            10, 60, 40, "take an optimizer, a strategy or an engine that keeps less than 40.0 MB besides steps, or "
+            "train fewer parameters, as LoRA does (docs/training.md): gradients and the optimizer take 60 MB, or "
+            + SHARDED.format(2),
+        ),
         (
             50, 180, 0, "train fewer parameters, as LoRA does (docs/training.md): gradients and the optimizer take "
             "100 MB, or " + SHARDED.format(4),

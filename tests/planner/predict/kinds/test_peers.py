@@ -15,7 +15,7 @@ from planner.predict.clusters import Candidates, of_peers
 from planner.predict.inputs import Inputs
 from planner.predict.kinds.async_server import MOST_STOLEN
 from planner.predict.run import predict
-from profilers.records.steps import CodecCost
+from profilers.records.step_costs import CodecCost
 from tests.planner import profiles
 from tests.planner.predictions import inputs_of, solve, with_inputs
 from tests.planner.requests import asked
