@@ -10,7 +10,7 @@ import functools
 import inspect
 import itertools
 import math
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 import torch
 from torch import nn
@@ -27,6 +27,10 @@ CHANGED = (
     "--activation-checkpointing cannot compute %s again: its input was changed in place; let the model change a copy, "
     "name other blocks in the job (blocks=...), or leave the option out"
 )
+NOT_CALLED = (
+    "--activation-checkpointing found blocks in the model, of which its forward calls none as a module; let it call "
+    "them, name others in the job, as in blocks=list(model.layers), or leave the option out"
+)
 NO_TENSORS = (
     "--activation-checkpointing cannot follow gradients through what %s gives with this torch; let it give tensors, "
     "or tuples, lists or dicts of them, name other blocks in the job (blocks=...), or leave the option out"
@@ -38,56 +42,79 @@ Forward = Callable[..., Any]
 Buffers = Dict[str, Optional[torch.Tensor]]
 
 
-def checkpoint_blocks(model: nn.Module, named: Sequence[nn.Module] = ()) -> None:
-    """Let the blocks of a model keep their inputs only.
+class CheckpointedBlocks:
+    """The blocks of a model, which keep their inputs only.
 
     named: the blocks; without any, what the model's sequences and lists hold.
     Raises ValueError where there is none.
     """
-    for block in named:
-        block.forward = _recomputed([block], block.forward)  # type: ignore[method-assign]
-    if not named and not _checkpoint_within(model):
-        raise ValueError(NO_BLOCKS)
-    for config in [getattr(module, "config", None) for module in model.modules()]:
-        if getattr(config, "use_cache", False):  # transformers' keys and values, to which a second call would add
-            config.use_cache = False  # type: ignore[union-attr]
 
+    def __init__(self, model: nn.Module, named: Sequence[nn.Module] = ()) -> None:
+        self._is_called = False
+        self._found: Set[int] = set()  # a module may be in several places
+        for block in named:
+            self._checkpoint(block)
+        if not named and not self._checkpoint_within(model):
+            raise ValueError(NO_BLOCKS)
+        for config in [getattr(module, "config", None) for module in model.modules()]:
+            if getattr(config, "use_cache", False):  # transformers' keys and values, to which a second call would add
+                config.use_cache = False  # type: ignore[union-attr]
 
-def _checkpoint_within(module: nn.Module) -> int:
-    """Checkpoint the blocks of a module's outermost sequences and lists; returns their number."""
-    if _is_sequence(module):
-        return _checkpoint_sequence(module)
-    if isinstance(module, nn.ModuleList):
-        return sum(_checkpoint_element(each) for each in module if _is_compound(each))
-    return sum(map(_checkpoint_within, module.children()))
+    def require_call(self) -> None:
+        """Raises JobFailure where a forward pass has called none of them."""
+        if not self._is_called:
+            raise refusal(NOT_CALLED)
 
+    def _checkpoint(self, block: nn.Module) -> None:
+        if id(block) not in self._found:
+            self._found.add(id(block))
+            block.forward = self._recomputed([block], block.forward)  # type: ignore[method-assign]
 
-def _checkpoint_element(element: nn.Module) -> int:
-    if _is_sequence(element) or isinstance(element, (nn.ModuleList, nn.ModuleDict)):
-        return _checkpoint_within(element)
-    element.forward = _recomputed([element], element.forward)  # type: ignore[method-assign]
-    return 1
+    def _checkpoint_within(self, module: nn.Module) -> int:
+        """Checkpoint what a module's outermost sequences and lists hold; returns the number."""
+        if _is_sequence(module):
+            return self._checkpoint_sequence(module)
+        if isinstance(module, nn.ModuleList):
+            return sum(self._checkpoint_element(each) for each in module if _is_compound(each))
+        return sum(map(self._checkpoint_within, module.children()))
 
+    def _checkpoint_element(self, element: nn.Module) -> int:
+        if _is_sequence(element) or isinstance(element, (nn.ModuleList, nn.ModuleDict)):
+            return self._checkpoint_within(element)
+        self._checkpoint(element)
+        return 1
 
-def _checkpoint_sequence(sequence: nn.Module) -> int:
-    """Where one module has most of the parameters, it has the blocks; returns their number."""
-    layers = list(sequence.children())
-    largest = max(layers, key=_elements, default=sequence)
-    if _is_compound(largest) and 2 * _elements(largest) > _elements(sequence):
-        within = _checkpoint_within(largest)
-        if within:
-            return within
-    segments = _segments(layers)
-    sequence.forward = _in_turn([_of_segment(each) for each in segments])  # type: ignore[method-assign]
-    return len(segments)
+    def _checkpoint_sequence(self, sequence: nn.Module) -> int:
+        """Where one module has most of the parameters, it has the blocks; returns their number."""
+        if id(sequence) in self._found:
+            return 1
+        self._found.add(id(sequence))
+        layers = list(sequence)  # type: ignore[call-overload]  # with those that it has more than once
+        largest = max(layers, key=_elements, default=sequence)
+        if _is_compound(largest) and 2 * _elements(largest) > _elements(sequence):
+            within = self._checkpoint_within(largest)
+            if within:
+                return within
+        segments = _segments(layers)
+        sequence.forward = _in_turn([self._of_segment(each) for each in segments])  # type: ignore[method-assign]
+        return len(segments)
 
+    def _of_segment(self, layers: List[nn.Module]) -> Forward:
+        """A sequence within a sequence has blocks of its own."""
+        if _is_sequence(layers[0]):
+            self._checkpoint_sequence(layers[0])
+            return _in_turn(layers)
+        return self._recomputed(layers, _in_turn(layers))
 
-def _of_segment(layers: List[nn.Module]) -> Forward:
-    """A sequence within a sequence has blocks of its own."""
-    if _is_sequence(layers[0]):
-        _checkpoint_sequence(layers[0])
-        return _in_turn(layers)
-    return _recomputed(layers, _in_turn(layers))
+    def _recomputed(self, modules: Sequence[nn.Module], forward: Forward) -> Forward:
+        """A function of these modules that keeps its inputs, where gradients are to be taken."""
+        recomputed = _recomputed(modules, forward)
+
+        def call(*args: Any, **named: Any) -> Any:
+            self._is_called = True
+            return recomputed(*args, **named)
+
+        return call
 
 
 def _segments(layers: Sequence[nn.Module]) -> List[List[nn.Module]]:
@@ -142,7 +169,7 @@ def _recomputed(modules: Sequence[nn.Module], forward: Forward) -> Forward:
             return forward(*args, **named)
         name = type(modules[0]).__name__
         if _HAS_OTHER_KIND:
-            block = _Block(name, buffers, functools.partial(forward, **named), args)
+            block = _Block(name, buffers, functools.partial(forward, **named), tree_flatten((args, named))[0])
             return checkpoint(functools.partial(block, *args), use_reentrant=False)
         inputs, form = tree_flatten((args, named))
         tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
@@ -185,7 +212,7 @@ class _Flat:
 class _Block:
     """A function that is called in the forward pass, and again in the backward pass.
 
-    buffers: of the modules that it calls, by name.
+    buffers: of the modules that it calls, by name. inputs: what it is given, the parts of each.
     """
 
     def __init__(self, name: str, buffers: Sequence[Buffers], forward: Forward, inputs: Sequence[Any]) -> None:

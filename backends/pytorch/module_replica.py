@@ -11,14 +11,13 @@ from backends.jobs.job import Job
 from backends.jobs.kept_outputs import KeptOutputs
 from backends.pytorch import accelerators
 from backends.pytorch.blocks import blocks_of, elements
-from backends.pytorch.checkpointing import checkpoint_blocks
+from backends.pytorch.checkpointing import CheckpointedBlocks
+from backends.pytorch.held_buffers import Named
 from backends.pytorch.jobs import as_tensors, joined, rebuilt, shapes_of
 from backends.pytorch.mixed_precision import autocast
 from backends.pytorch.own_optimizer import TorchOptimizer
 from profilers.mixed_precision import FP32
 from profilers.process_memory import return_large_arrays
-
-Named = List[Tuple[str, torch.Tensor]]
 
 
 class ModuleReplica(Replica):
@@ -38,10 +37,11 @@ class ModuleReplica(Replica):
         self.module = job.model
         self._precision = FP32
         self._kept_outputs: Optional[KeptOutputs] = None
+        self._checkpointed: Optional[CheckpointedBlocks] = None
         self._carried, self._carried_in_test = self._new_carried(), self._new_carried()
 
     def checkpoint_activations(self) -> None:
-        checkpoint_blocks(self.module, self._job.blocks)
+        self._checkpointed = CheckpointedBlocks(self.module, self._job.blocks)
         if self.accelerator == "cpu":
             return_large_arrays()
 
@@ -60,6 +60,8 @@ class ModuleReplica(Replica):
         found: torch.Tensor = self._job.loss(*self._forward(batch, self._carried))
         if not found.requires_grad:
             raise refusal(NO_GRADIENT)
+        if self._checkpointed is not None:
+            self._checkpointed.require_call()
         return found
 
     def _forward(self, batch: Any, carried: CarriedState) -> Tuple[Any, Any]:
@@ -126,12 +128,3 @@ def trained(module: torch.nn.Module) -> Named:
 def frozen(module: torch.nn.Module) -> Named:
     """The parameters that are not trained, which are part of the state."""
     return [(name, value) for name, value in module.named_parameters() if not value.requires_grad]
-
-
-def changing_buffers(module: torch.nn.Module) -> Named:
-    """The floating-point buffers but for those with infinities, which are constants."""
-    return [(name, value) for name, value in module.named_buffers() if _changes(value)]
-
-
-def _changes(buffer: torch.Tensor) -> bool:
-    return buffer.is_floating_point() and bool(torch.isfinite(buffer).all())

@@ -10,8 +10,9 @@ from backends.frameworks.layout import Variable, consecutive
 from backends.frameworks.optimizer import OWN, OptimizerSettings, Slots
 from backends.jobs.job import Job
 from backends.pytorch import accelerators
+from backends.pytorch.held_buffers import HeldBuffers, Named, changing_buffers
 from backends.pytorch.mixed_precision import LossScale, require
-from backends.pytorch.module_replica import ModuleReplica, Named, changing_buffers, frozen, trained
+from backends.pytorch.module_replica import ModuleReplica, frozen, trained
 from backends.pytorch.ready_shares import ready_shares
 from backends.pytorch.updates import FlatUpdate
 from profilers.mixed_precision import FP16
@@ -32,6 +33,7 @@ class TorchReplica(ModuleReplica):
         self._weights, self.variables = flatten(named, self._device)
         held = frozen(module)
         self._state, self.state_variables = flatten(held + changing_buffers(module), self._device)
+        self._buffers = HeldBuffers(module)
         self.frozen = sum(value.numel() for _, value in held)
         self._gradients = torch.zeros_like(self._weights)
         for (_, parameter), place in zip(named, self.variables):
@@ -70,6 +72,7 @@ class TorchReplica(ModuleReplica):
             # Scaling the loss would save this pass, but would be visible to half precision and to
             # hooks in a user's model.
             self._gradients.mul_(rate)
+        self._buffers.take()
         value = float(loss.item())
         self._synchronise()
         return value
@@ -93,6 +96,7 @@ class TorchReplica(ModuleReplica):
         self._gradients.mul_(rate)
         if before is not None:
             self._gradients.add_(before)
+        self._buffers.take()
         value = float(loss.item())
         self._synchronise()
         return value

@@ -20,13 +20,22 @@ from backends.frameworks.optimizer import SLOT_NAMES, UPDATES, OptimizerSettings
 from backends.jobs.failure import refusal
 from backends.jobs.job import Job
 from backends.pytorch.blocks import blocks_of
+from backends.pytorch.held_buffers import HeldBuffers, changing_buffers
 from backends.pytorch.mixed_precision import require
-from backends.pytorch.module_replica import ModuleReplica, changing_buffers, frozen, trained
+from backends.pytorch.module_replica import ModuleReplica, frozen, trained
 from backends.pytorch.replica import flatten
 from backends.pytorch.shard_exchange import ExchangeClock, GatherShares, MeanOfShares
 from backends.pytorch.share_transfer import ShareTransfer
 from backends.pytorch.updates import FlatUpdate
 from profilers.process_memory import return_large_arrays
+
+#: Parts of torch's messages where a share is used as if it were the whole parameter.
+OUTSIDE = ("mixed torch.Tensor and DTensor", "setStorage")
+USED_OUTSIDE = (
+    "shard=full gathers a block's parameters while its forward runs, and the model uses some of them outside of it, or "
+    "in what the forward gives, which is to be tensors in tuples, lists or dicts; name blocks in the job that it calls "
+    "(blocks=[...]), or leave shard=full out"
+)
 
 
 class ShardedReplica(ModuleReplica, ModelShare):
@@ -71,6 +80,7 @@ class ShardedReplica(ModuleReplica, ModelShare):
         self._frozen = [each for _, each in frozen(self.module)]
         self._updates = [FlatUpdate(_share(each)) for each in self._trained]
         self._state, _ = flatten(changing_buffers(self.module), self._device)
+        self._buffers = HeldBuffers(self.module)
         self._host_state = self._state.cpu()
         self.state = self._host_state.numpy()
 
@@ -84,8 +94,14 @@ class ShardedReplica(ModuleReplica, ModelShare):
         if not adds:
             for each in self._trained:
                 each.grad = None
-        loss = self._root(self.loss, batch)
-        (self.factor * rate * loss).backward()
+        try:
+            loss = self._root(self.loss, batch)
+            (self.factor * rate * loss).backward()
+        except RuntimeError as error:
+            if any(part in str(error) for part in OUTSIDE):
+                raise refusal(USED_OUTSIDE) from error
+            raise
+        self._buffers.take()
         if weight_decay:
             self.rescale(1.0, rate * weight_decay)
         return float(loss.item())

@@ -186,6 +186,12 @@ def test_shares_with_activation_checkpointing_or_unlike_numbers_of_parts_come_to
 
 
 @pytest.mark.e2e
+def test_shares_of_a_block_that_are_used_outside_of_it_are_refused(tmp_path):
+    codes, said, _ = members(tmp_path, (8, 8), sharded=True, model="wide", penalised=True)
+    assert codes == [3, 3] and all("uses some of them outside of it" in line for line in said)
+
+
+@pytest.mark.e2e
 def test_two_train_by_shares_what_one_has_not_the_memory_for(tmp_path):
     """A replica with what AdamW keeps takes 240 MB, a share 120 MB and what it gathers."""
     given = {"model": "deep", "optimizer": "adamw", "limit": 210_000_000, "steps": 2}

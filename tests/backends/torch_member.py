@@ -3,7 +3,7 @@
 It makes steps on its own batches and leaves what it learnt in a file. ``leaves_after``: it ends
 without a word after so many steps, as one that is killed. ``shards``: numbers of samples of each
 member, which takes its batches from these as a run does; without it batches are drawn.
-``checkpointing``: of activations.
+``checkpointing``: of activations. ``penalised``: the loss has the squares of the weights.
 """
 
 import functools
@@ -23,6 +23,7 @@ from backends.frameworks.base import Replica
 from backends.frameworks.model_share import ModelShare
 from backends.frameworks.optimizer import OptimizerSettings
 from backends.frameworks.process_group import GroupError, GroupSettings
+from backends.jobs.failure import JobFailure
 from backends.models.layers import Dense, Flatten, Relu
 from backends.network import framing
 from backends.pytorch import known_job, process_group, require_process_group, sharded_replica
@@ -76,7 +77,7 @@ def main() -> None:
             combine_parts(replica, batch, learnt.in_gradients, functools.partial(group.gradient, replica))
             exchanges.append(group.exchange())
             replica.update(learnt)
-    except GroupError as error:
+    except (GroupError, JobFailure) as error:
         print(error, flush=True)
         os._exit(3)  # what is left of the exchange may wait
     replica.fetch()
@@ -97,6 +98,9 @@ def _replica(given: dict) -> Replica:
     if given["rank"]:
         for each in job.model.parameters():
             each.data += 1.0  # of no importance: all begin with the first member's
+    if given.get("penalised"):  # which uses the parameters of all blocks at once
+        loss, model = job.loss, job.model
+        job = job._replace(loss=lambda *found: loss(*found) + sum((each**2).sum() for each in model.parameters()))
     replica = sharded_replica(job) if given.get("sharded") else TorchReplica(job)
     if given.get("checkpointing"):
         replica.checkpoint_activations()

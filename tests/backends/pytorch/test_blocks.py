@@ -14,6 +14,9 @@ class Layer(torch.nn.Module):
         super().__init__()
         self.inner = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU())
 
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
 
 class Network(torch.nn.Module):
     """As language models are; the head may be tied to the embedding."""
@@ -48,3 +51,14 @@ def test_a_layer_that_shares_a_parameter_with_another_part_is_no_block():
 def test_a_job_may_name_the_blocks():
     network = Network(Layer())
     assert blocks_of(network, [network.head]) == [network.head]
+
+
+def test_layers_within_dictionaries_of_a_list_are_blocks_and_lists_of_parameters_are_none():
+    layers = Layer(), Layer()
+    parameters = torch.nn.ParameterList([torch.nn.Parameter(torch.zeros(LARGE, LARGE))])
+    assert blocks_of(Network(torch.nn.ModuleDict({"one": layers[0], "two": layers[1]}), parameters)) == list(layers)
+
+
+def test_a_block_that_is_named_within_another_is_a_part_of_that():
+    network = Network(Layer())
+    assert blocks_of(network, [network.layers[0].inner, network.layers[0]]) == [network.layers[0]]

@@ -173,6 +173,83 @@ def test_a_block_whose_input_is_changed_in_place_is_refused(torch):
         replica_of(Residual()).gradient(torch.randn(5, 4))
 
 
+def test_a_tensor_within_what_a_block_is_given_that_is_changed_in_place_is_refused(torch):
+    nn = torch.nn
+
+    class Shifted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.dense = nn.Linear(4, 4)
+
+        def forward(self, x, shift):
+            return self.dense(x + shift["by"]).tanh()
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(Shifted() for _ in range(2))
+
+        def forward(self, x):
+            shift = {"by": torch.zeros(4)}
+            for block in self.blocks:
+                x = block(x, shift=shift)
+                shift["by"].add_(1.0)
+            return x
+
+    with pytest.raises(JobFailure, match="cannot compute Shifted again: its input was changed in place; let the model"):
+        replica_of(Model()).gradient(torch.randn(5, 4))
+
+
+def test_a_layer_that_is_several_times_in_a_sequence_computes_as_often(torch, kind):
+    nn = torch.nn
+    activation, block = nn.Tanh(), nn.Sequential(nn.Linear(8, 8), nn.Tanh())
+    require_equal(nn.Sequential(nn.Linear(4, 8), activation, nn.Linear(8, 8), activation), torch.randn(5, 4))
+    require_equal(nn.Sequential(nn.Linear(4, 8), block, block, block, nn.Linear(8, 1)), torch.randn(5, 4))
+
+
+def test_a_block_that_is_several_times_in_a_list_is_computed_again_once_each_time(torch):
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.dense = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.dense(x).tanh()
+
+    class Repeated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList([Block()] * 4)
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x
+
+    made = replica_of(Repeated())
+    assert calls(made, nn.Linear, lambda: made.gradient(torch.randn(5, 4))) == 8
+
+
+def test_blocks_that_are_never_called_are_refused(torch):
+    """They stay as they were, and nothing is computed again."""
+    nn = torch.nn
+
+    class Unrolled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    with pytest.raises(JobFailure, match="found blocks in the model, of which its forward calls none as a module"):
+        replica_of(Unrolled()).gradient(torch.randn(5, 4))
+
+
 def test_blocks_whose_parameters_are_all_frozen_come_before_those_that_learn(torch, kind):
     nn = torch.nn
     model = nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3)], nn.Linear(4, 1))
