@@ -27,14 +27,18 @@ HOST, ACCELERATOR, SHARED = "memory", "GPU memory", "memory, which its GPU share
 
 
 class MemoryLine(NamedTuple):
-    """Bytes of a step: those of any batch, and those of one sample more."""
+    """Bytes of a step: those of any batch, and those of one sample more.
+
+    at_once: most samples that are computed at once; a larger batch takes no more.
+    """
 
     base_bytes: float
     sample_bytes: float
+    at_once: float = math.inf
 
     def at(self, batch: int) -> float:
         """Bytes at a batch size."""
-        return self.base_bytes + self.sample_bytes * batch
+        return self.base_bytes + self.sample_bytes * min(batch, self.at_once)
 
     def largest(self, limit_bytes: float) -> float:
         """The largest batch size within a limit, a whole number; infinite where any fits."""
@@ -42,17 +46,23 @@ class MemoryLine(NamedTuple):
             return 0.0
         if self.sample_bytes <= 0:
             return math.inf
-        return math.floor((limit_bytes - self.base_bytes) / self.sample_bytes + 1e-9)
+        found = math.floor((limit_bytes - self.base_bytes) / self.sample_bytes + 1e-9)
+        return math.inf if found >= self.at_once else found
 
 
-def fit(points: Sequence[tuple[int, float]]) -> MemoryLine | None:
-    """The line over measured (batch, bytes); None for fewer than two sizes, which have no slope."""
+def fit(points: Sequence[tuple[int, float]], micro_batch: int = 0) -> MemoryLine | None:
+    """The line over measured (batch, bytes); None where their sizes give no slope.
+
+    micro_batch: most samples that are computed at once; 0 for all.
+    """
+    at_once = micro_batch or math.inf
     if len(points) < 2:
         return None
     batches, used = np.array(points, float).T
+    batches = np.minimum(batches, at_once)
     apart = batches - batches.mean()
-    slope = max(0.0, float(apart @ used / (apart @ apart)))
-    return MemoryLine(float((used - slope * batches).max()), slope)
+    slope = max(0.0, float(apart @ used / (apart @ apart))) if apart.any() else 0.0
+    return MemoryLine(float((used - slope * batches).max()), slope, at_once)
 
 
 class Further(NamedTuple):
@@ -139,7 +149,7 @@ class StepHeadroom:
         self.step, self.further, self._available_bytes = step, further, available_bytes
         takes_less = sum(further) < 0  # than what was measured, as a share of the model does
         self._too_large = None if step.memory is None or takes_less else step.memory.too_large
-        self.memories = [] if step.memory is None else _memories(step.memory, available_bytes, further)
+        self.memories = [] if step.memory is None else _memories(step, step.memory, available_bytes, further)
 
     @classmethod
     def on(cls, device: DeviceProfile, step: StepProfile, further: Further = NOTHING) -> "StepHeadroom":
@@ -169,13 +179,14 @@ class StepHeadroom:
 class ServerHeadroom(NamedTuple):
     """Which devices have headroom for a parameter server beside their work as one of its workers.
 
-    free_bytes, sample_bytes: (N,), main memory besides that of an empty step, infinite where it is
-        unknown, and what each sample of a step takes of it.
+    free_bytes, sample_bytes, at_once: (N,), main memory besides that of an empty step, infinite
+        where it is unknown, what each sample of a step takes of it, and the most samples that do.
     any_bytes, worker_bytes: what a server takes for any number of workers, and for each.
     """
 
     free_bytes: Floats
     sample_bytes: Floats
+    at_once: Floats
     any_bytes: float
     worker_bytes: float
 
@@ -192,32 +203,35 @@ class ServerHeadroom(NamedTuple):
         return cls(
             np.array([math.inf if each is None else each.usable_bytes - each.line.base_bytes for each in memories]),
             np.array([0.0 if each is None else each.line.sample_bytes for each in memories]),
+            np.array([math.inf if each is None else each.line.at_once for each in memories]),
             2.0 * ((1 + _kept(strategy.shared_kind)) * size.parameter_bytes + size.frozen_bytes + size.state_bytes),
             float((3 if strategy.compressor.sends_differences else 1) * size.parameter_bytes + size.state_bytes),
         )
 
     def left_bytes(self, hosts: Ints, batches: Ints) -> Floats:
         """Main memory that the steps of hosts leave, (C,), whose batches are (C,)."""
-        return np.asarray(np.maximum(0.0, self.free_bytes[hosts] - self.sample_bytes[hosts] * batches))
+        at_once = np.minimum(batches, self.at_once[hosts])
+        return np.asarray(np.maximum(0.0, self.free_bytes[hosts] - self.sample_bytes[hosts] * at_once))
 
     def needed_bytes(self, workers: Ints) -> Floats:
         """Main memory that servers of so many workers take, (C,)."""
         return np.asarray(self.any_bytes + self.worker_bytes * workers)
 
 
-def _memories(memory: StepMemory, host_available_bytes: float, further: Further) -> list[Memory]:
+def _memories(step: StepProfile, memory: StepMemory, host_available_bytes: float, further: Further) -> list[Memory]:
+    micro_batch = step.setup.compute.micro_batch
     host = [(each.batch, float(each.host_bytes)) for each in memory.batches if each.host_bytes is not None]
     gpu = [(each.batch, float(each.accelerator_bytes)) for each in memory.batches if each.accelerator_bytes is not None]
     if memory.is_shared:
         by_batch = dict(gpu)
         both = [(batch, used + by_batch[batch]) for batch, used in host if batch in by_batch]
-        lines = [(SHARED, fit(both), sum(further), host_available_bytes)]
+        lines = [(SHARED, fit(both, micro_batch), sum(further), host_available_bytes)]
     else:
         told_bytes = memory.accelerator_available_bytes
         available_bytes = math.inf if told_bytes is None else float(told_bytes)
         lines = [
-            (HOST, fit(host), further.host, host_available_bytes),
-            (ACCELERATOR, fit(gpu), further.accelerator, available_bytes),
+            (HOST, fit(host, micro_batch), further.host, host_available_bytes),
+            (ACCELERATOR, fit(gpu, micro_batch), further.accelerator, available_bytes),
         ]
     return [
         Memory(name, line._replace(base_bytes=line.base_bytes + more), available)

@@ -86,10 +86,13 @@ def _smallest_change(headroom: StepHeadroom, memory: Memory) -> str:
         return "take more members, smaller samples or a smaller model"
     less = f"take an optimizer, a strategy or an engine that keeps less than {bytes_text(besides)} besides steps"
     helps = bool(besides) and needed - besides <= memory.usable_bytes
+    at_once = step.setup.compute.micro_batch
+    smaller = "" if memory.line.sample_bytes or at_once < 2 else f"profile it with a --micro-batch below {at_once}"
     arrays = kept_arrays(OWN if step.setup.own_optimizer else SGD) + besides / step.size.parameter_bytes
     members = least_members(step, arrays, needed, memory.usable_bytes)
     own = f" --optimizer {ADAMW}" if step.setup.own_optimizer else ""  # shares take planner's optimizers alone
     ways = [
+        smaller,
         less if helps else "",
         smallest_change(step.size, arrays, needed, memory.usable_bytes),
         f"divide it among {members} such devices by --engine torch:shard=full{own}" if members else "",
@@ -120,16 +123,15 @@ def _offers(headroom: StepHeadroom, batch: int) -> Iterator[StepOffer]:
     plain_s = _seconds(plain, batch) + mean(plain.update_s.values)
     fastest = math.inf
     for way in (headroom, *headroom.in_other_ways()):
-        most = way.largest()
-        if not way.memories or most < (batch if plain.setup.compute.micro_batch else 1):
+        most, compute = way.largest(), way.step.setup.compute
+        if not way.memories or most < 1:
             continue
-        parts = part_sizes(batch, int(min(batch, most)))
+        parts = part_sizes(batch, int(min(batch, most, compute.micro_batch or batch)))
         factor = (sum(_seconds(way.step, size) for size in parts) + mean(plain.update_s.values)) / plain_s
-        compute = way.step.setup.compute
-        if len(parts) > 1:
+        if most < min(batch, compute.micro_batch or batch):
             compute = compute._replace(micro_batch=parts[0])
-        if len(parts) > 1 and factor > fastest:
-            continue  # more changes for more time
+            if factor > fastest:
+                continue  # more changes for more time
         fastest = min(fastest, factor)
         memory = way.tightest(parts[0])
         assert memory is not None, "some are known"

@@ -84,9 +84,24 @@ def test_a_shortage_that_was_seen_has_no_bytes() -> None:
     assert short is not None and short.text == ("batch 16 ran out of memory when it was profiled; take --batch-size 15")
 
 
-def test_batches_that_are_in_parts_already_are_not_offered_in_parts() -> None:
-    short = shortage(headroom(timed(other(CHECKPOINTED._replace(micro_batch=4), 0.013, MB // 2), micro_batch=4)), 64)
-    assert short is not None and [each.changes for each in short.offers] == [("--activation-checkpointing",)]
+def test_a_batch_in_parts_takes_what_its_parts_take() -> None:
+    """Batches 4 and 8 were measured in parts of 4: 100 MB and 116 MB at most."""
+    in_parts = timed(micro_batch=4)
+    assert shortage(headroom(in_parts, 130 * MB), 64) is None
+    short = shortage(headroom(in_parts, 128 * MB), 64)
+    assert short is not None and (short.needed_bytes, short.largest) == (116 * MB, 0)
+    assert "; no batch fits: profile it with a --micro-batch below 4, or " in short.text
+
+
+def test_smaller_parts_are_offered_where_parts_do_not_fit() -> None:
+    """Batches of 4, 8 and 16 in parts of 8: a sample takes 2 MB of 100, and 110 may be used."""
+    measured = tuple(BatchMemory(size, (100 + 2 * min(size, 8)) * MB) for size in (4, 8, 16))
+    peaks = memory(4, 8)._replace(batches=measured)
+    made = profiles.step(0.08, batch=8, half_batch_s=profiles.seconds(0.04), memory=peaks, micro_batch=8)
+    short = shortage(headroom(made, 110 * MB / 0.9), 64)
+    assert short is not None and [each.changes for each in short.offers] == [("--micro-batch 5",)]
+    assert short.offers[0].needed_bytes == pytest.approx(110 * MB)
+    assert shortage(headroom(made, 130 * MB), 64) is None
 
 
 SHARDED = "divide it among {} such devices by --engine torch:shard=full"
