@@ -206,10 +206,18 @@ def _require_order(member: MemberSpec, train: Any, part: DataPart) -> None:
     ):
         if text is not None:
             raise JobFailure("--%s %s: a job with a state needs its samples in order; leave it out" % (option, text))
-    if len(part.weights) > 1 and train.count() is None:
+    if len(part.weights) == 1:
+        return
+    if train.count() is None:
         raise JobFailure(
             "a job with a state needs training samples that can be divided into stretches, and the number of its own "
             "is not known; give data with a length, or train on one device"
+        )
+    own = len(stretch(train.count(), part.weights, part.member))
+    if own < member.batch:
+        raise JobFailure(
+            "a job with a state has stretches of samples, and that of %s has %d for a batch of %d; take a smaller "
+            "--batch-size, fewer devices or more data" % (member.name, own, member.batch)
         )
 
 

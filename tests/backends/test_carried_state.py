@@ -279,6 +279,12 @@ def test_what_would_tear_its_samples_apart_is_refused(tmp_path) -> None:
         data_of(alone, DataPart((1.0, 1.0), 0, 0))
 
 
+@FRAMEWORKS
+def test_a_stretch_that_is_shorter_than_a_batch_is_refused(tmp_path, kind) -> None:
+    with pytest.raises(JobFailure, match="has 2 for a batch of 4; take a smaller --batch-size, fewer devices or more"):
+        data_of(loaded(tmp_path, kind=kind), DataPart((1.0, 20.0), 0, 0))
+
+
 @pytest.mark.parametrize(("samples", "lanes"), [(43, 4), (40, 4), (3, 8), (1, 1), (10, 10), (11, 3)])
 def test_in_lanes_each_sample_follows_the_one_before_it(samples: int, lanes: int) -> None:
     order = LaneOrder(samples)
