@@ -57,7 +57,7 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
     model = None
     try:
         model = _model(run, found, classes)
-        files, used, size = _written(model, found, to)
+        files, used, notes, size = _written(model, found, to)
     except PlannerError:
         raise
     except Exception as error:
@@ -66,8 +66,6 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
         raise ExportError(f"cannot export {run.model} to {to}: {_reason(error, run.model)}{advice}") from error
     # A user's own classifier takes and gives other things than what planner puts around it.
     is_inner = not found.is_graph and model.job is None and model.description is None
-    missing = [package for package in found.loads_with if find_spec(package) is None]
-    untried = (f"{', '.join(missing)}: not installed here, so that neither the file nor the lines were tried",)
     return Export(
         path=str(to),
         files=files,
@@ -80,7 +78,7 @@ def export(run_folder: Path, to: Path, classes: str | None = None) -> Export:
         classes=model.classes,
         loads_with=found.loads_with,
         lines=(*used.load, *used.use),
-        notes=(*model.notes, *(untried if missing else ())),
+        notes=(*model.notes, *notes),
     )
 
 
@@ -93,11 +91,11 @@ def _model(run: TrainedRun, found: ExportFormat, classes: str | None) -> Trained
     return trained_job.of_keras_job(run, run.job, classes)
 
 
-def _written(model: TrainedModel, found: ExportFormat, to: Path) -> tuple[tuple[str, ...], Lines, int]:
-    """The files, the lines that work, and the bytes of the first file.
+def _written(model: TrainedModel, found: ExportFormat, to: Path) -> tuple[tuple[str, ...], Lines, tuple[str, ...], int]:
+    """The files, the lines that work, notes of them, and the bytes of the first file.
 
     The lines are tried before the files come to their place. Raises ExportError where there is no
-    room, ValueError where the file does not load.
+    room, ValueError where a graph does not load.
     """
     contents = {path: marked(content) for path, content in found.files(model, to).items()}
     try:
@@ -105,15 +103,28 @@ def _written(model: TrainedModel, found: ExportFormat, to: Path) -> tuple[tuple[
             for path, content in contents.items():
                 with whole_file(f"{folder}/{path.name}", FOR_ALL) as file:
                     file.write(content)
-            used = found.lines(model, to)
-            if all(find_spec(package) for package in found.loads_with):
-                tried = lines.working(found.lines(model, Path(folder, to.name)))
-                used = used._replace(use=used.use if tried.use else ())
+            used, notes = _tried(model, found, to, Path(folder))
             for path in contents:
                 Path(folder, path.name).replace(path)
     except OSError as error:
         raise ExportError(f"cannot write {to}: {error.strerror or error}; {MAKE_ROOM}") from error
-    return tuple(map(str, contents)), used, len(contents[to])
+    return tuple(map(str, contents)), used, notes, len(contents[to])
+
+
+def _tried(model: TrainedModel, found: ExportFormat, to: Path, folder: Path) -> tuple[Lines, tuple[str, ...]]:
+    """The lines that work with the files in a folder, and notes of them.
+
+    Weights are of use without lines. Raises ValueError where a graph does not load.
+    """
+    used = found.lines(model, to)
+    missing = [package for package in found.loads_with if find_spec(package) is None]
+    if missing:
+        return used, (f"{', '.join(missing)}: not installed here, so that neither the file nor the lines were tried",)
+    tried, failure = lines.working(found.lines(model, folder / to.name))
+    if failure and found.is_graph:
+        raise ValueError(f"its file does not load: {failure}")
+    failed = f"the lines that load it failed when run here: {failure}; the file has the weights all the same"
+    return used._replace(use=used.use if tried.use else ()), (failed,) if failure else ()
 
 
 def _reason(error: Exception, model: str) -> str:

@@ -18,19 +18,17 @@ class Lines(NamedTuple):
     use: tuple[str, ...] = ()
 
 
-def working(lines: Lines) -> Lines:
+def working(lines: Lines) -> tuple[Lines, str]:
     """The lines as they run in a process of their own; those that use the model only if they do.
 
-    A model may not take zeros. Raises ValueError where the file does not load.
+    A model may not take zeros. With the error of those that load the file; empty where they work.
     """
     error = _error_of((*lines.load, *lines.use))
     if error is None:
-        return lines
+        return lines, ""
     if lines.use:
         error = _error_of(lines.load)
-    if error is not None:
-        raise ValueError(f"its file does not load: {error}")
-    return Lines(lines.load)
+    return (lines, error) if error is not None else (Lines(lines.load), "")
 
 
 def _error_of(code: Sequence[str]) -> str | None:

@@ -71,16 +71,18 @@ def _lines(model: TrainedModel, path: Path, packages: str, weights: str, class_o
     return Lines((*importing(model, packages), "model = made[0].eval()", loads), (images, f"print({largest})"))
 
 
-def building(job: JobReference, packages: str) -> tuple[str, str, str, str]:
-    """Lines that call a job's function in its folder, as planner does; it returns ``made``."""
+def building(job: JobReference, packages: str) -> tuple[str, str, str]:
+    """Lines that call a job's function in its folder, as planner does; it returns ``made``.
+
+    The name of its file need not be one that ``import`` takes.
+    """
     folder = str(job.project.folder.resolve())
     data = os.environ.get(DATA_VARIABLE)
     environment = "" if data is None else f"; os.environ[{DATA_VARIABLE!r}] = {data!r}"
     return (
-        f"import os, sys, {packages}",
+        f"import importlib, os, sys, {packages}",
         f"os.chdir({folder!r}); sys.path.insert(0, {folder!r}){environment}",
-        f"from {job.module} import {job.function}",
-        f"made = {job.function}()",
+        f"made = importlib.import_module({job.module!r}).{job.function}()",
     )
 
 

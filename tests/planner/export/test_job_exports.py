@@ -186,7 +186,7 @@ def elsewhere():
 def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a run of one of the jobs, in its folder; printed lines are not tried."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(exports.lines, "working", lambda lines: lines)
+    monkeypatch.setattr(exports.lines, "working", lambda lines: (lines, ""))
     Path("jobs.py").write_text(JOBS)
     return lambda name, seed=0: trained_job_folder(Path("runs"), f"jobs.py:{name}", seed=seed).path
 
