@@ -4,6 +4,8 @@ import re
 from typing import List
 
 HIGHER, LOWER = "higher", "lower"
+#: What an evaluation calls the loss that training makes small; no metric has this name.
+LOSS = "loss"
 #: A word as capitals divide a name (valLoss, NLLLoss), and one without regard to them (mAP).
 DIVIDED = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 LOWERED = re.compile(r"[a-z]+")

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from backends.jobs.job import Metric
-from backends.jobs.metric_names import HIGHER, LOWER
+from backends.jobs.metric_names import HIGHER, LOSS, LOWER
 from backends.protocol.member_specs import JobSpec
 
 #: The variable that holds the folder with the data set on a device, as its fleet file names it.
@@ -119,7 +119,10 @@ def _metrics(given: Any) -> Dict[str, Metric]:
         return {}
     if not isinstance(given, dict):
         raise ValueError("its metrics are %s, and must be a dictionary of functions" % type_in_words(given))
-    return {str(name): _metric(str(name), value) for name, value in given.items()}
+    metrics = {str(name): _metric(str(name), value) for name, value in given.items()}
+    if LOSS in metrics:
+        raise ValueError("its metric %s has the name of the loss itself, which an evaluation gives; rename it" % LOSS)
+    return metrics
 
 
 def _metric(name: str, value: Any) -> Metric:

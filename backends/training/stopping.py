@@ -2,10 +2,9 @@
 
 from typing import Mapping, NamedTuple, Optional, Sequence
 
-from backends.jobs.metric_names import HIGHER, LOWER, direction_of
+from backends.jobs.metric_names import HIGHER, LOSS, LOWER, direction_of
 from backends.protocol.events import Evaluated
 
-LOSS = "loss"
 #: Why a run ended early and yet as it should. Its weights are saved.
 TARGET_REACHED, NO_IMPROVEMENT = "the target is reached", "the last evaluations were no better"
 STREAMS_ENDED = "no more samples arrive at any device"

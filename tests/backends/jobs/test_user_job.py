@@ -126,6 +126,11 @@ def test_metrics_of_another_form_are_refused(metrics) -> None:
         user_job.checked(whole(metrics=metrics))
 
 
+def test_a_metric_has_no_name_that_the_loss_has_already() -> None:
+    with pytest.raises(ValueError, match="its metric loss has the name of the loss itself, .*; rename it"):
+        user_job.checked(whole(metrics={"mae": max, "loss": max}))
+
+
 @pytest.mark.parametrize(
     ("name", "function", "message"),
     [
