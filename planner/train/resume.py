@@ -50,7 +50,12 @@ def require_resumable(plan: Plan, before: RunFolder | None) -> None:
             f"--framework {meta['framework']}"
         )
     evaluated = [evaluation["step"] for evaluation in meta["evaluations"][-1:]]
-    if meta["step"] > plan.run.steps or (meta["step"] == plan.run.steps and evaluated == [plan.run.steps]):
+    if meta["step"] > plan.run.steps:
+        raise PlanError(
+            f"cannot resume {before.path}: it is at step {meta['step']}, and --steps, or else the plan, asks for "
+            f"{plan.run.steps} steps in all; give more than {meta['step']} with --steps"
+        )
+    if meta["step"] == plan.run.steps and evaluated == [plan.run.steps]:
         raise PlanError(f"{before.path} has made all its {meta['step']} steps; give more with --steps")
 
 

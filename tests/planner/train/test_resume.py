@@ -52,8 +52,6 @@ def test_what_a_killed_run_has_left_of_a_checkpoint_is_removed_by_the_run_that_g
         (100, (), False),
         (100, (50,), False),
         (100, (50, 100), True),
-        (120, (100,), True),
-        (120, (), True),
     ],
 )
 def test_a_run_is_resumed_while_steps_or_its_last_evaluation_are_left(
@@ -62,6 +60,16 @@ def test_a_run_is_resumed_while_steps_or_its_last_evaluation_are_left(
     run = saved(tmp_path, step, *evaluated)
     expected = f"{tmp_path} has made all its {step} steps; give more with --steps" if refused else None
     assert refusal(plan(planned("a"), steps=100), run) == expected
+
+
+@pytest.mark.parametrize("evaluated", [(), (100,), (120,)])
+def test_a_run_that_is_beyond_the_steps_that_are_asked_for_is_refused_with_both(
+    tmp_path: Path, evaluated: tuple[int, ...]
+) -> None:
+    assert refusal(plan(planned("a"), steps=100), saved(tmp_path, 120, *evaluated)) == (
+        f"cannot resume {tmp_path}: it is at step 120, and --steps, or else the plan, asks for 100 steps in all; "
+        "give more than 120 with --steps"
+    )
 
 
 def test_a_run_that_goes_on_is_not_resumed(tmp_path: Path) -> None:
