@@ -70,7 +70,8 @@ def _require_batch_size(name: str, loader: Any, made: Any) -> None:
     """Raises ValueError where batches of another size cannot take the place of its own."""
     if made is None:
         raise ValueError(
-            "its %s is a DataLoader with batch_size=None; give a batch_size, or the data set itself" % name
+            "its %s is a DataLoader with batch_size=None, and planner makes the batches; let its data set yield "
+            "samples, one by one, and give a batch_size, or the data set itself" % name
         )
     if type(made) is not BatchSampler:
         raise ValueError(

@@ -260,7 +260,7 @@ def test_a_job_with_a_state_is_read_in_lanes_by_workers_too(tmp_path) -> None:
     ("name", "message"),
     [
         ("buckets", "a batch_sampler of its own, Buckets, and planner makes batches of other sizes; give a batch_size"),
-        ("no_batches", "its train is a DataLoader with batch_size=None; give a batch_size, or the data set itself"),
+        ("no_batches", "its train is .* batch_size=None, .*; let its data set yield samples, one by one, and give a"),
         ("distributed", "its test has a DistributedSampler, and planner itself deals .*; give shuffle=True"),
         ("empty", "its train is empty"),
         ("scaling", "its train is a Scaling with an __iter__ of its own, and planner makes the batches; give a plain"),
