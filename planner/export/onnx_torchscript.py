@@ -8,24 +8,44 @@ The lines are Python that loads the file and names the class of one image, or pr
 gives.
 """
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
+from planner.errors import ExportError
 from planner.export.lines import Lines
 from planner.export.trained_model import CLASSES, TrainedModel, metadata
 
 #: The entry of files of TorchScript and Keras that holds the class names, a name a line.
 CLASSES_FILE = "classes.txt"
+#: A part of a name of a module whose classes a file of TorchScript can hold.
+HELD = re.compile(r"[A-Za-z_][\w@+-]*", re.ASCII)
 #: Runs ONNX files.
 RUNS_ONNX = "onnxruntime"
 
 
 def torchscript(model: TrainedModel) -> bytes:
-    """The file's content. Raises ValueError where the model cannot be traced."""
+    """The file's content. Raises ValueError where the model cannot be traced.
+
+    Raises ExportError where names of its modules are not TorchScript's.
+    """
     from backends.pytorch import onnx_torchscript
 
     assert model.graph is not None
+    _require_names(model)
     return onnx_torchscript.torchscript(model.graph, {CLASSES_FILE: "\n".join(model.classes)})
+
+
+def _require_names(model: TrainedModel) -> None:
+    """Raises ExportError for a class that could be written and not be read again."""
+    assert model.graph is not None
+    for part in map(type, model.graph.module.modules()):
+        if not all(map(HELD.fullmatch, part.__module__.split("."))):
+            raise ExportError(
+                f"{model.run.model}: TorchScript cannot hold {part.__name__} of module {part.__module__!r}, for its "
+                "name may have ASCII letters, digits, _ and - only, and no digit first; export to model.onnx or "
+                "model.pth, or rename the file and train again"
+            )
 
 
 def torchscript_lines(model: TrainedModel, path: Path) -> Lines:

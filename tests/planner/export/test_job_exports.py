@@ -352,6 +352,24 @@ def test_a_model_of_other_names_is_refused_in_every_format_alike(trained: Any) -
         assert "export its weights" not in str(refused.value)
 
 
+@pytest.mark.parametrize("module", ["01-jobs", "my jobs", "größe"])
+def test_a_trace_that_torch_could_not_read_for_the_name_of_its_file_is_refused(trained: Any, module: str) -> None:
+    Path(f"{module}.py").write_text(JOBS)
+    folder = trained_job_folder(Path("runs"), f"{module}.py:padded").path
+    with pytest.raises(ExportError) as refused:
+        export(folder, Path("model.pt"))
+    assert f"TorchScript cannot hold Padded of module '{module}'" in str(refused.value)
+    assert str(refused.value).endswith("export to model.onnx or model.pth, or rename the file and train again")
+
+
+def test_a_trace_of_a_file_with_a_dash_in_its_name_loads(trained: Any) -> None:
+    import torch
+
+    Path("my-jobs.py").write_text(JOBS)
+    export(trained_job_folder(Path("runs"), "my-jobs.py:padded").path, Path("model.pt"))
+    torch.jit.load("model.pt")
+
+
 def test_an_export_into_the_folder_of_the_job_changes_nothing_of_it(trained: Any) -> None:
     folder = trained("lazy")
     before = find_job("jobs.py:lazy")
