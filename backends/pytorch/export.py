@@ -98,7 +98,7 @@ def of_calls(module: nn.Module, calls: Sequence[Tuple[int, ModuleCall]]) -> Expo
     if not outputs:
         raise ValueError("the model gives no tensors, alone or in tuples, lists or dictionaries")
     names = [name for name, _ in call.tensors()]
-    return Exported(OfTensors(module, call), batches, names, [name for name, _ in outputs])
+    return Exported(OfTensors(module, call).eval(), batches, names, [name for name, _ in outputs])
 
 
 def described(exported: Exported) -> Tuple[List[TensorLike], List[TensorLike]]:

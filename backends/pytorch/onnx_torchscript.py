@@ -23,13 +23,13 @@ OF_VALUES = "GuardOnDataDependentSymNode"
 def torchscript(exported: Exported, extra_files: Dict[str, str]) -> bytes:
     """The content of a file that ``torch.jit.load`` reads. ``extra_files``: texts in it, by name.
 
-    Raises ValueError where the module, once traced, computes something else: control flow of Python
-    is not in a trace.
+    Its parameters, and from then on the module's, need no gradients. Raises ValueError where the
+    module, once traced, computes something else: control flow of Python is not in a trace.
     """
     stream = io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that torch.export is newer, and that shapes become constants
-        traced = torch.jit.trace(exported.module, exported.batches[0].tensors, check_trace=False)
+        traced = torch.jit.trace(exported.module.requires_grad_(False), exported.batches[0].tensors, check_trace=False)
         with torch.jit.optimized_execution(False):  # which would compile it anew for batches of other sizes
             _compare(traced, exported)
         torch.jit.save(traced, stream, _extra_files=extra_files)

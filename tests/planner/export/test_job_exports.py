@@ -274,6 +274,15 @@ def test_lengths_that_differ_between_batches_are_open(trained: Any) -> None:
     assert [each.shape for each in made.inputs] == [(None, None, 8)]
 
 
+def test_a_trace_is_in_evaluation_and_its_parameters_need_no_gradients(trained: Any) -> None:
+    import torch
+
+    export(trained("padded"), Path("model.pt"))
+    model = torch.jit.load("model.pt")
+    assert not any(each.training for each in model.modules())
+    assert not any(each.requires_grad for each in model.parameters())
+
+
 @needs("onnx", "onnxscript", "onnxruntime")
 @pytest.mark.parametrize("path", ["model.onnx", "model.pt"])
 def test_the_axis_of_the_batch_is_where_it_is(trained: Any, path: str) -> None:
