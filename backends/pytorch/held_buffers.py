@@ -24,27 +24,27 @@ class HeldBuffers:
     def __init__(self, module: torch.nn.Module) -> None:
         held = {id(buffer) for _, buffer in changing_buffers(module)}
         self._places = [
-            (own, name, buffer)
+            (each, name, buffer)
             for each in module.modules()
-            for own in [each._buffers]
-            for name, buffer in own.items()
+            for name, buffer in each._buffers.items()
             if buffer is not None and id(buffer) in held
         ]
 
     def take(self) -> None:
         """Take the values of buffers that were assigned, after the backward pass, which needs both.
 
-        Raises JobFailure where the shape of one is another.
+        One that is in no state_dict may grow, as tables of positions do; it is no part of what a
+        replica holds from then on. Raises JobFailure where another changes its shape.
         """
-        for own, name, held in self._places:
-            now = own.get(name)
+        for module, name, held in self._places:
+            now = module._buffers.get(name)
             if now is held:
                 continue
-            if now is None or now.shape != held.shape:
-                shape = None if now is None else tuple(now.shape)
+            if now is not None and now.shape == held.shape:
+                held.copy_(now.detach())
+                module._buffers[name] = held
+            elif name not in module._non_persistent_buffers_set:
                 raise refusal(
-                    "its buffer %s had the shape %s and now has %s; let it keep its shape, or be no buffer"
-                    % (name, tuple(held.shape), shape)
+                    "its buffer %s had the shape %s and now has %s; let it keep its shape, or register it with "
+                    "persistent=False" % (name, tuple(held.shape), None if now is None else tuple(now.shape))
                 )
-            held.copy_(now.detach())
-            own[name] = held

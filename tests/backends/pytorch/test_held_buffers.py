@@ -13,10 +13,10 @@ from backends.jobs.job import Job  # noqa: E402
 class Centred(torch.nn.Module):
     """Multiplies by a buffer, which the backward pass needs, and then gives it another value."""
 
-    def __init__(self, grows: bool = False) -> None:
+    def __init__(self, grows: bool = False, persistent: bool = True) -> None:
         super().__init__()
         self.dense, self.grows = torch.nn.Linear(2, 1), grows
-        self.register_buffer("scale", torch.ones(2))
+        self.register_buffer("scale", torch.ones(2), persistent)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         found = self.dense(x) * self.scale.sum()
@@ -50,3 +50,10 @@ def test_a_forward_pass_takes_the_state_that_is_loaded():
 def test_a_buffer_that_changes_its_shape_is_refused():
     with pytest.raises(JobFailure, match=r"its buffer scale had the shape \(2,\) and now has \(4,\); let it keep"):
         replica(Centred(grows=True)).gradient(torch.ones(3, 2))
+
+
+def test_a_buffer_that_is_never_saved_may_grow():
+    made = replica(Centred(grows=True, persistent=False))
+    for scales in (2.0, 4.0):
+        made.gradient(torch.ones(3, 2))
+        np.testing.assert_array_equal(made.gradients, [scales] * 3)
