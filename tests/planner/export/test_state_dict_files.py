@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 def job():
-    if BREAKS and sys.argv[0] == "-c":
+    if BREAKS and "planner.export.export" not in sys.modules:
         raise KeyError("alone")
     data = torch.utils.data.TensorDataset(torch.randn(8, 3), torch.randn(8, 1))
     return SimpleNamespace(model=nn.Linear(3, 1), train=data, test=data, loss=nn.functional.mse_loss)
