@@ -68,7 +68,7 @@ class CheckpointedBlocks:
     def _checkpoint(self, block: nn.Module) -> None:
         if id(block) not in self._found:
             self._found.add(id(block))
-            block.forward = self._recomputed([block], block.forward)  # type: ignore[method-assign]
+            block.forward = self._noted([block], block.forward)  # type: ignore[method-assign]
 
     def _checkpoint_within(self, module: nn.Module) -> int:
         """Checkpoint what a module's outermost sequences and lists hold; returns the number."""
@@ -89,7 +89,8 @@ class CheckpointedBlocks:
         if id(sequence) in self._found:
             return 1
         self._found.add(id(sequence))
-        layers = list(sequence)  # type: ignore[call-overload]  # with those that it has more than once
+        # Not children(), which gives a layer once that the sequence has several times.
+        layers = [each for each in sequence._modules.values() if each is not None]
         largest = max(layers, key=_elements, default=sequence)
         if _is_compound(largest) and 2 * _elements(largest) > _elements(sequence):
             within = self._checkpoint_within(largest)
@@ -104,10 +105,10 @@ class CheckpointedBlocks:
         if _is_sequence(layers[0]):
             self._checkpoint_sequence(layers[0])
             return _in_turn(layers)
-        return self._recomputed(layers, _in_turn(layers))
+        return self._noted(layers, _in_turn(layers))
 
-    def _recomputed(self, modules: Sequence[nn.Module], forward: Forward) -> Forward:
-        """A function of these modules that keeps its inputs, where gradients are to be taken."""
+    def _noted(self, modules: Sequence[nn.Module], forward: Forward) -> Forward:
+        """The block of these modules, whose calls are noted."""
         recomputed = _recomputed(modules, forward)
 
         def call(*args: Any, **named: Any) -> Any:

@@ -51,7 +51,7 @@ class MemoryLine(NamedTuple):
 
 
 def fit(points: Sequence[tuple[int, float]], micro_batch: int = 0) -> MemoryLine | None:
-    """The line over measured (batch, bytes); None where their sizes give no slope.
+    """The line over measured (batch, bytes); None for fewer than two sizes, which have no slope.
 
     micro_batch: most samples that are computed at once; 0 for all.
     """

@@ -1,4 +1,4 @@
-"""What a run takes beside the gradients of its steps: updates, messages, compressors."""
+"""A run takes time beside the gradients of its steps: for updates, messages and compressors."""
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
