@@ -11,6 +11,7 @@ from profilers.records.readings import UNAVAILABLE
 from profilers.sampling import CPU_SHARE, MAX_PERIOD_S, Sampler, SamplingPeriod, power_reading, window_series
 from profilers.sensors.base import Sensor
 from profilers.time_series import TimeSeries
+from tests.running import until
 
 INA = "sys/bus/i2c/drivers/ina3221x/0-0041/iio:device1/"
 
@@ -230,9 +231,8 @@ def jetson(plant, tx2):
 def test_a_window_holds_every_counter_and_every_sensor(jetson):
     sampler = Sampler(jetson.root, period_s=0.02)
     sampler.start()
-    time.sleep(0.2)
+    until(lambda: len(sampler._open.counters["f_gpu"].values) > 1, lambda: "nothing is sampled")
     window = sampler.stop()
-    assert window.duration_s >= 0.2
     assert set(window.counters) == set(counters.UNITS)
     clock = window.counters["f_gpu"]
     assert (clock.unit, clock.mean, clock.stdev, clock.reason) == ("Hz", 1300.5e6, 0.0, None)
@@ -249,9 +249,10 @@ def test_a_window_has_means_over_bins_of_a_second(jetson):
     sampler.start()
     time.sleep(1.6)
     window = sampler.stop()
-    assert {len(row) for row in window.seconds.values()} == {2}
-    assert window.seconds["f_gpu"] == (1300.5e6, 1300.5e6)
-    assert window.seconds["power:ina3221:VDD_IN"] == pytest.approx((3.177, 3.177))
+    assert {len(row) for row in window.seconds.values()} == {int(window.duration_s + 0.5)}
+    assert set(window.seconds["f_gpu"]) - {None} == {1300.5e6}  # None where this machine did not sample
+    watts = [each for each in window.seconds["power:ina3221:VDD_IN"] if each is not None]
+    assert watts == pytest.approx([3.177] * len(watts)) and watts
     assert "c_cp" in window.seconds
     assert {name for name in window.seconds if not name.startswith("power:")} == {
         name for name, reading in window.counters.items() if reading.mean is not None
@@ -261,9 +262,8 @@ def test_a_window_has_means_over_bins_of_a_second(jetson):
 def test_a_sensor_that_vanishes_has_a_reason_and_others_continue(jetson, tmp_path):
     sampler = Sampler(jetson.root, period_s=0.02)
     sampler.start()
-    time.sleep(0.05)
     (tmp_path / INA / "in_power0_input").unlink()
-    time.sleep(0.3)
+    until(lambda: not sampler._open.power[0].usable, lambda: "it answers more often than it fails")
     window = sampler.stop()
     assert window.power[0].source == UNAVAILABLE
     assert "reads failed: /" + INA + "in_power0_input does not exist" in window.power[0].reason

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from profilers import running_program, tegrastats
 from profilers.file_tree import FileTree, Unavailable
 from profilers.tegrastats import parse
+from tests.running import HANG_S
 
 LINE = "RAM 2586/7846MB (lfb 1x1MB) CPU [0%@960,off] EMC_FREQ 10%@665 GR3D_FREQ 53%@140 APE 150 VDD_IN 3177/3100"
 
@@ -108,6 +109,11 @@ def test_every_line_of_a_whole_log_is_parsed(shared_data):
 # -- the program -----------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    monkeypatch.setattr(running_program, "SILENCE_S", HANG_S)
+
+
 @pytest.fixture
 def program(tmp_path):
     """A stand-in for tegrastats that prints a line every 20 ms."""
@@ -134,7 +140,7 @@ def test_a_missing_counter_and_an_ended_program_are_reasons(program):
     with pytest.raises(Unavailable, match="does not state it"):
         live.read("u_cp")
     live._process.kill()
-    time.sleep(0.1)
+    live._process.wait()
     with pytest.raises(Unavailable, match="has ended"):
         live.read("f_emc")
     live.close()

@@ -161,10 +161,10 @@ def test_it_ends_when_its_input_ends_within_a_file(controller: Controller) -> No
 
 
 def test_it_ends_when_the_pings_stop(tmp_path: Path) -> None:
-    controller = Controller(tmp_path, 1.0)
+    controller = Controller(tmp_path, 3.0)
     controller.say(1, "child")
     child = controller.line()["result"]
-    for _ in range(8):
+    for _ in range(16):
         time.sleep(0.25)
         controller.say(None, "ping")
     assert lives(child)

@@ -8,7 +8,7 @@ from tests.backends.rank_run import SharedGroup, Table
 from tests.running import HANG_S, until
 
 NAMES = ("desktop", "tx1", "tx2")
-LIMIT_S = 0.5
+LIMIT_S = 2.0
 
 
 class Lost:
@@ -43,7 +43,7 @@ def test_a_silent_rank_is_named_and_those_that_beat_are_not():
     assert lost.reported.wait(HANG_S)
     beating.close()
     first.close()
-    assert lost.reasons == ["no heartbeat of tx2 for 0.5 s"]
+    assert lost.reasons == ["no heartbeat of tx2 for 2 s"]
 
 
 def test_nobody_is_lost_while_all_beat_and_none_after_the_end():

@@ -1,5 +1,6 @@
 """Messages between peers, over real sockets."""
 
+import itertools
 import time
 
 import numpy as np
@@ -32,6 +33,17 @@ def pair():
 
 def values(number, size=SIZE):
     return dense(np.full(size, number, np.float32))
+
+
+def go_on_sending(mailbox):
+    steps = itertools.count(1)
+
+    def send():
+        step = next(steps)
+        mailbox.send("b", step, values(step))
+        mailbox.flush()
+
+    until(send, lambda: "it is not interrupted")
 
 
 def test_messages_arrive_with_what_is_said_beside_them(pair):
@@ -98,10 +110,7 @@ def test_one_that_is_not_there_interrupts_who_sends_to_it(pair):
     b.close()
     a.send("b", 0, values(1))
     with pytest.raises(Interrupted):
-        for step in range(1, 100):
-            a.send("b", step, values(step))
-            a.flush()
-            time.sleep(0.01)
+        go_on_sending(a)
 
 
 def test_a_peer_that_does_not_take_what_comes_holds_its_sender_back(pair):
@@ -123,10 +132,7 @@ def test_a_message_larger_than_the_model_is_not_taken(pair):
     a, b, _ = pair
     a.send("b", 0, values(1, SIZE + 1))
     with pytest.raises(Interrupted):
-        for step in range(1, 200):
-            a.send("b", step, values(step))
-            a.flush()
-            time.sleep(0.01)
+        go_on_sending(a)
     assert not [envelope for envelope in b._envelopes if envelope.head.step == 0]
 
 
@@ -161,10 +167,7 @@ def test_a_peer_that_wants_no_samples_takes_nothing_more_from_who_sends_them(pai
     a, b, _ = pair
     a.send_samples("b", 0, [b"one"])
     with pytest.raises(Interrupted):
-        for step in range(1, 200):
-            a.send("b", step, values(step))
-            a.flush()
-            time.sleep(0.01)
+        go_on_sending(a)
 
 
 def test_samples_that_cannot_be_sent_end_no_step(pair):

@@ -194,10 +194,11 @@ def test_a_file_that_goes_on_moving_may_take_its_time(
     here: LocalRemote, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = AgentClient.launch(device, here)
+    monkeypatch.setattr("planner.agents.client.SILENCE_S", 3.0)
     write = LocalProcess.write
 
     def slowly(process: LocalProcess, data: bytes) -> None:
-        time.sleep(0.1)
+        time.sleep(0.2)
         write(process, data)
 
     monkeypatch.setattr(LocalProcess, "write", slowly)

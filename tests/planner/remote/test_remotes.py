@@ -111,9 +111,7 @@ def test_writing_to_a_process_that_has_ended_says_so(remote: Remote) -> None:
     process = remote.spawn(["true"])
     assert read_all(process) == b""
     with pytest.raises(DeviceLostError, match="device: the process there has ended"):
-        for _ in range(50):
-            process.write(b"x" * 65536)
-            time.sleep(0.02)
+        until(lambda: process.write(b"x" * 65536), lambda: "it takes more and more")
     process.close()
 
 

@@ -17,7 +17,7 @@ from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteErro
 from planner.remote.ssh import SshRemote
 from planner.remote.ssh_config import SshTarget
 from tests import sshserver
-from tests.running import HANG_S
+from tests.running import HANG_S, until
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
 MakeTarget = Callable[..., SshTarget]
@@ -181,9 +181,7 @@ class TestLostConnections:
             process = remote.spawn(["sleep", "2"])
             server.hang_up()
             with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
-                for _ in range(100):
-                    process.write(b"x" * 65536)
-                    time.sleep(0.01)
+                until(lambda: process.write(b"x" * 65536), lambda: "it takes more and more")
             with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
                 remote.spawn(["true"])
             remote.close()

@@ -1,12 +1,12 @@
 """Period and noise are estimated from the reads of sensors with known figures."""
 
 import random
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profilers import time_series
 from profilers.file_tree import Unavailable
 from profilers.records.device import SensorFacts
 from profilers.sensors import characteristics
@@ -91,6 +91,28 @@ def test_known_characteristics_are_positive(steps, counts_joules):
 # -- sensors ---------------------------------------------------------------------------------------
 
 
+class Clock:
+    """Time that passes while somebody sleeps."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def monotonic(self):
+        return self.now_s
+
+    def sleep(self, seconds):
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(characteristics, "time", made)
+    monkeypatch.setattr(time_series, "time", made)
+    return made
+
+
+@pytest.mark.usefixtures("clock")
 def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
     fast, failing = Meter(1.0, 2.0), Meter(Unavailable("bus error"))
     first, second = characteristics.read_repeatedly([fast, failing], 0.05)
@@ -99,13 +121,14 @@ def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
     assert fast.closed and failing.closed
 
 
-def test_a_sensor_that_starts_slowly_does_not_shorten_the_reading_of_others(monkeypatch):
+def test_a_sensor_that_starts_slowly_does_not_shorten_the_reading_of_others(monkeypatch, clock):
     slow, fast, waits_s = Meter(1.0), Meter(1.0, 2.0), iter([0.2])
-    monkeypatch.setattr(slow, "read", lambda: time.sleep(next(waits_s, 0.0)) or 1.0)
+    monkeypatch.setattr(slow, "read", lambda: clock.sleep(next(waits_s, 0.0)) or 1.0)
     _, readings = characteristics.read_repeatedly([slow, fast], 0.1)
     assert len(readings.values) > 2
 
 
+@pytest.mark.usefixtures("clock")
 def test_facts_of_every_sensor_and_the_reasons_of_others():
     useful = Meter(*[3.0, 4.0] * 500)
     counter = Meter(*[0.1 * number for number in range(2000)], counts_joules=True)

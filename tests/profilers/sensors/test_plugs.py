@@ -136,11 +136,10 @@ def test_a_plug_is_read_over_http_and_covers_the_wall(server, kind, monkeypatch)
 
 def test_many_reads_send_one_request_a_second(server):
     sensor = plugs.plug("shelly", server.address)
-    sensor.read()
     began_s = time.monotonic()
     for _ in range(1000):
         sensor.read()
-    assert len(server.requests) <= 1 + int(time.monotonic() - began_s + 0.5)
+    assert len(server.requests) <= 1 + int(time.monotonic() - began_s)
     sensor.close()
 
 
