@@ -68,7 +68,7 @@ def test_a_failure_is_raised_until_the_next_answer(source):
     with pytest.raises(Unavailable, match="no route to host"):
         poller.newest()
     source.broken = False
-    until(lambda: poller.answers, lambda: "it asks no more")
+    until(lambda: poller._reason is None, lambda: "it asks no more")
     assert poller.newest() >= 2.0
     poller.close()
 
