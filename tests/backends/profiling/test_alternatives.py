@@ -1,6 +1,7 @@
 """Other ways to compute a step are measured where memory is scarce; the figures are torch's own."""
 
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -194,7 +195,10 @@ def in_a_process(kind: Any, model: str, available: int, compute: ComputeSettings
 
 @pytest.mark.e2e
 def test_offers_are_near_what_they_take(tmp_path: Path) -> None:
-    """Of a batch that needs a little more than may be used; heaps vary by a tenth."""
+    """Of a batch that needs a little more than may be used.
+
+    Heaps vary by a fifth, in one process of many by a third: a thread loads batches meanwhile.
+    """
     (tmp_path / "own.py").write_text(DEEP.replace("range(8)", "range(16)"))
     model = f"{tmp_path}/own.py:deep"
     limited = in_a_process(StepProfile, model, 450_000_000)
@@ -202,5 +206,5 @@ def test_offers_are_near_what_they_take(tmp_path: Path) -> None:
     short = shortage(StepHeadroom(limited, measured.line.at(2048)), 2048)  # of which a tenth is left to others
     assert short is not None and short.offers
     for offer in short.offers:
-        taken = in_a_process(StepMemory, model, 0, offer.compute)
-        assert 0.8 < offer.needed_bytes / taken.batches[0].host_bytes < 1.25
+        peaks = [in_a_process(StepMemory, model, 0, offer.compute).batches[0].host_bytes for _ in range(3)]
+        assert 0.75 < offer.needed_bytes / statistics.median(peaks) < 1.25
