@@ -18,19 +18,6 @@ NEVER_S = 1e6
 PLENTY = 4000
 
 
-class HandClock:
-    """Seconds that a test sets; pausing passes them."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-    def pause(self, seconds: float) -> None:
-        self.now_s += seconds
-
-
 def payload(offset: int) -> bytes:
     """The sample with this offset, of ``fakes.images``."""
     pixels, labels = images(1, offset)

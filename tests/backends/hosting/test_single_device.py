@@ -32,6 +32,7 @@ from tests.backends.fakes import (
 )
 from tests.backends.replicas import NORMALISED, small_replica
 from tests.backends.server_run import ServerRun, WorkerThread
+from tests.hand_clock import HandClock
 from tests.installed import MIXED
 from tests.running import HANG_S, until
 
@@ -125,17 +126,8 @@ def test_it_ends_with_the_first_evaluation_at_its_target_and_saves_its_weights(t
     assert left.meta["step"] == account.done and len(account.evaluations) == first + 1
 
 
-class Clock:
-    """Seconds that a test sets."""
-
-    now_s = 0.0
-
-    def __call__(self):
-        return self.now_s
-
-
 def test_checkpoints_go_by_the_clock_also_while_a_step_hangs(tmp_path):
-    clock, hanging, go_on, events = Clock(), threading.Event(), threading.Event(), []
+    clock, hanging, go_on, events = HandClock(), threading.Event(), threading.Event(), []
     replica = FaultyBackward("gradient", 5, lambda: (hanging.set(), go_on.wait(HANG_S)))
     device = SingleDevice(run_spec(tmp_path, 20, checkpoint_every_s=60.0), replica, DrawnBatches(), events.append)
     device.clock = RunClock(clock)
@@ -162,7 +154,7 @@ def assert_saved_after(steps, device):
 
 
 def test_slow_writes_take_no_more_than_a_tenth_of_the_time(tmp_path, monkeypatch):
-    clock, events, write = Clock(), [], checkpoint.write
+    clock, events, write = HandClock(), [], checkpoint.write
 
     def write_slowly(*given):
         clock.now_s += 100.0

@@ -206,5 +206,5 @@ def test_offers_are_near_what_they_take(tmp_path: Path) -> None:
     short = shortage(StepHeadroom(limited, measured.line.at(2048)), 2048)  # of which a tenth is left to others
     assert short is not None and short.offers
     for offer in short.offers:
-        peaks = [in_a_process(StepMemory, model, 0, offer.compute).batches[0].host_bytes for _ in range(3)]
-        assert 0.75 < offer.needed_bytes / statistics.median(peaks) < 1.25
+        peaks = [in_a_process(StepMemory, model, 0, offer.compute).batches[0].host_bytes for _ in range(5)]
+        assert 0.8 < offer.needed_bytes / statistics.median(peaks) < 1.25

@@ -117,14 +117,14 @@ def test_it_computes_on_every_processor_until_it_is_told_to_stop():
         before_s = list(map(cpu_s, neighbour._processes))
         until(
             lambda: all(
-                cpu_s(each) > taken_s + 0.1 for each, taken_s in zip(neighbour._processes, before_s, strict=True)
+                cpu_s(each) > taken_s + 0.3 for each, taken_s in zip(neighbour._processes, before_s, strict=True)
             ),
             lambda: "it does not compute",
         )
         found = neighbour.stop()
     assert len(found) == max(1, math.ceil(usable_cores()))
     for each in found:
-        assert each.ended_s[-1] - began_s > 0.05
+        assert each.ended_s[-1] - began_s > 0.25
         for clock in each:
             assert list(clock) == sorted(clock)
 

@@ -1,6 +1,7 @@
 """The steps that are timed do what a worker's steps do."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from backends.profiling import step_loop
 from backends.profiling.step_loop import StepLoop
 from backends.training import step
 from tests.backends.fakes import DrawnBatches, Softmax
+from tests.hand_clock import HandClock
 
 
 class OnGpu(Softmax):
@@ -39,29 +41,17 @@ def test_no_step_copies_what_a_worker_does_not_copy() -> None:
     assert replica.fetched_weights == 0
 
 
-class Clock:
-    """A clock on which steps take no time."""
-
-    process_time = staticmethod(time.process_time)
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now_s
-
-
 def test_what_passes_between_two_steps_is_part_of_the_second_but_not_what_passed_before_a_new_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock = Clock()
+    clock = HandClock()  # on which steps take no time
     for module in (step_loop, step):
-        monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=clock, process_time=time.process_time))
     loop = StepLoop(Softmax(), DrawnBatches())
     phases = []
     for _ in range(3):
         phases.append(loop.step())
-        clock.now_s += 1.0
+        clock.pause(1.0)
     assert phases == [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, 0.0)]
     loop.restart()
     assert loop.cpu_s_per_step == 0.0

@@ -15,7 +15,8 @@ from backends.streams.directory import DirectorySource, DirectoryWriter
 from backends.streams.replay import ReplaySettings, ReplaySource
 from backends.streams.source import SampleSource, StreamRecord
 from profilers.records.readings import StreamRate
-from tests.backends.stream_sources import HandClock, records
+from tests.backends.stream_sources import records
+from tests.hand_clock import HandClock
 
 #: Samples of these tests have so many bytes.
 BYTES = 5

@@ -3,7 +3,7 @@
 import pytest
 
 from backends.streams.arriving import WINDOW_S, ArrivalRate
-from tests.backends.stream_sources import HandClock
+from tests.hand_clock import HandClock
 
 
 def test_it_is_known_after_a_second_and_follows_changes() -> None:

@@ -10,7 +10,8 @@ from backends.data.arrivals import StreamEnded, WaitInterrupted
 from backends.streams.arriving import ArrivingSamples
 from backends.streams.buffer import PersistingBuffer, SampleBuffer, TruncatingBuffer
 from backends.streams.segments import SegmentFolder
-from tests.backends.stream_sources import CODEC, NEVER_S, HandClock, HandSource
+from tests.backends.stream_sources import CODEC, NEVER_S, HandSource
+from tests.hand_clock import HandClock
 from tests.running import HANG_S, until
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from backends.streams.rate_shape import STEP, RateShape
 from backends.streams.replay import ReplaySettings, ReplaySource
-from tests.backends.stream_sources import HandClock
+from tests.hand_clock import HandClock
 
 
 def begun(settings: ReplaySettings, offset: int = 0, count: int = 10) -> tuple[ReplaySource, HandClock]:

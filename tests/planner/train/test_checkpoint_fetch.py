@@ -18,6 +18,7 @@ from planner.paths import RunFolder
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 from planner.train.events import SlowFetch
+from tests.hand_clock import HandClock
 from tests.running import until
 
 WRITTEN = CheckpointWritten("there.npz", 20, 7)
@@ -108,19 +109,10 @@ def test_a_checkpoint_that_is_written_during_a_fetch_is_fetched_next(folder: Run
     assert folder.checkpoint.read_bytes() == b"newer"
 
 
-class Clock:
-    """Seconds that pass with every fetch."""
-
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 class Slow(FetchAgent):
     """An agent whose fetches take so long by the clock."""
 
-    def __init__(self, clock: Clock, seconds: float = 600.0) -> None:
+    def __init__(self, clock: HandClock, seconds: float = 600.0) -> None:
         super().__init__(b"weights")
         self.clock = clock
         self.seconds = seconds
@@ -147,7 +139,7 @@ def test_after_a_fetch_the_device_is_left_alone_for_as_long_and_a_slow_one_is_to
     folder: RunFolder, tmp_path: Path, fetch_s: float, told: list[SlowFetch]
 ) -> None:
     folder.path.mkdir()
-    clock, rest, events = Clock(), Rest(), []
+    clock, rest, events = HandClock(), Rest(), []
     fetcher = new_fetcher(folder, tmp_path, Slow(clock, fetch_s))
     fetcher.clock, fetcher._ending = clock, rest
     fetcher.reporter = EventReporter(tmp_path / "events", lambda _, event: events.append(event))
@@ -160,7 +152,7 @@ def test_after_a_fetch_the_device_is_left_alone_for_as_long_and_a_slow_one_is_to
 
 def test_the_end_of_the_run_ends_the_rest_and_the_last_checkpoint_is_fetched(folder: RunFolder, tmp_path: Path) -> None:
     folder.path.mkdir()
-    fetcher = new_fetcher(folder, tmp_path, Slow(clock := Clock()))
+    fetcher = new_fetcher(folder, tmp_path, Slow(clock := HandClock()))
     fetcher.clock = clock
     fetcher.hear(WRITTEN)
     until(lambda: fetcher.up_to_date, lambda: "it is not fetched")

@@ -1,6 +1,7 @@
 """Period and noise are estimated from the reads of sensors with known figures."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from profilers.records.device import SensorFacts
 from profilers.sensors import characteristics
 from profilers.sensors.base import DiscoveredSensors, Sensor
 from profilers.sensors.characteristics import Characteristics
+from tests.hand_clock import HandClock
 
 UNKNOWN = Characteristics(None, None)
 
@@ -91,24 +93,11 @@ def test_known_characteristics_are_positive(steps, counts_joules):
 # -- sensors ---------------------------------------------------------------------------------------
 
 
-class Clock:
-    """Time that passes while somebody sleeps."""
-
-    def __init__(self):
-        self.now_s = 0.0
-
-    def monotonic(self):
-        return self.now_s
-
-    def sleep(self, seconds):
-        self.now_s += seconds
-
-
 @pytest.fixture
 def clock(monkeypatch):
-    made = Clock()
-    monkeypatch.setattr(characteristics, "time", made)
-    monkeypatch.setattr(time_series, "time", made)
+    made = HandClock()
+    for module in (characteristics, time_series):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made, sleep=made.pause))
     return made
 
 
@@ -123,7 +112,7 @@ def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
 
 def test_a_sensor_that_starts_slowly_does_not_shorten_the_reading_of_others(monkeypatch, clock):
     slow, fast, waits_s = Meter(1.0), Meter(1.0, 2.0), iter([0.2])
-    monkeypatch.setattr(slow, "read", lambda: clock.sleep(next(waits_s, 0.0)) or 1.0)
+    monkeypatch.setattr(slow, "read", lambda: clock.pause(next(waits_s, 0.0)) or 1.0)
     _, readings = characteristics.read_repeatedly([slow, fast], 0.1)
     assert len(readings.values) > 2
 
